@@ -1,4 +1,4 @@
-// Package shipped holds manifests as they are installed: of CRDs, rights and webhooks, for programs that compare a cluster with them; and
+// Package shipped holds manifests as they are installed: of CRDs, permissions and webhooks, for programs that compare a cluster with them; and
 // those that the manager creates if OLM installs it.
 package shipped
 

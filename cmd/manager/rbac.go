@@ -15,7 +15,7 @@ package main
 // Record events for transitions of conditions (pkg/reconciler).
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Review scrapers of the metrics, and the rights of authors of custom resources (pkg/admission).
+// Review scrapers of the metrics, and the permissions of authors of custom resources (pkg/admission).
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

@@ -96,7 +96,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 		"push --dist nowhere":                     "make release first",
 	} {
 		if err := run(t.Context(), strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", args, err)
+			t.Errorf("%q: got error %v, want %q", args, err, want)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestUpgradeSection(t *testing.T) {
 		"0.3.0": "## Before you upgrade from 0.2.0 to 0.3.0\n\nRead [a](../a.md#b).\n\n", "0.2.0": "## Before you upgrade from 0.1.0 to 0.2.0\n\nNothing.\n\n", "0.1.0": "",
 	} {
 		if got := upgradeSection(page, version); got != want {
-			t.Errorf("%s: %q", version, got)
+			t.Errorf("%s: got %q, want %q", version, got, want)
 		}
 	}
 	const text = "[a](../a.md#b) [c](https://d/e) [f](#g) `h](i)`"

@@ -251,7 +251,7 @@ func isPermanent(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
 }
 
-// withRequiredRights adds the missing rights to an RBAC error, which differs from quota and policy errors only in its text.
+// withRequiredRights adds the missing permissions to an RBAC error, which differs from quota and policy errors only in its text.
 func withRequiredRights(err error, kind schema.GroupVersionKind) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot create resource") {

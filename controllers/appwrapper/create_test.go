@@ -290,7 +290,7 @@ func TestRestoredObjects(t *testing.T) {
 	}
 }
 
-// Without the right to patch a kind the error is reported, and the workload continues once it is granted.
+// Without the permission to patch a kind the error is reported, and the workload continues once it is granted.
 func TestAdoptionWaitsForItsRight(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h")), restored("a"))
 	w.before = func(request string) error {

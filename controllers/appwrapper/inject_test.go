@@ -239,7 +239,7 @@ func TestFewerInfosThanPodSets(t *testing.T) {
 	}
 }
 
-// FuzzBuildObject: no template causes a panic, and the result is plain JSON [D27] with the label.
+// No template causes a panic, and the result is plain JSON [D27] with the label.
 func FuzzBuildObject(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}}`), "template", "l", "v", "n")
 	f.Add([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":null,"spec":{"template":{"metadata":null,"spec":{"tolerations":null,"affinity":{"nodeAffinity":{}}}}}}`), "template.spec.template", "l", "v", "n")

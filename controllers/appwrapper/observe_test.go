@@ -84,7 +84,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 		return podSelector{kind: "Job", name: "j"}.matches(pod) || podSelector{kind: "JobSet", name: "s"}.matches(pod)
 	}
 	if f := p.observe(); f.Failed != 0 || f.Running != 1 || f.All != 3 || f.Active != 2 {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected result of observe: %+v", f)
 	}
 	for name, tc := range map[string]struct {
 		pod   corev1.Pod
@@ -106,7 +106,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := tc.owner.matches(short.(*corev1.Pod)); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func TestPodChanged(t *testing.T) {
 		after := before.DeepCopy()
 		tc.change(after)
 		if got := (podChanged{}).Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

@@ -253,7 +253,7 @@ func TestChangedComponentsFail(t *testing.T) {
 	}
 }
 
-// An AppWrapper that was stored without the webhook is not created with the rights of the operator, unless reviews are disabled.
+// An AppWrapper that was stored without the webhook is not created with the permissions of the operator, unless reviews are disabled.
 func TestUnreviewedAppWrapperFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
 	w := newFixture(t, stored.DeepCopy())
@@ -345,7 +345,7 @@ func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
 	if id := identify(aw, 0); id != (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
-		t.Errorf("%+v", id)
+		t.Errorf("unexpected result of identify: %+v", id)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestCollectInputs(t *testing.T) {
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
 	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
-		t.Errorf("%+v", in)
+		t.Errorf("unexpected result of buildInputs: %+v", in)
 	}
 	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
 	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {

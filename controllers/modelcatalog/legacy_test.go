@@ -202,7 +202,7 @@ func TestAdminGroups(t *testing.T) {
 		"a number": {auth([]any{"a", int64(1)}), ""},
 	} {
 		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestNamespaceEnabledByLabel(t *testing.T) {
 				}
 			}
 			if all := n.Requests(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
-				t.Errorf("%v", all)
+				t.Errorf("unexpected result of Requests: %v", all)
 			}
 			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
 				t.Error("the namespaces are not watched")

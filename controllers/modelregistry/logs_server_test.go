@@ -51,7 +51,7 @@ func TestServerLogs(t *testing.T) {
 	}
 }
 
-// FuzzUnconnected: a message from a log contains no URL.
+// A message from a log contains no URL.
 func FuzzUnconnected(f *testing.F) {
 	f.Add("error connecting to datastore: postgresql://u:p@h/d")
 	f.Add("Retrying connection to MySQL (attempt 1/2): error connecting to datastore: x://y")

@@ -51,8 +51,8 @@ func LegacyManagers() []string { return []string{"manager"} }
 // LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// Rights on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
-// namespaces. Package beside holds the rights in namespaces of registries.
+// Permissions on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
+// namespaces. Package beside holds the permissions in namespaces of registries.
 
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch

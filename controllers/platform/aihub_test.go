@@ -67,7 +67,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			tc.change(b)
 			b.reconciles(tc.writes...)
 			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
-				t.Errorf("%+v", c)
+				t.Errorf("unexpected result of condition: %+v", c)
 			}
 			for _, kind := range append(tc.others, "ProvisioningSucceeded") {
 				if c := b.condition(kind); c.Status != "True" {
@@ -124,7 +124,7 @@ func TestAIHubNamespace(t *testing.T) {
 			b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
 			b.reconciles()
 			if failed := b.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
-				t.Errorf("%+v", failed)
+				t.Errorf("unexpected result of condition: %+v", failed)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
 	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	b.rests()
 	b.exists(c)
@@ -293,7 +293,7 @@ func TestAIHubReportsRejection(t *testing.T) {
 		t.Error("want an error, so that the reconcile is retried")
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 	b.reconciles("delete Deployment apps/" + legacyRegistryDeployment)
 	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	b.rests()
 	b.exists(going)
@@ -361,7 +361,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 	b.reconciles()
 	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
 		t.Errorf("%+v", c)
@@ -413,7 +413,7 @@ func TestHubPaused(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
 	b.reconciles()
 	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
 	b.reconciles(makesNamespace, makesCatalog)

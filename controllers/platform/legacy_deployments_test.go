@@ -77,7 +77,7 @@ func TestLegacyDeploymentErrors(t *testing.T) {
 		t.Errorf("error %v, writes %q", err, others)
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "not allowed today") {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	broken := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("no cache")

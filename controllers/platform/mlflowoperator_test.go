@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// [mlflow-57] One reconcile adds the finalizer and reports; at rest nothing is written, and nothing read live.
+// [mlflow-57] One reconcile adds the finalizer and reports; in the steady state nothing is written, and nothing read live.
 func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
 	b.reconciles(2)
@@ -284,7 +284,7 @@ func TestVersionSelection(t *testing.T) {
 		t.Errorf("%+v", by)
 	}
 	if by := versionSelector("", aihubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
-		t.Errorf("%+v", by)
+		t.Errorf("unexpected result of versionSelector: %+v", by)
 	}
 }
 

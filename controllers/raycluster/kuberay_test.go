@@ -164,7 +164,7 @@ func TestKubeRayLocatorFollowsChanges(t *testing.T) {
 	s.awaitNamespaces(t)
 }
 
-// [R2] Missing rights do not block NetworkPolicies.
+// [R2] Missing permissions do not block NetworkPolicies.
 func TestKubeRayLocatorWithoutRights(t *testing.T) {
 	s := newRunningLocator(t, true)
 	s.client.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

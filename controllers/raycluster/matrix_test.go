@@ -295,7 +295,7 @@ func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
 	}
 }
 
-// TestPortsOfTheCluster: NetworkPolicies and routes use the ports that the head declares, as KubeRay does.
+// NetworkPolicies and routes use the ports that the head declares, as KubeRay does.
 func TestPortsOfTheCluster(t *testing.T) {
 	head := `{name: ray-head, env: [{name: RAY_USE_TLS, value: "1"}], ports: [{name: serve, containerPort: 9000}, {name: dashboard, containerPort: 8266},
   {name: client, containerPort: 10002}, {name: metrics, containerPort: 8081}, {name: dashboard-agent, containerPort: 52366}]}`

@@ -257,7 +257,7 @@ func TestEffectiveMode(t *testing.T) {
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
 	if mode := inputsFor(u, true).EffectiveMode(raycluster.View(u.Object)); mode.Active() {
-		t.Errorf("%+v", mode)
+		t.Errorf("unexpected result of inputsFor: %+v", mode)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestClusterChanged(t *testing.T) {
 		"recreated":  {changed(func(u *unstructured.Unstructured) { u.SetUID("another") }), true},
 	} {
 		if got := clusterChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestBindingToCluster(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if got := bindingToCluster(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result of bindingToCluster: %v", got)
 	}
 }
 

@@ -124,7 +124,7 @@ func TestConflicts(t *testing.T) {
 		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
 	} {
 		if got := isConflict(tc.err); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

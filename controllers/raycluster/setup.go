@@ -42,7 +42,7 @@ const ComponentName = raycluster.ComponentName
 // FieldOwner is that of the CodeFlare operator, so that apply removes fields which that operator set and this one does not.
 const FieldOwner = raycluster.FieldOwner
 
-// Objects are created in the namespaces of users, so the rights cannot be limited to some namespaces. Read-only rights use
+// Objects are created in the namespaces of users, so the permissions cannot be limited to some namespaces. Read-only permissions use
 // resourceNames.
 
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=get;list;watch;patch
@@ -61,7 +61,7 @@ const FieldOwner = raycluster.FieldOwner
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kuberay-mutating-webhook-configuration,verbs=list;watch
 // +kubebuilder:rbac:groups=dscinitialization.opendatahub.io,resources=dscinitializations,resourceNames=default-dsci,verbs=list;watch
 
-// Settings are read from one ConfigMap in the namespace of the manager, which the rights for ConfigMaps cover.
+// Settings are read from one ConfigMap in the namespace of the manager, which the permissions for ConfigMaps cover.
 
 // ownKinds are the namespaced kinds that every cluster serves.
 var ownKinds = []schema.GroupVersionKind{

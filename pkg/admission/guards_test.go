@@ -114,7 +114,7 @@ func TestReviewsPerRequestAreLimited(t *testing.T) {
 func TestRequestTimeout(t *testing.T) {
 	for address, want := range map[string]time.Duration{"/x": 30 * time.Second, "/x?timeout=5s": 5 * time.Second, "/x?timeout=-1s": 30 * time.Second, "/x?timeout=9h": 30 * time.Second} {
 		if got := requestTimeout(httptest.NewRequest(http.MethodPost, address, nil)); got != want {
-			t.Errorf("%s: %s", address, got)
+			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ var shipped = Rules{Mode: Enforce, Level: Baseline, Namespace: "home", Account: 
 
 var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 
-// holder has the given rights, written as described writes them.
+// holder has the given permissions, written as described writes them.
 func holder(rights ...string) Access {
 	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		return slices.Contains(rights, describeRight(right)), nil

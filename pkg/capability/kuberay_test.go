@@ -52,7 +52,7 @@ func TestIsPlatformKubeRay(t *testing.T) {
 			"metadata": map[string]any{"name": PlatformKubeRayConfiguration}, "webhooks": "mraycluster.kb.io"}}, false},
 	} {
 		if got := IsPlatformKubeRay(test.configuration); got != test.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 	return n
 }
 
-// It is followed live, without a read for it at rest, and every change is reported once.
+// It is followed live, without a read for it in the steady state, and every change is reported once.
 func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}

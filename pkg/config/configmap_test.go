@@ -16,7 +16,7 @@ func TestConfigThatIsTheNameOfAConfigMap(t *testing.T) {
 		"/etc/operator/config.yaml": "check --config and that the file is mounted",
 	} {
 		if _, err := readFile(path, missing, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: got error %v, want %q", path, err, want)
 		}
 	}
 }

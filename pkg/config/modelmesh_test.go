@@ -116,7 +116,7 @@ func TestModelMeshControllerDeployment(t *testing.T) {
 		}
 	}
 	if got := mustLoad(t, given{env: map[string]string{"POD_NAME": "a-b-c", "CONTROLLER_DEPLOYMENT": "said"}}).ModelMesh.ControllerDeployment; got != "said" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want 'said'", got)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestModelMeshDefaultsFile(t *testing.T) {
 func TestDevModeLogging(t *testing.T) {
 	for raw, want := range map[string]bool{"": false, "false": false, "False": false, "0": false, "no": false, "true": true, "1": true, "please": true} {
 		if got := mustLoad(t, given{env: map[string]string{"DEV_MODE_LOGGING": raw}}).Logging.Development; got != want {
-			t.Errorf("%q: %t", raw, got)
+			t.Errorf("%q: got %t, want %t", raw, got, want)
 		}
 	}
 	env := map[string]string{"DEV_MODE_LOGGING": "true"}

@@ -88,7 +88,7 @@ func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, data := range []map[string]string{nil, {}, {"a": "", "b": ""}} {
 		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: data}
 		if _, _, err := mustLoad(t, given{}).RayCluster(older); err == nil || !strings.HasPrefix(err.Error(), "ConfigMap a/b: cannot resolve the configuration: it has ") {
-			t.Errorf("%v: %v", data, err)
+			t.Errorf("%v: got error %v, want one containing 'ConfigMap a/b: cannot resolve the configuration: it has '", data, err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestResources(t *testing.T) {
 	} {
 		_, err := given{}.withFile("raycluster: " + settings).load()
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", settings, err)
+			t.Errorf("%s: got error %v, want %q", settings, err, want)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestParseEndpointErrors(t *testing.T) {
 		"unix://host/a/b.sock": "names no file",
 	} {
 		if got, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %+v, %v", text, got, err)
+			t.Errorf("%q: %+v, got error %v, want %q", text, got, err, want)
 		}
 	}
 }

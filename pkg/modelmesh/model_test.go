@@ -194,7 +194,7 @@ func TestModelIdentity(t *testing.T) {
 	now := metav1.Now()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "c"}}
 	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Terminating {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result of FromPredictor: %+v", m)
 	}
 	p.DeletionTimestamp = &now
 	if !FromPredictor(p).Terminating {

@@ -140,7 +140,7 @@ func TestTextWithManySecrets(t *testing.T) {
 	secret("long", "zaphod-1-beeblebrox")
 	secret("too", "zaphod-1")
 	if got := Text("zaphod-1-beeblebrox, zaphod-1-bee"); got != Mark+", "+Mark+"-bee" {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of Text: %q", got)
 	}
 	secret("short", "marvin-42")
 	if got := Text("zaphod-1, marvin-42"); got != Mark+", "+Mark {
@@ -154,7 +154,7 @@ func TestTextWithManySecrets(t *testing.T) {
 		secret(strconv.Itoa(i), fmt.Sprintf("password-%d", i))
 	}
 	if got := Text(fmt.Sprintf("zaphod-1-beeblebrox, password-0, password-%d.", maxSecrets-1)); got != "zaphod-1-beeblebrox, "+Mark+", "+Mark+"." {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of Text: %q", got)
 	}
 	if len(recorded.bySecret) != maxSecrets || len(recorded.order) != maxSecrets {
 		t.Errorf("%d Secrets are remembered", len(recorded.bySecret))

@@ -203,7 +203,7 @@ func ServerDeployment(meta metav1.ObjectMeta, replicas *int32, selector map[stri
 			WithSpec(pod)))
 }
 
-// ReaderRole returns the Role with the rights that the proxy of a Service checks, with additional verbs for that Service.
+// ReaderRole returns the Role with the permissions that the proxy of a Service checks, with additional verbs for that Service.
 func ReaderRole(meta metav1.ObjectMeta, service string, more ...string) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(service).WithVerbs("get")

@@ -49,7 +49,7 @@ func (b *bench) routing(ctx context.Context, secretNamespace string) ([]string, 
 	return b.network.Env(), nil
 }
 
-// loadedModels creates many Predictors, waits until they are loaded, observes them at rest, and restarts the manager.
+// loadedModels creates many Predictors, waits until they are loaded, observes them in the steady state, and restarts the manager.
 func (b *bench) loadedModels(ctx context.Context) error {
 	if b.models == 0 {
 		return nil

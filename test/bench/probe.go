@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// quiet is the time without requests after which the manager is at rest.
+	// quiet is the time without requests after which the manager is idle.
 	quiet = 3 * time.Second
 	// collections is the number of garbage collections over which the lowest heap size is measured.
 	collections = 3

@@ -170,7 +170,7 @@ func latest(entries framework.Entries) time.Time {
 	return last
 }
 
-// measureRestart restarts the manager and measures its memory at rest.
+// measureRestart restarts the manager and measures its memory in the steady state.
 func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) {
 	mark, err := b.audit.Mark()
 	if err != nil {

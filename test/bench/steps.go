@@ -176,7 +176,7 @@ func (b *bench) applyBare(ctx context.Context, objects []*unstructured.Unstructu
 	return b.clock.Since(began), nil
 }
 
-// createServer returns the time until all objects existed, and the number of writes until the manager was at rest.
+// createServer returns the time until all objects existed, and the number of writes until the manager was idle.
 func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstructured) (took time.Duration, writes int, err error) {
 	mark, err := b.audit.Mark()
 	if err != nil {

@@ -48,7 +48,7 @@ type scenario struct {
 	apart bool
 }
 
-// populate creates one custom resource of every kind and waits until all are ready and the manager is at rest.
+// populate creates one custom resource of every kind and waits until all are ready and the manager is idle.
 func (c *campaign) populate(ctx context.Context) error {
 	if c.base != nil {
 		return nil

@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	if bad := r.bad(); len(bad) != 1 || bad[0].Scenario != "crash" {
-		t.Errorf("%+v", bad)
+		t.Errorf("unexpected result of bad: %+v", bad)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "chaos.json")); err != nil || !strings.Contains(string(text), `"seed": 7`) {
 		t.Errorf("%s, %v", text, err)
@@ -110,7 +110,7 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("%q, though all of it is masked", rest)
 	}
 	if same := differences(want, want, nil); len(same) != 0 {
-		t.Errorf("%q", same)
+		t.Errorf("unexpected result of differences: %q", same)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestShrink(t *testing.T) {
 	tries := 0
 	fails := func(some []step) bool { tries++; return has(some, "kill") && has(some, "delete") }
 	if got := describe(shrink(steps, 1000, fails)); got != "kill, delete" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want 'kill, delete'", got)
 	}
 	tries = 0
 	if got := shrink(steps, 5, fails); tries > 5 || !fails(got) {

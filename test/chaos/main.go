@@ -2,7 +2,7 @@
 // the shipped manifests, and the real program with the shipped permissions behind a proxy that drops, delays, rejects and repeats its
 // requests. The verdicts are those of operator-chaos:
 //
-//	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is at rest
+//	Resilient      everything is restored in time, without loss, duplicates or leftovers, and the manager is idle
 //	Degraded       the same, but later than the bound of the scenario
 //	Failed         something is lost, duplicated, left over or not repaired
 //	Inconclusive   the fault did not occur

@@ -205,7 +205,7 @@ func TestWatch(t *testing.T) {
 	}()
 	events <- "one"
 	if got := <-lines; got != "one" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want 'one'", got)
 	}
 	lift := p.with(rule{match: watches("configmaps"), streams: true})
 	events <- "two"
@@ -217,7 +217,7 @@ func TestWatch(t *testing.T) {
 	}
 	lift()
 	if got := <-lines; got != "two" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want 'two'", got)
 	}
 	if ended := p.cut(watches("secrets")); ended != 0 {
 		t.Errorf("%d watches of another resource", ended)

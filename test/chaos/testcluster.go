@@ -28,7 +28,7 @@ const (
 	operatorNamespace = "opendatahub"
 	// waitTimeout limits every wait.
 	waitTimeout = 2 * time.Minute
-	// quiet is the time without requests after which the manager is at rest.
+	// quiet is the time without requests after which the manager is idle.
 	quiet     = 1500 * time.Millisecond
 	pollEvery = 100 * time.Millisecond
 	// driftPoll is the interval for measuring short times.
@@ -195,7 +195,7 @@ func (w *testCluster) untilEvery(ctx context.Context, every, atMost time.Duratio
 	}
 }
 
-// The manager is at rest when it has sent neither reads nor writes for the time quiet.
+// The manager is idle when it has sent neither reads nor writes for the time quiet.
 func (w *testCluster) settle(ctx context.Context) error {
 	mark, err := w.audit.Mark()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type verdict string
 
 const (
-	// resilient: everything is restored in time, and the manager is at rest.
+	// resilient: everything is restored in time, and the manager is idle.
 	resilient verdict = "Resilient"
 	// degraded: everything is restored, but later than the bound.
 	degraded verdict = "Degraded"

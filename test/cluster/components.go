@@ -58,7 +58,7 @@ func (i *Instance) apiServer() *Process {
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		fmt.Sprintf("--secure-port=%d", i.state.Ports[apiPort]),
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
-		// As on OpenShift: setting or changing owner references requires the rights to block and to cause a deletion.
+		// As on OpenShift: setting or changing owner references requires the permissions to block and to cause a deletion.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--client-ca-file=" + i.secret("ca.crt"),
 		"--tls-cert-file=" + i.secret("apiserver.crt"), "--tls-private-key-file=" + i.secret("apiserver.key"),
@@ -107,7 +107,7 @@ func (i *Instance) kwok() *Process {
 	}}
 }
 
-// subjects are the certificates of an instance. kwok has an administrator's rights under its own name, so that
+// subjects are the certificates of an instance. kwok has an administrator's permissions under its own name, so that
 // its requests can be distinguished from those of tests in the audit log.
 func (i *Instance) subjects() []subject {
 	all := []subject{

@@ -55,7 +55,7 @@ type Env struct {
 
 	clock   clock.PassiveClock
 	watched watched
-	// rests are set when specs found a user at rest, disturbances when managers started or ended.
+	// rests are set when specs found an idle user, disturbances when managers started or ended.
 	rests        []resting
 	disturbances []time.Time
 }

@@ -34,7 +34,7 @@ type Manager struct {
 // sharedManagers are the managers that a BeforeSuite started; [Run] reports their logs after each spec.
 var sharedManagers []*Manager
 
-// StartManager starts the real manager with the rights of a ServiceAccount, by default the installed one, waits until it is ready, and stops
+// StartManager starts the real manager with the permissions of a ServiceAccount, by default the installed one, waits until it is ready, and stops
 // it at the end of the calling suite or spec. The report of a failed spec contains the end of its log, and a spec fails if the manager exits
 // by itself.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {

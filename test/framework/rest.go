@@ -26,7 +26,7 @@ func (e *Env) Since(mark Mark) Entries {
 	return entries
 }
 
-// AtRest returns the requests of a user that a manager at rest must not send: writes and live reads, except of leases, reviews, discovery
+// AtRest returns the requests of a user that an idle manager must not send: writes and live reads, except of leases, reviews, discovery
 // and updates of event series.
 func AtRest(entries Entries, user string) Entries {
 	mine := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutSeries()
@@ -51,7 +51,7 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 }
 
 // ExpectAtRest fails the spec if the user sends a write or a live read during the duration, see [AtRest]. The end of the suite checks that
-// the user stayed at rest until another client wrote.
+// the user stayed idle until another client wrote.
 func (e *Env) ExpectAtRest(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
@@ -92,7 +92,7 @@ func (e *Env) WaitNoRequests(ctx context.Context, requests func(Mark) Entries, q
 }
 
 // RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]: the requests of a user in a namespace since a mark that
-// a manager at rest must not send.
+// an idle manager must not send.
 func (e *Env) RequestsIn(user, namespace string) func(Mark) Entries {
 	return func(mark Mark) Entries {
 		return AtRest(e.Since(mark), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })

@@ -19,7 +19,7 @@ type resting struct {
 // disturbed records that a manager starts or ends.
 func (e *Env) disturbed() { e.disturbances = append(e.disturbances, e.now()) }
 
-// checkRest checks all requests of managers during the life of the control plane: a user at rest stays at rest until another client writes,
+// checkRest checks all requests of managers during the life of the control plane: an idle user stays idle until another client writes,
 // and no write leaves its object unchanged.
 func (e *Env) checkRest(context.Context) {
 	if len(e.watched.accounts) == 0 {

@@ -18,7 +18,7 @@ import (
 // usedRights records the requests of the managers of this suite, on all its control planes.
 var usedRights rights.Record
 
-// watched has the managers of a control plane whose rights are recorded.
+// watched has the managers of a control plane whose permissions are recorded.
 type watched struct {
 	accounts []account
 	// components of all managers; nil for all components.
@@ -63,7 +63,7 @@ func componentsOf(args []string) []string {
 }
 
 // AllowForbidden allows, from now on, refusals of the manager's requests for a resource, such as `gadgets.test.example.com`. Any other
-// refusal fails the test of the shipped rights, see package rbac.
+// refusal fails the test of the shipped permissions, see package rbac.
 func (e *Env) AllowForbidden(resource string) {
 	ginkgo.GinkgoHelper()
 	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.Mark()})

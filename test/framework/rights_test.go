@@ -27,7 +27,7 @@ func TestComponentsOfManagers(t *testing.T) {
 			w.add("manager", "ns", args)
 		}
 		if difference := cmp.Diff(c.want, w.components); difference != "" {
-			t.Errorf("%s: %s", name, difference)
+			t.Errorf("%s: got %s, want an empty string", name, difference)
 		}
 		if len(w.accounts) != 1 {
 			t.Errorf("%s: accounts %v", name, w.accounts)
@@ -76,7 +76,7 @@ func TestAllRan(t *testing.T) {
 		"chosen":  {report(true, false, types.SpecStatePassed, types.SpecStateSkipped), false},
 	} {
 		if got := allRan(c.report); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 	itself := report(true, false, types.SpecStatePassed)

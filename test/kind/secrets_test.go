@@ -168,7 +168,7 @@ func TestUnreadableSecretIsNotReplaced(t *testing.T) {
 			return nil, nil
 		}, noon)
 		if err == nil || !strings.Contains(err.Error(), "unreachable") {
-			t.Errorf("%s: %v", broken, err)
+			t.Errorf("%s: got error %v, want one containing 'unreachable'", broken, err)
 		}
 	}
 }

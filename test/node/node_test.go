@@ -62,7 +62,7 @@ func TestCapabilities(t *testing.T) {
 		"CapEff:\t000001ffffffffff\n": true, "CapInh:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n": false, "": false,
 	} {
 		if got := hasCapability(status, sysAdmin); got != want {
-			t.Errorf("%q: %t", status, got)
+			t.Errorf("%q: got %t, want %t", status, got, want)
 		}
 	}
 }

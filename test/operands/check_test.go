@@ -12,7 +12,7 @@ import (
 // check is the argument for a run without changes.
 const check = "check"
 
-// TestCheckChangesNothing: the check reports the revision of a database and leaves the database unchanged.
+// The check reports the revision of a database and leaves the database unchanged.
 func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -41,7 +41,7 @@ func TestCheckChangesNothing(t *testing.T) {
 	}
 }
 
-// TestCheckFailures: the check reports the errors that would fail a migration, before the server is stopped.
+// The check reports the errors that would fail a migration, before the server is stopped.
 func TestCheckFailures(t *testing.T) {
 	t.Parallel()
 	newer := stores(t, newPod(t), "checkednewer")[0].uri

@@ -171,7 +171,7 @@ func unreachable(p *pod) string {
 	return fmt.Sprintf("postgresql://user:hunter2@localhost:%d/a", port)
 }
 
-// TestMigrationWithoutStores: a migration without a store succeeds at any version.
+// A migration without a store succeeds at any version.
 func TestMigrationWithoutStores(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -246,7 +246,7 @@ func unknownRevision(revision string) string {
 	return "the backend store is at revision " + revision + ", which MLflow " + oldest + " of this image does not know: its newest is " + revision3140
 }
 
-// TestMigrationOfUnknownRevision: a database at a revision that the image does not know is unchanged.
+// A database at a revision that the image does not know is unchanged.
 func TestMigrationOfUnknownRevision(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newer") {
@@ -272,7 +272,7 @@ func (p *pod) dump(s store) string {
 	return p.python("dump.py", s.uri)
 }
 
-// TestMigrationByANewImage: the newest release migrates an empty database, and an unsupported old release does not change it.
+// The newest release migrates an empty database, and an unsupported old release does not change it.
 func TestMigrationByANewImage(t *testing.T) {
 	t.Parallel()
 	for _, s := range stores(t, newPod(t), "newest") {
@@ -298,7 +298,7 @@ func TestMigrationByANewImage(t *testing.T) {
 	}
 }
 
-// TestMigrationThatDoesNotArrive: the upgrade succeeds, but the database is at another revision.
+// The upgrade succeeds, but the database is at another revision.
 func TestMigrationThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -312,7 +312,7 @@ func TestMigrationThatDoesNotArrive(t *testing.T) {
 	report.add("migration, SQLite, database that stays behind", got.brief())
 }
 
-// TestMigrationGap: the repair of an image runs for the backend only, and a separate registry is migrated.
+// The repair of an image runs for the backend only, and a separate registry is migrated.
 func TestMigrationGap(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)

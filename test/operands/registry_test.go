@@ -174,7 +174,7 @@ func used(t *testing.T, name string, p *registryPod, server *running) {
 	}
 }
 
-// TestVerifyFull: with a file for TLS, the server replaces sslmode=verify-full by a mode that does not verify the host name. The variable
+// With a file for TLS, the server replaces sslmode=verify-full by a mode that does not verify the host name. The variable
 // enables the verification. The certificate of the database is for localhost only.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestVerifyFull(t *testing.T) {
 	report.add("registry, PostgreSQL of another name, verify-full", "refused; without the variable of the operator it is taken")
 }
 
-// TestCAFolder: the server reads --embedmd-database-ssl-ca as one file, but the argument has always been a folder. The test
+// The server reads --embedmd-database-ssl-ca as one file, but the argument has always been a folder. The test
 // fails once the server can read folders.
 func TestCAFolder(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestCAFolder(t *testing.T) {
 	report.add("registry, MariaDB, a folder of authorities", "v0.2.22 does not read it")
 }
 
-// TestPasswordInURL: [S3] the server cannot parse a URL with such a password, and reports it with the message that the operator searches
+// [S3] The server cannot parse a URL with such a password, and reports it with the message that the operator searches
 // for. The message contains the URL, so the operator must not copy it.
 func TestPasswordInURL(t *testing.T) {
 	t.Parallel()

@@ -358,7 +358,7 @@ func (s *served) ended() {
 	s.said("server, SIGTERM", "ended")
 }
 
-// TestLeftOut: the public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
+// The public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rendered, complaint string }{

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The components that narrow rights may be listed anywhere after those that they narrow, before params and after it. An API server
+// The components that narrow permissions may be listed anywhere after those that they narrow, before params and after it. An API server
 // would refuse a variable that is set twice.
 func TestRightsInOneNamespace(t *testing.T) {
 	const params = "  - ../../components/params\n"

@@ -139,7 +139,7 @@ func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 			"network policy": policySelectorOf(t, all), "disruption budget": budgetSelectorOf(t, all),
 		} {
 			if !maps.Equal(got, want) {
-				t.Errorf("%s: %v", what, got)
+				t.Errorf("%s: got %v, want %v", what, got, want)
 			}
 		}
 		platform := name == "odh" || name == "rhoai"

@@ -33,7 +33,7 @@ func leaves(t *testing.T, path string, value any) map[string]string {
 
 var row = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| `(.*?)` \\| (.+) \\|$")
 
-// TestReadmeListsTheValues: the table has exactly the values of the chart, with their defaults.
+// The table has exactly the values of the chart, with their defaults.
 func TestReadmeListsTheValues(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "README.md"))
 	if err != nil {
@@ -59,7 +59,7 @@ func TestReadmeListsTheValues(t *testing.T) {
 	}
 }
 
-// TestSchemaKnowsTheValues: every name in the schema is in the values, and the chart's own maps accept no other names.
+// Every name in the schema is in the values, and the chart's own maps accept no other names.
 func TestSchemaKnowsTheValues(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "mlflow", "values.schema.json"))
 	if err != nil {
@@ -96,7 +96,7 @@ func compareNames(t *testing.T, path string, schema, values map[string]any) {
 	}
 }
 
-// TestNotes: after an installation on plain Kubernetes the notes show how to create the certificate that the pods require.
+// After an installation on plain Kubernetes the notes show how to create the certificate that the pods require.
 func TestNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		values map[string]any

@@ -87,7 +87,7 @@ func TestUsedRights(t *testing.T) {
 		"a route without": {done("create", route, 201, `{"spec":{}}`), []Use{{Verb: "create", Group: "route.openshift.io", Resource: "routes", Namespace: Other}}},
 	} {
 		if difference := cmp.Diff(sorted(c.want), collect(t, c.log).Used); difference != "" {
-			t.Errorf("%s: %s", name, difference)
+			t.Errorf("%s: got %s, want an empty string", name, difference)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 		"a watch, logged twice":             {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
 	} {
 		if difference := cmp.Diff(c.want, collect(t, c.log).Refused); difference != "" {
-			t.Errorf("%s: %s", name, difference)
+			t.Errorf("%s: got %s, want an empty string", name, difference)
 		}
 	}
 }

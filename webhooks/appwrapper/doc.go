@@ -1,6 +1,6 @@
 // Package appwrapper validates and defaults AppWrappers at admission: it sets the labels of their creator, and rejects AppWrappers that cannot
 // run, components that the user may not create, and changes of deployed components.
 //
-// The rules are pure functions of the object and of the kinds and rights in the cluster; the handlers decode requests and send responses. The
+// The rules are pure functions of the object and of the kinds and permissions in the cluster; the handlers decode requests and send responses. The
 // patch contains labels only, so that fields unknown to this program survive.
 package appwrapper

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzAdmission sends any JSON to the handlers. They must not panic, and admit no component that is an AppWrapper, grants rights, or is
+// FuzzAdmission sends any JSON to the handlers. They must not panic, and admit no component that is an AppWrapper, grants permissions, or is
 // cluster-scoped.
 func FuzzAdmission(f *testing.F) {
 	for _, template := range []string{pod, service, deployment, nestedAW, clusterRB, binding, rayCluster, rayJob, pyTorch, jobSet, job("1", "2"), namespaceT} {

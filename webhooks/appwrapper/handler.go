@@ -91,7 +91,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 	}
 	errs := c.validate(ctx)
 	response := pkgadmission.Invalid(kind, request.Name, errs)
-	if c.unauthorized { // clients treat Forbidden as missing rights
+	if c.unauthorized { // clients treat Forbidden as missing permissions
 		response = pkgadmission.Deny(kind, errs)
 	}
 	return response.WithWarnings(warnings(wrapper)...)

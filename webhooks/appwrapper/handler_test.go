@@ -48,14 +48,14 @@ func TestDefaulterAnswers(t *testing.T) {
 	broken := requestOf(t, admissionv1.Create, nil, nil)
 	broken.Object = runtime.RawExtension{Raw: []byte("[")}
 	if answer := d.Handle(t.Context(), broken); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of Handle: %+v", answer)
 	}
 }
 
 func TestValidatorAnswers(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of Handle: %+v", answer)
 	}
 	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
 	if answer.Allowed || answer.Result.Code != http.StatusForbidden || answer.Result.Reason != metav1.StatusReasonForbidden {
@@ -109,7 +109,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	}
 	undecodable := wrapperOf(t, component("{}"), component("{apiVersion: apps/v1, kind: Deployment, spec: {replicas: x}}"))
 	if got := warnings(undecodable); len(got) > 0 {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of warnings: %q", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 }
 
 // [D17] While the component is disabled, AppWrappers are validated and stored with a warning: they are created when it is enabled, and the
-// controller cannot review the rights of their author.
+// controller cannot review the permissions of their author.
 func TestDisabledComponentValidates(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
 	v.enabled = false
@@ -159,7 +159,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 	}
 }
 
-// Components that refer to objects of the manager, and kinds whose webhook reviews the rights of their author, are rejected for all users.
+// Components that refer to objects of the manager, and kinds whose webhook reviews the permissions of their author, are rejected for all users.
 func TestComponentsCannotReferToTheManager(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Namespace: home, Account: "manager"}
 	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()

@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// grantingGroups are groups of kinds that grant rights. The API server compares the granted rights with those of the creator, which is this
+// grantingGroups are groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator, which is this
 // operator for a component. An access review does not cover the granted rights.
 var grantingGroups = map[string]bool{
 	"rbac.authorization.k8s.io":  true,
 	"authorization.openshift.io": true,
 }
 
-// createdByUserOnly are kinds of this operator whose pods are limited by the rights of their creator, which would be the operator itself.
+// createdByUserOnly are kinds of this operator whose pods are limited by the permissions of their creator, which would be the operator itself.
 var createdByUserOnly = map[schema.GroupKind]bool{
 	{Group: "modelregistry.opendatahub.io", Kind: "ModelRegistry"}: true,
 	{Group: "aihub.opendatahub.io", Kind: "Catalog"}:               true,
@@ -51,7 +51,7 @@ func isAppWrapper(kind schema.GroupVersionKind) bool {
 	return kind.Group == v1beta2.GroupVersion.Group && strings.EqualFold(kind.Kind, "AppWrapper")
 }
 
-// requiredRights returns the rights that a user needs to create the object. The first is to create the kind.
+// requiredRights returns the permissions that a user needs to create the object. The first is to create the kind.
 func requiredRights(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespace string) []authorizationv1.ResourceAttributes {
 	create := authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: "create", Group: resource.Group, Version: resource.Version, Resource: resource.Resource,

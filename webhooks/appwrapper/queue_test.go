@@ -57,7 +57,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 func TestTrainJobsAreRefused(t *testing.T) {
 	for _, text := range []string{component(trainJob), component(trainJob, "{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}")} {
 		if got := lines(newCluster().judge(t, text)); len(got) != 1 || !strings.Contains(got[0], "the pods of a TrainJob are described in its runtime") {
-			t.Errorf("%q", got)
+			t.Errorf("unexpected result of lines: %q", got)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestOneMistakeIsOneError(t *testing.T) {
 		}
 	}
 	if got := lines(newCluster().judge(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of lines: %q", got)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestValuesOfAnnotations(t *testing.T) {
 	}
 	short := wrapperOf(t, component(strings.Replace(job("1", "1"), "parallelism", "ttlSecondsAfterFinished: 1, parallelism", 1)))
 	if got := warnings(short); len(got) != 1 || !strings.Contains(got[0], "ttlSecondsAfterFinished is 1 and will be 3600") {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of warnings: %q", got)
 	}
 }

@@ -42,7 +42,7 @@ func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmiss
 	return References(wrapper), nil
 }
 
-// References returns the references of components, and the labels that Kueue or other users may add to their pods. The rights to create the
+// References returns the references of components, and the labels that Kueue or other users may add to their pods. The permissions to create the
 // components are reviewed by kind, so only references to objects of the manager matter here.
 func References(wrapper *v1beta2.AppWrapper) pkgadmission.References {
 	references := pkgadmission.References{Namespace: wrapper.Namespace}

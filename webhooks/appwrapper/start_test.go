@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Starting an AppWrapper, or adding to its pod templates, requires the rights of its creation or those of Kueue.
+// Starting an AppWrapper, or adding to its pod templates, requires the permissions of its creation or those of Kueue.
 func TestReviewStart(t *testing.T) {
 	suspended := func(change func(*v1beta2.AppWrapper)) *v1beta2.AppWrapper {
 		w := wrapperOf(t, component(pod), component(deployment))

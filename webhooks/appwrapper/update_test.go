@@ -138,12 +138,12 @@ func TestEqualTemplates(t *testing.T) {
 		"no JSON, the other":        {`{`, `{"a":1}`, false},
 	} {
 		if got := equalTemplates([]byte(tc.a), []byte(tc.b)); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
 
-// FuzzEqualTemplates: an object equals its own encoding, and equality is symmetric.
+// An object equals its own encoding, and equality is symmetric.
 func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {

@@ -16,7 +16,7 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// Whatever an MLflow can name is held against the rights of its author; what concerns the server itself is not.
+// Objects that an MLflow references require the permissions of its author, except those of the server itself.
 func TestReferencesOfMLflow(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub", Account: "manager"}
 	nothing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {

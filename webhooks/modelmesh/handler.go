@@ -114,7 +114,7 @@ const ValidatePath = "/validate-serving-modelmesh-io-v1alpha1-servingruntime"
 // ValidatingConfiguration is the name of the ValidatingWebhookConfiguration, the same as in the legacy operator.
 const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 
-// Register adds the webhook to the server of the manager. While the component is disabled, it only checks the rights of the author and
+// Register adds the webhook to the server of the manager. While the component is disabled, it only checks the permissions of the author and
 // warns.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, serverTypes ServerTypes) {
 	var next admission.Handler = disabledHandler

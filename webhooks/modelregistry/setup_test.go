@@ -88,10 +88,10 @@ func TestWebhooksAreServed(t *testing.T) {
 	s := newServing(t, true, settings(true), elsewhere, &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "catalog"}})
 	m := object(t, beta, goodSpec)
 	if answer := s.ask(t, MutatePath, m); !answer.Allowed || !strings.Contains(string(answer.Patch), "kubeRBACProxy") || *answer.PatchType != admissionv1.PatchTypeJSONPatch {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of ask: %+v", answer)
 	}
 	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of ask: %+v", answer)
 	}
 	nestedMap(m, "metadata")["name"] = "free"
 	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
@@ -99,11 +99,11 @@ func TestWebhooksAreServed(t *testing.T) {
 	}
 	catalog := decoded(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of ask: %+v", answer)
 	}
 	nestedMap(catalog, "metadata")["name"] = "other"
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected result of ask: %+v", answer)
 	}
 }
 

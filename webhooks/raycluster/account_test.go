@@ -52,7 +52,7 @@ func TestAccountOfTheUser(t *testing.T) {
 	stored := defaulted(t, s, parse(t, full), nil)
 	names := raycluster.View(stored).Names()
 	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(managed)+8 {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result of account: %v", got)
 	}
 	for name, test := range map[string]struct {
 		submitted string
@@ -84,7 +84,7 @@ func TestAccountThatIsKept(t *testing.T) {
 		if secret := at(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
 			t.Errorf("%s: Secret %v", name, secret)
 		}
-		// KubeRay grants rights to the ServiceAccount of the head for its autoscaler, which therefore needs that token.
+		// KubeRay grants permissions to the ServiceAccount of the head for its autoscaler, which therefore needs that token.
 		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
 			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
 		}

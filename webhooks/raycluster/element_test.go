@@ -33,7 +33,7 @@ func TestEqualElements(t *testing.T) {
 		"another type where a default stands": {"{protocol: {a: b}}", "{}", false},
 	} {
 		if got := equalElements(parse(t, test.a), parse(t, test.b)); got != test.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 		if got := equalElements(parse(t, test.b), parse(t, test.a)); got != test.want {
 			t.Errorf("%s, the other way: %t", name, got)
@@ -52,7 +52,7 @@ func TestEqualContainers(t *testing.T) {
 		"{name: a, image: i, args: [x], unknownTomorrow: 1}":                false,
 	} {
 		if got := equalContainers(container, parse(t, text)); got != want {
-			t.Errorf("%s: %t", text, got)
+			t.Errorf("%s: got %t, want %t", text, got, want)
 		}
 	}
 	if !equalContainers(container, parse(t, "{name: a, image: j, args: [x]}"), "image") || equalContainers(container, parse(t, "{name: a, image: j}"), "image") {

@@ -139,7 +139,7 @@ func foreign(t testing.TB, raw []byte) any {
 	return normalize(object)
 }
 
-// FuzzEdit: the patch of any change results in the changed object.
+// The patch of any change results in the changed object.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"name":"x"},{"name":"x"}],"c~/d":null}`), "a", "x", uint8(0))
 	f.Add([]byte(`{}`), "a/b~c", "y", uint8(1))

@@ -90,6 +90,6 @@ func TestTitle(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	if got := oneLine(" a\n  b\tc \n\n d"); got != "a b c d" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want 'a b c d'", got)
 	}
 }

@@ -75,7 +75,7 @@ func TestArePinned(t *testing.T) {
 		{nil, true}, {[]v1alpha1.RelatedImage{digest}, true}, {[]v1alpha1.RelatedImage{digest, {Image: "r/b:1"}}, false},
 	} {
 		if got := arePinned(c.images); got != c.want {
-			t.Errorf("%v: %v", c.images, got)
+			t.Errorf("%v: got %v, want %v", c.images, got, c.want)
 		}
 	}
 }

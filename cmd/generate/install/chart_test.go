@@ -402,7 +402,7 @@ func TestRunRefuses(t *testing.T) {
 			}
 		}
 		if err := run(root, t.TempDir(), tc.version, tc.image); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want %q", name, err, tc.want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestKinds(t *testing.T) {
 	}
 	obj.SetName("bad")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "rendering Thing bad: boom" {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'rendering Thing bad: boom'", err)
 	}
 	obj.SetKind("Other")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "test.io/v1/Other cannot be rendered; known kinds: test.io/v1/Thing" {
@@ -75,7 +75,7 @@ func TestKinds(t *testing.T) {
 	more := things()
 	more[thing.GroupVersion().WithKind("Another")] = more[thing]
 	if got := more.Names(); !slices.Equal(got, []string{"test.io/v1/Another", "test.io/v1/Thing"}) {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of Names: %q", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 func TestBrokenPipe(t *testing.T) {
 	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
 	if err == nil || !strings.Contains(err.Error(), "writing what Thing a brings about: broken pipe") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'writing what Thing a brings about: broken pipe'", err)
 	}
 }
 

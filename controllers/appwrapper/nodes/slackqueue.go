@@ -29,14 +29,14 @@ import (
 const (
 	// slackQueueController is the name of the controller of the slack queue.
 	slackQueueController = "appwrapper-slack-queue"
-	// readTimeout limits the read of the queue, which never returns without the rights on ClusterQueues.
+	// readTimeout limits the read of the queue, which never returns without the permissions on ClusterQueues.
 	readTimeout = 10 * time.Second
 )
 
 // queueKinds are the supported versions of ClusterQueue, the preferred one first.
 var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capability.KueueClusterQueueOlder}
 
-// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The rights on them are in
+// setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on them are in
 // config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
 func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served func() *capability.Watcher) error {
 	watcher := served()

@@ -112,7 +112,7 @@ func TestHasWorkspaceLabel(t *testing.T) {
 		"update, unlabelled":        {p.Update(event.UpdateEvent{ObjectOld: without, ObjectNew: without}), false},
 	} {
 		if tc.got != tc.want {
-			t.Errorf("%s: %t", name, tc.got)
+			t.Errorf("%s: got %t, want %t", name, tc.got, tc.want)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestIsOurs(t *testing.T) {
 		}), false},
 	} {
 		if got := isManaged(tc.live); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
@@ -143,12 +143,12 @@ func TestHasOtherRole(t *testing.T) {
 		"another group": {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
 	} {
 		if got := w.hasOtherRole(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
 
-// [mlflow-6] The default of RESOURCE_NAME_PREFIX is the prefix of the roles that are shipped, and the right to bind is one
+// [mlflow-6] The default of RESOURCE_NAME_PREFIX is the prefix of the roles that are shipped, and the permission to bind is one
 // on exactly these.
 func TestPrefixFitsTheShippedRoles(t *testing.T) {
 	cfg, err := config.Load(config.Program{Components: []string{"mlflow"}}, nil,

@@ -87,7 +87,7 @@ func writing(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// TestReportFromPods: only words of three forms in the last line of a program's output are read. [mlflow-44]
+// Only words of three forms in the last line of a program's output are read. [mlflow-44]
 func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
@@ -143,7 +143,7 @@ func TestIsMigrating(t *testing.T) {
 		"another container of it": {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
 	} {
 		if got := IsMigrating(c.pods); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
 }

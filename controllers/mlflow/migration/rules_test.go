@@ -303,7 +303,7 @@ func TestMigrationRules(t *testing.T) {
 	}
 }
 
-// TestMigratedRecord: the image reports its version of MLflow. Without the pod of the Job, no version is recorded.
+// The image reports its version of MLflow. Without the pod of the Job, no version is recorded.
 func TestMigratedRecord(t *testing.T) {
 	reported := func(j *JobState) {
 		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: "new", Database: "new"}

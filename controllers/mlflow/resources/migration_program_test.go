@@ -66,7 +66,7 @@ func TestMigrationProgramAndTable(t *testing.T) {
 	}
 }
 
-// TestMigrationProgramFitsEnvironment: the kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
+// The kubelet would replace $(NAME) in a variable, and $$ by one sign; and it has to fit.
 func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	if strings.Contains(migrationProgram, "$") {
 		t.Error("the program contains a dollar sign, which Kubernetes would expand as a variable reference")
@@ -203,7 +203,7 @@ func TestMigrationProgram(t *testing.T) {
 	}
 }
 
-// TestMigrationReport: the last line of the termination log has the report of the program, whether it succeeded or failed.
+// The last line of the termination log has the report of the program, whether it succeeded or failed.
 func TestMigrationReport(t *testing.T) {
 	backend, registry := uri("postgresql", "a"), uri("mysql", "b")
 	for name, c := range map[string]struct {
@@ -241,7 +241,7 @@ func TestMigrationReport(t *testing.T) {
 	}
 }
 
-// TestMigrationProgramWithoutLog: where the termination log cannot be written, the exit code still says it all.
+// Where the termination log cannot be written, the exit code still says it all.
 func TestMigrationProgramWithoutLog(t *testing.T) {
 	command := exec.Command(python(t), "-c", strings.ReplaceAll(migrationProgram, "/dev/termination-log", t.TempDir()))
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "MLFLOW_BACKEND_STORE_URI=file:///mlruns"}

@@ -2,7 +2,7 @@
 // installation with one such namespace can grant it there only.
 package beside
 
-// Most rights are limited to resource names. They include the rights in the roles of readers and administrators, because a right can be
+// Most permissions are limited to resource names. They include the permissions in the roles of readers and administrators, because a permission can be
 // granted only by its holder.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create

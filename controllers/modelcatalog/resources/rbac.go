@@ -19,7 +19,7 @@ func describedMeta(c *aihubv1alpha1.Catalog, object, name, description string) m
 	return meta
 }
 
-// readerRole grants the rights that the proxy checks.
+// readerRole grants the permissions that the proxy checks.
 func readerRole(c *aihubv1alpha1.Catalog) *rbacv1ac.RoleApplyConfiguration {
 	return registry.ReaderRole(describedMeta(c, Name, "Model catalog User", "Can access model catalog"), Name)
 }

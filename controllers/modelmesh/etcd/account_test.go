@@ -47,7 +47,7 @@ func TestNewAccountRejectsConnections(t *testing.T) {
 		`none`: "not the JSON",
 	} {
 		if _, err := NewAccount(map[string][]byte{ConnectionKey: []byte(text)}, "team", "1"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: got error %v, want %q", text, err, want)
 		}
 	}
 }

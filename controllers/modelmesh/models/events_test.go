@@ -105,7 +105,7 @@ func TestDue(t *testing.T) {
 		e := known
 		tc.change(&e)
 		if got := e.needsCall(tc.asked, now); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 	e := modelState{requestKey: "m", result: statusReceived, attempts: 3}

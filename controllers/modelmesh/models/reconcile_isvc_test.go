@@ -76,7 +76,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	w.rests(aService)
 }
@@ -213,6 +213,6 @@ func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
 	w.recordEvents(&resourceModel{object: s, status: after}, after)
 	w.recordEvents(&resourceModel{object: service(t, aModel), status: before}, after)
 	if got := w.newEvents(); len(got) > 0 {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of newEvents: %q", got)
 	}
 }

@@ -54,7 +54,7 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("asked again in %s", again)
 	}
 	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
 		t.Errorf("ordered to load: %v", got)
@@ -177,7 +177,7 @@ func TestNoPods(t *testing.T) {
 	}
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 
 	// All pods go: the model is not available any more.
@@ -185,7 +185,7 @@ func TestNoPods(t *testing.T) {
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestReplacing(t *testing.T) {
 		t.Error("want a requeue")
 	}
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
 		t.Errorf("%v", got)
@@ -258,7 +258,7 @@ func TestReplacing(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	w.oneEvent("Normal ModelReplaced")
 	w.rests(aPredictor)
@@ -287,7 +287,7 @@ func TestInvalidSpec(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.states.markPodsChanged("ns")
@@ -344,7 +344,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.states.markDirty(aPredictor)
@@ -370,14 +370,14 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 		t.Errorf("again in %s: the label starts the next reconcile", again)
 	}
 	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != messageNamespaceDisabled || s.Available {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	w.rests(aPredictor)
 	w.connected, w.served, w.mesh.answer = true, true, statusOf(modelID(t, w), concrete(loaded))
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 }
 
@@ -479,7 +479,7 @@ func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w.clock.SetTime(now.Add(runtimeGracePeriod))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result of status: %+v", s)
 	}
 	w.rests(aPredictor)
 	if len(w.patches) != 2 {

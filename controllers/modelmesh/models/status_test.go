@@ -233,7 +233,7 @@ func TestAvailable(t *testing.T) {
 	} {
 		s := v1alpha1.PredictorStatus{ActiveModelState: state}
 		if got := isAvailable(s); got != want {
-			t.Errorf("%q: %t", state, got)
+			t.Errorf("%q: got %t, want %t", state, got, want)
 		}
 		if s.LastFailureInfo = unhealthy; isAvailable(s) {
 			t.Errorf("%q: no pod is there", state)
@@ -260,7 +260,7 @@ func TestWantsLoad(t *testing.T) {
 		"standby":           {v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Standby, LastFailureInfo: unhealthy}, false},
 	} {
 		if got := needsLoad(tc.status); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func managedLabels(more ...string) map[string]string {
 
 func TestObjectsEnqueueTheirNamespace(t *testing.T) {
 	if got := enqueued(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result of enqueued: %q", got)
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
@@ -147,7 +147,7 @@ func TestPredicatesByIdentity(t *testing.T) {
 			"update": tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.object, ObjectNew: tc.object}),
 		} {
 			if got != tc.want {
-				t.Errorf("%s, %s: %t", name, what, got)
+				t.Errorf("%s, %s: got %t, want %t", name, what, got, tc.want)
 			}
 		}
 	}
@@ -223,6 +223,6 @@ func TestWatchesAllKinds(t *testing.T) {
 		t.Errorf("%d, %v", c.watched, err)
 	}
 	if h := capability.MetadataOf(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
-		t.Errorf("%+v", h)
+		t.Errorf("unexpected result of MetadataOf: %+v", h)
 	}
 }

@@ -179,7 +179,7 @@ func TestConflictingNamesAreRejected(t *testing.T) {
 		"an endpoint":               {inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") })), "spec.grpcEndpoint"},
 	} {
 		if d, err := BuildDeployment(c.in); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, %v", name, d, err)
+			t.Errorf("%s: %v, got error %v, want %q", name, d, err, c.want)
 		}
 	}
 	if _, err := BuildDeployment(inputs(runtimeSpec(ownVolume("tls-certs")))); err != nil {

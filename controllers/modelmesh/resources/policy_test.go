@@ -55,7 +55,7 @@ func TestGuards(t *testing.T) {
 			got = append(got, o.GetName())
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 	pods := func(labels map[string]any) *unstructured.Unstructured {

@@ -44,7 +44,7 @@ var (
 )
 
 // RBAC for child objects. It is a separate Role, so that a single-namespace installation can grant it in that namespace only. OpenShift
-// requires the right to update finalizers of an owner to set blockOwnerDeletion: the Service owns the ServiceMonitor, and in a
+// requires the permission to update finalizers of an owner to set blockOwnerDeletion: the Service owns the ServiceMonitor, and in a
 // single-namespace installation the operator's Deployment owns the Service.
 
 // +kubebuilder:rbac:groups="",resources=services;secrets;configmaps,verbs=get;list;watch;create;patch;delete

@@ -59,7 +59,7 @@ func TestReadErrorEndsReconcile(t *testing.T) {
 			w.reconcileUntilStable("ns")
 			w.failReads(kind)
 			if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v, want one containing 'cannot be read'", err)
 			}
 			w.expect("writes", w.takeWrites(), nil)
 		})
@@ -70,7 +70,7 @@ func TestReadErrorEndsReconcile(t *testing.T) {
 		return meshsettings.Settings{}, errors.New("no good ones yet")
 	}
 	if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || err.Error() != "no good ones yet" {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'no good ones yet'", err)
 	}
 	w.expect("writes without settings", w.takeWrites(), nil)
 }
@@ -87,7 +87,7 @@ func TestSecretReadErrorEndsReconcile(t *testing.T) {
 			return nil
 		}
 		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err == nil || !strings.Contains(err.Error(), "refused") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want one containing 'refused'", name, err)
 		}
 		w.expect("writes without "+name, w.takeWrites(), nil)
 	}

@@ -162,7 +162,7 @@ func TestDatabaseNames(t *testing.T) {
 	for _, wrong := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = wrong })
 		if _, err := BuildDatabase(m, plain); err == nil || !strings.Contains(err.Error(), "spec.postgres.database") {
-			t.Errorf("%q: %v", wrong, err)
+			t.Errorf("%q: got error %v, want one containing 'spec.postgres.database'", wrong, err)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestAddresses(t *testing.T) {
 		"noise":      {[]string{"x"}, nil},
 	} {
 		if got := Addresses(raytest.Pod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestPodChanges(t *testing.T) {
 		"changed from no pod": {moved.Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: bare}), false},
 	} {
 		if tc.got != tc.want {
-			t.Errorf("%s: %t", name, tc.got)
+			t.Errorf("%s: got %t, want %t", name, tc.got, tc.want)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfigu
 		WithPorts(port))
 }
 
-// clusterRoleBinding returns the right of the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner,
+// clusterRoleBinding returns the permission of the sidecar to review tokens and access. A cluster-scoped object cannot have a namespaced owner,
 // so the finalizer of the cluster deletes it.
 func clusterRoleBinding(c raycluster.Cluster) *apply.Object {
 	n := c.Names()

@@ -151,7 +151,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzInfer: inference never panics; its pod sets pass Check, have a template and no negative replicas.
+// Inference never panics; its pod sets pass Check, have a template and no negative replicas.
 func FuzzInfer(f *testing.F) {
 	for _, text := range []string{jobSet, rayJob, lws, job("parallelism: 2, "), `{apiVersion: v1, kind: Pod, spec: {}}`, `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {pytorchReplicaSpecs: {Master: 1, Worker: {template: []}}}}`} {
 		f.Add(component(f, text).Template.Raw, "", int32(1))

@@ -68,7 +68,7 @@ var shapes = regexp.MustCompile(`(?s)^(first element of the path must be 'templa
 	`|at path position 'template.*' (invalid array index '\[.*'|invalid index expression '.*'|found non-array value` +
 	`|out of bounds index '-?\d+'|non-map value|missing field '.*'|invalid path element '.+'))$`)
 
-// FuzzPath: any path results in a map or a known error, and never in a panic.
+// Any path results in a map or a known error, and never in a panic.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{"", "template", "template.spec.replicatedJobs[1].template", "template.spec.replicatedJobs[-1]", "template[", "template.]", "template..", "template.spec[0]]", "template.a\n"} {
 		f.Add(path, []byte(`{"spec":{"replicatedJobs":[{"template":{"spec":{}}},null,[[{}]]]}}`))

@@ -59,7 +59,7 @@ func TestRaiseTTL(t *testing.T) {
 	}
 	for _, text := range []string{job(""), job("ttlSecondsAfterFinished: soon, "), `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {}}`} {
 		if reported := RaiseTTL(object(t, text)); reported != "" {
-			t.Errorf("%s: %q", text, reported)
+			t.Errorf("%s: got %q, want an empty string", text, reported)
 		}
 	}
 }

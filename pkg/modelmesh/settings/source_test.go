@@ -89,7 +89,7 @@ func TestEtcdSecretName(t *testing.T) {
 			text = "etcdSecretName: " + tc.key
 		}
 		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, settingsConfigMap(home, text)).of(t, "any").EtcdSecretName; got != tc.want {
-			t.Errorf("%+v: %q", tc, got)
+			t.Errorf("%+v: got %q, want %q", tc, got, tc.want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 
 	f = newFixture(t, config.ModelMesh{}, configMap(home, ConfigMapName, map[string]string{"config.yml": "{}"}))
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "User ConfigMap must contain a key named config.yaml") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'User ConfigMap must contain a key named config.yaml'", err)
 	}
 	f = newFixture(t, config.ModelMesh{}, configMap(home, DefaultsName, nil))
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "model-serving-config-defaults: User ConfigMap must contain a key named config-defaults.yaml") {
@@ -126,7 +126,7 @@ func TestAPIServerErrors(t *testing.T) {
 	refused := errors.New("refused")
 	f.broken.Store(&refused)
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'reading ConfigMap serving/model-serving-config-defaults: refused'", err)
 	}
 	f.broken.Store(nil)
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
@@ -165,7 +165,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 	f.put(t, settingsConfigMap(home, "enableAccessLogging: true")) // takes effect when the defaults are valid
 	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 || got.EnableAccessLogging {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result of of: %+v", got)
 	}
 	f.remove(t, defaults(""))
 	f.pods(t, "any", 2)
@@ -198,7 +198,7 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
 	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result of of: %+v", got)
 	}
 	f.remove(t, settingsConfigMap("tenant", ""))
 	f.remove(t, settingsConfigMap("other", ""))

@@ -92,7 +92,7 @@ func TestIsPredictable(t *testing.T) {
 		base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1")): true, string(NewCookie()): false, "": false, "a key of its user": false, "YQ==": false,
 	} {
 		if got := IsPredictable([]byte(key)); got != want {
-			t.Errorf("%q: %t", key, got)
+			t.Errorf("%q: got %t, want %t", key, got, want)
 		}
 	}
 }

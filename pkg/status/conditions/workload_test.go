@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rolledOut returns a Deployment of n replicas at rest, changed by the given functions.
+// rolledOut returns a Deployment of n replicas in the steady state, changed by the given functions.
 func rolledOut(n int32, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Generation: 5},

@@ -134,7 +134,7 @@ func TestInstallErrorNamesCRD(t *testing.T) {
 		})
 		err := Install(t.Context(), client.ApiextensionsV1().CustomResourceDefinitions(), []*apiextensionsv1.CustomResourceDefinition{definition("x")}, &bytes.Buffer{})
 		if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition x: ") {
-			t.Errorf("%s: %v", verb, err)
+			t.Errorf("%s: got error %v, want one containing 'CustomResourceDefinition x: '", verb, err)
 		}
 	}
 }

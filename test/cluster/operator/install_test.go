@@ -169,7 +169,7 @@ func TestWithDefaults(t *testing.T) {
 		"all given, sorted": {[]string{"--b=3", "--a=4"}, []string{"--b=3", "--a=4"}},
 	} {
 		if difference := cmp.Diff(c.want, withDefaults(c.args, "--a=1", "--b=2")); difference != "" {
-			t.Errorf("%s: %s", name, difference)
+			t.Errorf("%s: got %s, want an empty string", name, difference)
 		}
 	}
 }

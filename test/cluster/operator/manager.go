@@ -33,7 +33,7 @@ type Options struct {
 	Name string
 	// Binary is the path of the manager; empty means one built from ./cmd/manager, see [Build].
 	Binary string
-	// ServiceAccount whose rights the manager has.
+	// ServiceAccount whose permissions the manager has.
 	ServiceAccount types.NamespacedName
 	// Namespace of the manager, its POD_NAMESPACE; empty means the one of the ServiceAccount.
 	Namespace string
@@ -65,7 +65,7 @@ type Manager struct {
 	args, env []string
 }
 
-// Start runs the manager against the instance with the rights of a ServiceAccount and returns when its /readyz
+// Start runs the manager against the instance with the permissions of a ServiceAccount and returns when its /readyz
 // answers 200. An error contains the end of its log.
 func Start(ctx context.Context, instance *cluster.Instance, options Options) (*Manager, error) {
 	if options.Name == "" {

@@ -92,7 +92,7 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// expectJudged waits until the object has the expected kstatus, and checks that it is unchanged at rest.
+// expectJudged waits until the object has the expected kstatus, and checks that it is unchanged in the steady state.
 func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason

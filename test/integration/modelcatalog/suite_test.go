@@ -1,4 +1,4 @@
-// Package modelcatalog_test tests the model catalog on real control planes with the shipped rights: on OpenShift, with a namespace for
+// Package modelcatalog_test tests the model catalog on real control planes with the shipped permissions: on OpenShift, with a namespace for
 // registries and a gateway, and on plain Kubernetes.
 package modelcatalog_test
 

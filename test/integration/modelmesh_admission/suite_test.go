@@ -15,7 +15,7 @@ const (
 	specTimeout = 3 * time.Minute
 )
 
-// All specs share one control plane with the CRDs of KServe, and a manager with the shipped rights, whose webhook the API server calls. The
+// All specs share one control plane with the CRDs of KServe, and a manager with the shipped permissions, whose webhook the API server calls. The
 // manager is never elected, so only admission runs.
 var (
 	env     *framework.Env

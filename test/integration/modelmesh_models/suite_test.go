@@ -27,7 +27,7 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped rights, and one fake of the routing
+// All specs share one control plane with the APIs of KServe, one manager with exactly the shipped permissions, and one fake of the routing
 // layers, behind pods that fake nodes make ready. Most share one namespace with runtimes, and each has its own models. Specs that stop the
 // manager are serial.
 var (

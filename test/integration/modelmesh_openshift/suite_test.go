@@ -23,7 +23,7 @@ const (
 	own, monitoring = "opendatahub", "platform-monitoring"
 )
 
-// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped rights; each has its own
+// All specs share one control plane with the APIs of OpenShift and KServe and one manager with exactly the shipped permissions; each has its own
 // namespaces. No pod of a runtime runs, because no node matches its selector. No router and no certificate signer run. Specs that stop the
 // manager are serial.
 var (

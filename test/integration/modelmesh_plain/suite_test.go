@@ -25,7 +25,7 @@ const (
 	quiet       = time.Second
 )
 
-// One control plane that serves no optional API at first, and one manager whose rights on the children of runtimes are limited to its
+// One control plane that serves no optional API at first, and one manager whose permissions on the children of runtimes are limited to its
 // namespace.
 var (
 	env     *framework.Env

@@ -17,7 +17,7 @@ import (
 const (
 	// quiet is how long a spec checks that nothing is sent; the timers of waiting models are shorter.
 	quiet = 10 * time.Second
-	// namespaces and models are the counts of the spec at rest; the bench has 1,000 models.
+	// namespaces and models are the counts of the spec in the steady state; the bench has 1,000 models.
 	namespaces = 5
 	models     = 12
 )

@@ -48,7 +48,7 @@ func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName str
 	return s
 }
 
-// takeOver resumes the registry, and waits until the manager is at rest.
+// takeOver resumes the registry, and waits until the manager is idle.
 func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()

@@ -21,7 +21,7 @@ const (
 	poll        = 100 * time.Millisecond
 )
 
-// All specs share one control plane and a manager with the shipped rights, whose webhooks the API server calls. The manager is never
+// All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls. The manager is never
 // elected, so only admission and conversion change objects.
 var (
 	env     *framework.Env

@@ -24,7 +24,7 @@ const (
 	quiet       = 3 * time.Second
 )
 
-// All specs share one control plane without optional APIs and one manager. Its rights, except on registries, are limited to its namespace
+// All specs share one control plane without optional APIs and one manager. Its permissions, except on registries, are limited to its namespace
 // [S8].
 var (
 	env     *framework.Env

@@ -65,7 +65,7 @@ func remove(ctx context.Context, o client.Object) {
 	env.WaitDeleted(ctx, o)
 }
 
-// ready creates an MLflow, and waits until it is available and the manager is at rest.
+// ready creates an MLflow, and waits until it is available and the manager is idle.
 func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)

@@ -276,7 +276,7 @@ var _ = Describe("Registries with an AIHub", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// expectWrites waits until the manager is at rest, and limits its writes for the AIHub: finalizer, namespace, Catalog, and the status once,
+// expectWrites waits until the manager is idle, and limits its writes for the AIHub: finalizer, namespace, Catalog, and the status once,
 // or twice if webhooks must first observe the namespace.
 func expectWrites(mark framework.Mark, most int) framework.Mark {
 	GinkgoHelper()

@@ -134,7 +134,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
 
-		// Remove the API again: the manager stays at rest.
+		// Remove the API again: the manager stays idle.
 		remove(ctx, m)
 		remove(ctx, module)
 		deleteCRD(ctx, definition)

@@ -109,7 +109,7 @@ func waitReady(ctx context.Context, m *platformv1alpha1.MLflowOperator, status m
 	})
 }
 
-// waitAvailable waits until a server is available and the manager is at rest.
+// waitAvailable waits until a server is available and the manager is idle.
 func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
@@ -117,7 +117,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) {
 	env.Get(ctx, m)
 }
 
-// Waits until the manager is at rest, including its Events.
+// Waits until the manager is idle, including its Events.
 func waitIdle() {
 	GinkgoHelper()
 	env.WaitIdle(manager.User, quiet, specTimeout)

@@ -23,7 +23,7 @@ const (
 	quiet = 4 * time.Second
 )
 
-// All specs share one control plane with every optional API, and one manager with the shipped rights and the switch of the legacy
+// All specs share one control plane with every optional API, and one manager with the shipped permissions and the switch of the legacy
 // operators. A spec with other options stops this manager and restarts it.
 var (
 	env     *framework.Env

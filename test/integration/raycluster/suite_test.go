@@ -19,7 +19,7 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one OpenShift control plane and one manager with exactly the shipped rights; each has its own namespace. KubeRay does not
+// All specs share one OpenShift control plane and one manager with exactly the shipped permissions; each has its own namespace. KubeRay does not
 // run: the specs act for it. Specs that change the settings of all clusters are serial.
 var (
 	env     *framework.Env

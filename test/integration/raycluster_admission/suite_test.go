@@ -16,7 +16,7 @@ const (
 	operatorNamespace = "opendatahub"
 )
 
-// All specs share one control plane with the CRDs of KubeRay and OpenShift, and a manager with the shipped rights, whose webhooks the API
+// All specs share one control plane with the CRDs of KubeRay and OpenShift, and a manager with the shipped permissions, whose webhooks the API
 // server calls. KubeRay does not run.
 var (
 	env     *framework.Env

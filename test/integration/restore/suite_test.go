@@ -16,7 +16,7 @@ import (
 const (
 	specTimeout = 10 * time.Minute
 	waitTimeout = 2 * time.Minute
-	// quiet is how long a manager at rest has sent nothing.
+	// quiet is how long an idle manager has sent nothing.
 	quiet = 4 * time.Second
 )
 
@@ -33,7 +33,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	manager = env.StartManager(ctx, env.Options(env.Installed))
 }, NodeTimeout(framework.StartTimeout))
 
-// createAndWaitReady creates the missing resources, and waits until all are ready and the manager is at rest.
+// createAndWaitReady creates the missing resources, and waits until all are ready and the manager is idle.
 func createAndWaitReady(ctx context.Context) []*unstructured.Unstructured {
 	GinkgoHelper()
 	env.Namespace(ctx)

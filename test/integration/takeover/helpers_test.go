@@ -103,7 +103,7 @@ func (s *legacyServer) report(ctx context.Context) {
 	Expect(env.Admin.Status().Update(ctx, s.server, client.FieldOwner("manager"))).To(Succeed())
 }
 
-// takeOver starts a manager, and waits until the server is ready and the manager is at rest.
+// takeOver starts a manager, and waits until the server is ready and the manager is idle.
 func (s *legacyServer) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
 	s.mark = env.Mark()

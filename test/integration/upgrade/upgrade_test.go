@@ -137,7 +137,7 @@ func repeated(mark framework.Mark) map[string]framework.Entries {
 	return all
 }
 
-// start runs the manager of a version, and waits until all resources are ready and the manager is at rest.
+// start runs the manager of a version, and waits until all resources are ready and the manager is idle.
 func start(ctx context.Context, binary string, resources []*unstructured.Unstructured) {
 	GinkgoHelper()
 	options := env.Options(env.Installed)

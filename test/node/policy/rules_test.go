@@ -167,7 +167,7 @@ func TestBadSelectors(t *testing.T) {
 		"namespaces": ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &bad}}),
 	} {
 		if _, err := Rules(objectsWith(spec)); err == nil || !strings.Contains(err.Error(), "NetworkPolicy a/p") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want one containing 'NetworkPolicy a/p'", name, err)
 		}
 	}
 }

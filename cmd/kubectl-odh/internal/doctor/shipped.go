@@ -201,7 +201,7 @@ func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 	return "everything that the components need is served"
 }
 
-// checkRights compares the rights of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are ignored, since
+// checkRights compares the permissions of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are ignored, since
 // installers change them.
 func checkRights(ctx context.Context, e *checker) (fine string) {
 	account := cmp.Or(e.manager.Deployment.Spec.Template.Spec.ServiceAccountName, "default")
@@ -227,7 +227,7 @@ func checkRights(ctx context.Context, e *checker) (fine string) {
 	return fmt.Sprintf("account %s has all permissions of %d roles", account, checked)
 }
 
-// missingRights returns the rights of a role that an account lacks, one verb and one resource or path at a time.
+// missingRights returns the permissions of a role that an account lacks, one verb and one resource or path at a time.
 func missingRights(granted, required []rbacv1.PolicyRule) string {
 	const shown = 4
 	_, rules := validation.Covers(granted, required)

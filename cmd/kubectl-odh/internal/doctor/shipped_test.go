@@ -118,7 +118,7 @@ func TestIncludesAccount(t *testing.T) {
 		"a group":               {rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "team"}, false},
 	} {
 		if got := includesAccount([]rbacv1.Subject{tc.subject}, "odh", account); got != tc.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }

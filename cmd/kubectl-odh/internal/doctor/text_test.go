@@ -37,7 +37,7 @@ func TestText(t *testing.T) {
 	golden(t, "sick.txt", newReport(sick(t).examine()).text())
 	odd := Report{Findings: []Finding{{Result: Warn, Check: "settings", Found: "two\nlines \x1b[31m", Fix: "remove it"}}}
 	if text := odd.text(); strings.Contains(text, "two\n") || strings.Contains(text, "\x1b") {
-		t.Errorf("%q", text)
+		t.Errorf("unexpected result of text: %q", text)
 	}
 }
 

@@ -31,7 +31,7 @@ func Map[T, R any](items []T, task func(T) R) []R {
 	return results
 }
 
-// Reader reads from a cluster with the rights of its user. A kind that is not served has no objects.
+// Reader reads from a cluster with the permissions of its user. A kind that is not served has no objects.
 type Reader struct {
 	Objects  dynamic.Interface
 	Metadata metadata.Interface

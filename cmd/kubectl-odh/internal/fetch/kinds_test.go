@@ -40,7 +40,7 @@ func TestKinds(t *testing.T) {
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
 	if got := set.ForGVK(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result of ForGVK: %+v", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
 		t.Error("want the served version in the set, and no other")

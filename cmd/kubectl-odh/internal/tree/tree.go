@@ -179,7 +179,7 @@ var namespaceLabels = []string{"modelregistry.opendatahub.io/namespace", rayclus
 // excludedKinds are not part of trees: they describe or copy other objects.
 var excludedKinds = []string{"Event", "Endpoints", "EndpointSlice", "PodMetrics", "PackageManifest", "Lease", "ComponentStatus", "Node"}
 
-// clusterGroups are the API groups of cluster-scoped objects that may belong to a resource; users may lack rights to list others.
+// clusterGroups are the API groups of cluster-scoped objects that may belong to a resource; users may lack permissions to list others.
 var clusterGroups = []string{"", "rbac.authorization.k8s.io", "console.openshift.io", "user.openshift.io", "kueue.x-k8s.io"}
 
 // gatherer reads the objects of trees.

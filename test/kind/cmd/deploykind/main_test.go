@@ -57,6 +57,6 @@ func TestUpNeedsAKubeconfig(t *testing.T) {
 	odd := func(context.Context, string, ...string) ([]byte, error) { return []byte("odh-platform-operator"), nil }
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), []string{"-image=a:1", "up"}, &out, &progress, odd); err == nil || !strings.Contains(err.Error(), "reading the kubeconfig") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one containing 'reading the kubeconfig'", err)
 	}
 }

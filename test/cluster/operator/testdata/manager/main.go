@@ -1,5 +1,5 @@
 // Command manager is a placeholder for the operator's manager: it has the same listeners and the same environment, writes
-// one ConfigMap with its rights, and ends with exit code 0 on SIGTERM.
+// one ConfigMap with its permissions, and ends with exit code 0 on SIGTERM.
 package main
 
 import (
