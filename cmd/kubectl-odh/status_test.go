@@ -53,7 +53,7 @@ func TestStatusJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.OK || !report.Manager.Found || !report.Manager.Leads || report.Manager.Version != "v0.1.0" || report.Manager.Namespace != "opendatahub" {
-		t.Errorf("%+v", report.Manager)
+		t.Errorf("unexpected report.Manager: %+v", report.Manager)
 	}
 	states := map[string]string{}
 	for _, c := range report.Components {
@@ -82,7 +82,7 @@ func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
 	run(t, cluster, "status").expect(t, 1, "AppWrapper/train", "RayCluster/demo", "Predictor/digits")
 	for _, r := range cluster.Requests() {
 		if r.Resource == "secrets" || r.Resource == "pods" {
-			t.Errorf("%+v", r)
+			t.Errorf("unexpected result: %+v", r)
 		}
 	}
 	if most := cluster.MaxConcurrentRequests(); most > 12 {
@@ -250,7 +250,7 @@ func TestStatusOfSelectedResources(t *testing.T) {
 	run(t, cluster, "status -l team=a").lacks(t, "AppWrapper/")
 	for _, r := range cluster.Requests() {
 		if r.Resource == "appwrappers" && r.Selector != "team=a" {
-			t.Errorf("%+v", r)
+			t.Errorf("unexpected result: %+v", r)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 	for _, r := range cluster.Requests() {
 		listed = listed || r.Resource == "secrets"
 		if !r.Metadata && (r.Resource == "secrets" || r.Namespace == "vision") {
-			t.Errorf("%+v", r)
+			t.Errorf("unexpected result: %+v", r)
 		}
 	}
 	if !listed {

@@ -45,7 +45,7 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 		}
 		if got.DefaultQueueName != "team" || got.SchedulerName != "packed" || got.FaultTolerance.ResetPause != 5*time.Second ||
 			got.Autopilot.ResourceTaints["example.com/card"][0].Effect != "NoExecute" {
-			t.Errorf("%+v", got)
+			t.Errorf("unexpected result: %+v", got)
 		}
 	}
 	if reads != 2 {
@@ -62,7 +62,7 @@ func TestAutopilotCanBeSwitchedOff(t *testing.T) {
 	source := &appWrapperConfig{config: load(t)}
 	got, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
 	if err != nil || got.Autopilot != nil {
-		t.Errorf("%+v %v", got.Autopilot, err)
+		t.Errorf("unexpected result.Autopilot %+v, error %v", got.Autopilot, err)
 	}
 }
 

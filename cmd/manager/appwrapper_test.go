@@ -57,18 +57,18 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	m, v := mutating.Webhooks[0], validating.Webhooks[0]
 	if m.Name != "mappwrapper.kb.io" || v.Name != "vappwrapper.kb.io" || *m.FailurePolicy != "Fail" || *v.FailurePolicy != "Fail" ||
 		*m.SideEffects != "None" || *v.SideEffects != "None" || m.NamespaceSelector != nil || v.NamespaceSelector != nil {
-		t.Errorf("%+v\n%+v", m, v)
+		t.Errorf("unexpected webhooks:\n%+v\n%+v", m, v)
 	}
 	if *m.ClientConfig.Service.Path != webhook.MutatePath || *v.ClientConfig.Service.Path != webhook.ValidatePath ||
 		m.ClientConfig.Service.Name != webhookService || v.ClientConfig.Service.Name != webhookService {
-		t.Errorf("%+v\n%+v", m.ClientConfig.Service, v.ClientConfig.Service)
+		t.Errorf("unexpected Services of the webhooks:\n%+v\n%+v", m.ClientConfig.Service, v.ClientConfig.Service)
 	}
 	if len(m.Rules[0].Operations) != 1 || m.Rules[0].Operations[0] != "CREATE" ||
 		!slices.Equal(v.Rules[0].Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
 		t.Errorf("operations %v and %v", m.Rules[0].Operations, v.Rules[0].Operations)
 	}
 	if service := manifest[corev1.Service](t, "manager/webhook_service.yaml")[0]; service.Name != webhookService || service.Spec.Ports[0].Port != 443 {
-		t.Errorf("%+v", service)
+		t.Errorf("unexpected service: %+v", service)
 	}
 }
 
@@ -103,10 +103,10 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 		names = append(names, o.Name)
 	}
 	if !slices.Equal(rule.ResourceNames, names) || !slices.Equal(rule.Verbs, []string{"get"}) {
-		t.Errorf("%+v", rule)
+		t.Errorf("unexpected rule: %+v", rule)
 	}
 	secret := manifest[rbacv1.Role](t, "rbac/manager/webhook_certificate.yaml")[0].Rules[1]
 	if !slices.Equal(secret.ResourceNames, []string{webhookSecret}) {
-		t.Errorf("%+v", secret)
+		t.Errorf("unexpected secret: %+v", secret)
 	}
 }

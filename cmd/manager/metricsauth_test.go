@@ -113,6 +113,6 @@ func TestConcurrentReviewsAreLimited(t *testing.T) {
 	request.Header.Set("Authorization", "Bearer made-up")
 	handler.ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusTooManyRequests || recorder.Header().Get("Connection") != "close" {
-		t.Errorf("%d %v", recorder.Code, recorder.Header())
+		t.Errorf("got status %d and headers %v, want 429 and Connection: close", recorder.Code, recorder.Header())
 	}
 }

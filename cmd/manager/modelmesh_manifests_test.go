@@ -15,7 +15,7 @@ import (
 func TestWebhookManifestOfModelMesh(t *testing.T) {
 	configuration := manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "webhook/modelmesh/configurations.yaml")[0]
 	if webhook.ValidatingConfiguration != "modelmesh-servingruntime.serving.kserve.io" || configuration.Name != webhook.ValidatingConfiguration || len(configuration.Webhooks) != 1 {
-		t.Fatalf("%+v", configuration)
+		t.Fatalf("unexpected configuration: %+v", configuration)
 	}
 	if configuration.Annotations[injectedByServiceCA] != "false" {
 		t.Error("want injection by the OpenShift service CA disabled, because the manager injects its own CA")
@@ -26,7 +26,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		t.Errorf("%s calls %+v", h.Name, h.ClientConfig.Service)
 	}
 	if *h.FailurePolicy != "Fail" || *h.SideEffects != "None" || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || h.NamespaceSelector != nil || h.ObjectSelector != nil {
-		t.Errorf("%+v", h)
+		t.Errorf("unexpected result: %+v", h)
 	}
 	want := admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
@@ -36,7 +36,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 	}
 	if len(h.Rules) != 1 || !slices.Equal(h.Rules[0].Operations, want.Operations) || !slices.Equal(h.Rules[0].APIGroups, want.APIGroups) ||
 		!slices.Equal(h.Rules[0].APIVersions, want.APIVersions) || !slices.Equal(h.Rules[0].Resources, want.Resources) {
-		t.Errorf("%+v", h.Rules)
+		t.Errorf("unexpected Rules: %+v", h.Rules)
 	}
 	trusts := modelMeshSpec(&Env{}).CABundleTargets
 	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {

@@ -58,14 +58,14 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 			operations = append(operations, string(operation))
 		}
 		if h.configuration != want.configuration || h.Name != want.name || *h.ClientConfig.Service.Path != want.path || h.ClientConfig.Service.Name != webhookService {
-			t.Errorf("%s: %s, %s, %+v", key, h.configuration, h.Name, h.ClientConfig.Service)
+			t.Errorf("%s: unexpected configuration %s, name %s or Service %+v", key, h.configuration, h.Name, h.ClientConfig.Service)
 		}
 		if *h.TimeoutSeconds != want.timeout || *h.FailurePolicy != "Fail" || *h.MatchPolicy != "Equivalent" || *h.SideEffects != "None" ||
 			!slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || h.NamespaceSelector != nil || h.ObjectSelector != nil {
-			t.Errorf("%s: %+v", key, h.ValidatingWebhook)
+			t.Errorf("%s: unexpected ValidatingWebhook: %+v", key, h.ValidatingWebhook)
 		}
 		if !slices.Equal(operations, want.operations) || !slices.Equal(h.Rules[0].APIVersions, want.versions) || len(h.Rules) != 1 {
-			t.Errorf("%s: %+v", key, h.Rules)
+			t.Errorf("%s: unexpected Rules: %+v", key, h.Rules)
 		}
 		if h.annotations[injectedByServiceCA] != "false" {
 			t.Errorf("%s: an installation over the original would have two who write the CA", key)
@@ -74,7 +74,7 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 	// The end of a registry does not depend on the manager, D3.
 	for _, key := range []string{"mutating", "validating"} {
 		if conditions := hooks[key].MatchConditions; len(conditions) != 1 || !strings.Contains(conditions[0].Expression, "deletionTimestamp") {
-			t.Errorf("%s: %+v", key, conditions)
+			t.Errorf("%s: unexpected conditions: %+v", key, conditions)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 	c := crd.Spec.Conversion
 	if crd.Name != webhook.ConvertedCRD || c.Strategy != apiextensionsv1.WebhookConverter || *c.Webhook.ClientConfig.Service.Path != webhook.ConvertPath ||
 		c.Webhook.ClientConfig.Service.Name != webhookService || !slices.Equal(c.Webhook.ConversionReviewVersions, []string{"v1"}) || crd.Annotations[injectedByServiceCA] != "false" {
-		t.Errorf("%+v", crd)
+		t.Errorf("unexpected crd: %+v", crd)
 	}
 	var trusted []string
 	for _, target := range modelRegistrySpec(&Env{}).CABundleTargets {
@@ -127,7 +127,7 @@ func TestManagerMayPatchCABundles(t *testing.T) {
 func TestEveryDefinitionIsInstalled(t *testing.T) {
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("unexpected files %v, error %v", files, err)
 	}
 	list, err := os.ReadFile("../../config/crd/kustomization.yaml")
 	if err != nil {

@@ -57,7 +57,7 @@ func TestRenderPlatforms(t *testing.T) {
 	} {
 		s := given{stdin: widgets}.run(t.Context(), "render", "-f", "-", "--platform", platform)
 		if s.code != 0 {
-			t.Errorf("%s: %s", platform, s.stderr)
+			t.Errorf("%s: unexpected stderr: %s", platform, s.stderr)
 		}
 		for _, kind := range []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink", "Route"} {
 			has := strings.Contains(s.stdout.String(), kind)

@@ -38,7 +38,7 @@ func shippedWebhooks(t *testing.T) []entry {
 	t.Helper()
 	files, err := filepath.Glob("../../config/webhook/*/configurations.yaml")
 	if err != nil || len(files) < 4 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("unexpected files %v, error %v", files, err)
 	}
 	var out []entry
 	add := func(configuration, name string, c admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations) *entry {
@@ -170,7 +170,7 @@ func TestOnlyRayClustersPassTheirWebhooks(t *testing.T) {
 			}
 			want := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 			if !slices.Equal(rule.Operations, want) || *e.policy != admissionregistrationv1.Fail {
-				t.Errorf("%s: %v, %s", e.name, rule.Operations, *e.policy)
+				t.Errorf("%s: unexpected operations %v or failurePolicy %s", e.name, rule.Operations, *e.policy)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 	}
 	list, err := root.IndexManifest()
 	if err != nil || len(list.Manifests) != 1 {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("unexpected list %+v, error %v", list, err)
 	}
 	index, err := root.ImageIndex(list.Manifests[0].Digest)
 	if err != nil {
@@ -139,7 +139,7 @@ func image(t *testing.T, r *release, name string) (v1.ImageIndex, v1.Image) {
 	}
 	platforms, err := index.IndexManifest()
 	if err != nil || len(platforms.Manifests) != 1 || platforms.Manifests[0].Platform.String() != r.platforms[0].String() {
-		t.Fatalf("%+v, %v", platforms, err)
+		t.Fatalf("unexpected platforms %+v, error %v", platforms, err)
 	}
 	found, err := index.Image(platforms.Manifests[0].Digest)
 	if err != nil {
@@ -231,7 +231,7 @@ func operatorImage(t *testing.T, r *release) {
 		"manager": 0o755, "tmp/": 0o1777, "home/nonroot/": 0o700, "etc/passwd": 0o644, "etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/zoneinfo/Europe/Berlin": 0o644,
 	} {
 		if h := files[name]; h == nil || h.Mode != mode || !h.ModTime.Equal(r.source.time) {
-			t.Errorf("%s: %+v", name, h)
+			t.Errorf("%s: unexpected result: %+v", name, h)
 		}
 	}
 	runProgram(t, r, found)
@@ -267,7 +267,7 @@ func runProgram(t *testing.T, r *release, found v1.Image) {
 	text, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
 	for _, want := range []string{"version:  1.2.3\n", "revision: " + r.source.commit + "\n"} {
 		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%v, %s", err, text)
+			t.Errorf("want %q in the file, got error %v and:\n%s", want, err, text)
 		}
 	}
 }
@@ -371,7 +371,7 @@ func plugin(t *testing.T, r *release) {
 	}
 	text, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
 	if err != nil || !strings.Contains(string(text), " version 1.2.3\n") {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("%v: unexpected result: %s", err, text)
 	}
 	var manifest struct {
 		Spec struct {
@@ -384,7 +384,7 @@ func plugin(t *testing.T, r *release) {
 	}
 	sum := sha256.Sum256(packed)
 	if p := manifest.Spec.Platforms; len(p) != 1 || p[0].SHA256 != hex.EncodeToString(sum[:]) || p[0].Bin != "kubectl-odh" || !strings.HasSuffix(p[0].URI, "/v1.2.3/"+name) {
-		t.Errorf("%+v", manifest)
+		t.Errorf("unexpected manifest: %+v", manifest)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestSource(t *testing.T) {
 		command := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
 		command.Dir, command.Env = dir, append(os.Environ(), "GIT_COMMITTER_DATE=2026-11-23T12:00:00Z")
 		if text, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, text)
+			t.Fatalf("%v: unexpected result: %s", err, text)
 		}
 	}
 	if _, err := readSource(t.Context(), dir, "", false); err == nil || !strings.Contains(err.Error(), "finding the commit") {
@@ -30,13 +30,13 @@ func TestSource(t *testing.T) {
 	git("commit", "-q", "--allow-empty", "-m", "first")
 	clean, err := readSource(t.Context(), dir, "", false)
 	if want := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC); err != nil || !clean.time.Equal(want) || len(clean.commit) != 40 {
-		t.Errorf("%+v, %v", clean, err)
+		t.Errorf("unexpected clean %+v, error %v", clean, err)
 	}
 	if s, err := readSource(t.Context(), dir, "1700000000", false); err != nil || s.time.Unix() != 1_700_000_000 {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("unexpected result %+v, error %v", s, err)
 	}
 	if _, err := readSource(t.Context(), dir, "yesterday", false); err == nil || !strings.Contains(err.Error(), `SOURCE_DATE_EPOCH is "yesterday"`) {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSource(t *testing.T) {
 		t.Errorf("a change: %v", err)
 	}
 	if s, err := readSource(t.Context(), dir, "", true); err != nil || s.commit != clean.commit+"-dirty" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("unexpected result %+v, error %v", s, err)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSection(t *testing.T) {
 	const changelog = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.10.0 (2026-01-01)\n\n### Added\n\n- ten\n\n## 0.1\n\n- one\n"
 	for version, want := range map[string]string{"0.10.0": "### Added\n\n- ten", "0.1": "- one", "0.2.0": "- new"} {
 		if got, err := section(changelog, version); err != nil || got != want {
-			t.Errorf("%s: %q, %v", version, got, err)
+			t.Errorf("%s: unexpected result %q, error %v", version, got, err)
 		}
 	}
 	if _, err := section("# Changelog\n", "1.0.0"); err == nil {
@@ -74,14 +74,14 @@ func TestZipped(t *testing.T) {
 	}
 	in, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
 	if err != nil || len(in.File) != 2 || in.File[1].Name != "b.exe" || in.File[1].Mode().Perm() != 0o755 || !in.File[1].Modified.Equal(when) {
-		t.Fatalf("%+v, %v", in, err)
+		t.Fatalf("unexpected result %+v, error %v", in, err)
 	}
 	content, err := in.File[1].Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(content); err != nil || string(text) != "b" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("unexpected result %q, error %v", text, err)
 	}
 }
 

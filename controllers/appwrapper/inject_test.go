@@ -195,7 +195,7 @@ func TestNoInjection(t *testing.T) {
 	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
 		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
-			t.Fatalf("%s: %q, %v", name, warnings, err)
+			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)
 		}
 		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "affinity"); found {
 			t.Errorf("%s: an affinity was added", name)

@@ -269,6 +269,6 @@ func TestRefusedPods(t *testing.T) {
 		}
 	}
 	if failure := w.get().Status.LastFailure; failure == nil || !strings.Contains(failure.Message, "exceeded quota: small") {
-		t.Errorf("%+v", failure)
+		t.Errorf("unexpected failure: %+v", failure)
 	}
 }

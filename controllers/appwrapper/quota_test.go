@@ -123,7 +123,7 @@ func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 	}
 	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspending || !meta.IsStatusConditionTrue(aw.Status.Conditions, qr) ||
 		!meta.IsStatusConditionTrue(aw.Status.Conditions, rd) {
-		t.Errorf("%s: %+v", aw.Status.Phase, aw.Status.Conditions)
+		t.Errorf("%s: unexpected Status.Conditions: %+v", aw.Status.Phase, aw.Status.Conditions)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestLegacyObjectIsMatchedByName(t *testing.T) {
 		w := newFixture(t, aw, foreign(tc.exists))
 		got, err := w.findExisting(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: unexpected result %q, error %v", name, got, err)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 			}
 			w.clock.Step(rules.UnwatchedInterval)
 			if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
-				t.Errorf("%+v", aw.Status.ComponentStatus[0])
+				t.Errorf("want the component not created, got %+v", aw.Status.ComponentStatus[0])
 			}
 		})
 	}
@@ -334,7 +334,7 @@ func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 	}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	if aw := w.must(awv1beta2.PhaseSuspended); stageOf(&aw.Status.ComponentStatus[0]) != rules.NotCreated {
-		t.Errorf("%+v", aw.Status.ComponentStatus[0])
+		t.Errorf("want the component not created, got %+v", aw.Status.ComponentStatus[0])
 	}
 	if _, watched := w.kinds.watched[jobKind]; watched {
 		t.Error("the kind is still watched")
@@ -390,7 +390,7 @@ func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 	w.memory.forget("aw")
 	w.memory.setSucceeded("aw", "job")
 	if len(w.memory.objects) > 0 {
-		t.Errorf("%+v", w.memory.objects)
+		t.Errorf("unexpected memory.objects: %+v", w.memory.objects)
 	}
 }
 
@@ -410,6 +410,6 @@ func TestAShortTTLIsRaised(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 	job := &batchv1.Job{}
 	if err := w.server.Get(t.Context(), requestFor("j").NamespacedName, job); err != nil || *job.Spec.TTLSecondsAfterFinished != 3600 {
-		t.Errorf("%+v, %v", job.Spec.TTLSecondsAfterFinished, err)
+		t.Errorf("unexpected job.Spec.TTLSecondsAfterFinished %+v, error %v", job.Spec.TTLSecondsAfterFinished, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestReady(t *testing.T) {
 			setCondition(&aw.Status.Conditions, c, time.Now())
 		}
 		if got := readyCondition(aw); got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: unexpected result: %+v", name, got)
 		}
 	}
 	failed := &awv1beta2.AppWrapper{}

@@ -235,7 +235,7 @@ func TestArtifactsServerNeedsURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := w.condition(ConditionAvailable); c.Reason != ReasonRenderFailed || !strings.Contains(c.Message, "needs a public URL") {
-		t.Errorf("%s: %s", c.Reason, c.Message)
+		t.Errorf("%s: unexpected Message: %s", c.Reason, c.Message)
 	}
 }
 

@@ -88,7 +88,7 @@ func TestWaitForCheckWritesNoStatus(t *testing.T) {
 				}
 			}
 			if writes := w.server.Writes[since:]; len(writes) > 0 {
-				t.Errorf("%+v", writes)
+				t.Errorf("unexpected writes: %+v", writes)
 			}
 		})
 	}

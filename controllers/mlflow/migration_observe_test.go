@@ -338,7 +338,7 @@ func TestPodCreationError(t *testing.T) {
 	} {
 		got, err := observer(t, nil, job, c.event).podCreationError(t.Context(), job)
 		if err != nil || got != c.want {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: unexpected result %q, error %v", name, got, err)
 		}
 	}
 }

@@ -282,7 +282,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 	}
 	for _, write := range w.server.Writes[since:] {
 		if write.Kind == "MLflow" {
-			t.Errorf("%+v", write)
+			t.Errorf("unexpected write: %+v", write)
 		}
 	}
 	for _, kind := range []string{ConditionMonitor, ConditionRoute, ConditionConsoleLink} {

@@ -86,7 +86,7 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 		r := observer(t, nil, secret)
 		r.apiReader = observer(t, nil, secret, d).apiReader
 		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: unexpected result: %+v", name, got)
 		}
 	}
 }

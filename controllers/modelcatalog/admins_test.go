@@ -17,7 +17,7 @@ func TestCollectInputs(t *testing.T) {
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
-		t.Errorf("%+v", in)
+		t.Errorf("unexpected result: %+v", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
 	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
@@ -39,7 +39,7 @@ func TestDelegatingClient(t *testing.T) {
 	}{resources.DatabaseName: {capability.MetadataOf(registry.Secret), true}, "other": {capability.MetadataOf(registry.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
 		err := routed.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, c.object)
 		if (err == nil) != c.found {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}
 }

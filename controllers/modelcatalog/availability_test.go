@@ -102,7 +102,7 @@ func TestInactiveState(t *testing.T) {
 	} {
 		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
 		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
-			t.Errorf("%s: %s %q", name, a.Reason, a.Message)
+			t.Errorf("%s: unexpected reason %s or message %q", name, a.Reason, a.Message)
 		}
 		if c.reason != "" && !strings.Contains(a.Message, "delete") {
 			t.Errorf("%s: %q names no remedy", name, a.Message)
@@ -119,6 +119,6 @@ func TestSetAvailable(t *testing.T) {
 	setAvailable(c, serving.Unavailable("why"))
 	got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || got.Reason != serving.ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }

@@ -338,7 +338,7 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 	} {
 		p := typed[networkingv1.NetworkPolicy](t, c.catalog, c.in, "NetworkPolicy", c.policy)
 		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != c.port {
-			t.Errorf("%s: %+v", name, p.Spec)
+			t.Errorf("%s: unexpected Spec: %+v", name, p.Spec)
 		}
 	}
 }
@@ -379,7 +379,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			s := c.SecurityContext
 			if *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
-				t.Errorf("%s/%s: %+v", d.Name, c.Name, s)
+				t.Errorf("%s/%s: want the restricted security context, got %+v", d.Name, c.Name, s)
 			}
 		}
 	}
@@ -458,7 +458,7 @@ func TestUserSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list, found := content[want]; !found || list == nil || len(list) != 0 || len(content) != 1 {
-			t.Errorf("%s: %v", resources.UserSources[i].Name, content)
+			t.Errorf("%s: unexpected content: %v", resources.UserSources[i].Name, content)
 		}
 	}
 }

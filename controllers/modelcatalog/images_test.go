@@ -58,7 +58,7 @@ func TestInvalidImageVersions(t *testing.T) {
 		} {
 			err := resources.CheckImages(sample(set))
 			if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), "must be the digest") {
-				t.Errorf("%s %q: %v", field, wrong, err)
+				t.Errorf("%s %q: want an error with the field and the value, got %v", field, wrong, err)
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
 		d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(name)})
 		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[resources.LabelName] != name {
-			t.Errorf("%s: %s %v", name, d.UID, d.Spec.Selector)
+			t.Errorf("%s: want a new Deployment with the current selector, got UID %s and %v", name, d.UID, d.Spec.Selector)
 		}
 	}
 	b.restart()
@@ -137,7 +137,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	b := newTestEnv(t, sample(), foreign)
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("unexpected result %+v, error %v", result, err)
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
@@ -181,7 +181,7 @@ func TestIsLegacyOwner(t *testing.T) {
 		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
 	} {
 		if isLegacyOwner(c.ref) != c.want {
-			t.Errorf("%s: %v", name, !c.want)
+			t.Errorf("%s: isLegacyOwner returned %v", name, !c.want)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func TestUnknownDomain(t *testing.T) {
 	b.writes = nil
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("unexpected result %+v, error %v", result, err)
 	}
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
 		t.Errorf("the host was taken back: %q", host)

@@ -146,7 +146,7 @@ func TestContentIsReadOnce(t *testing.T) {
 	judge := func() sourceCandidate {
 		all, err := b.r.extraCaches.listCandidates(t.Context(), "home")
 		if err != nil || len(all) != 1 {
-			t.Fatalf("%v %v", all, err)
+			t.Fatalf("unexpected result %v, error %v", all, err)
 		}
 		return all[0]
 	}

@@ -104,7 +104,7 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.update(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != reconciler.RequeueSoon || b.available().Status != metav1.ConditionTrue {
-		t.Errorf("%+v, %v, %+v", result, err, b.available())
+		t.Errorf("unexpected result %+v, error %v or condition %+v", result, err, b.available())
 	}
 }
 

@@ -38,7 +38,7 @@ func TestSingleNamespaceInstallationSetsOperatorDeployment(t *testing.T) {
 		for _, step := range steps {
 			var v corev1.EnvVar
 			if err := json.Unmarshal(step.Value, &v); err != nil || step.Path != "/spec/template/spec/containers/0/env/-" {
-				t.Fatalf("%s: %v", step.Path, err)
+				t.Fatalf("%s: unexpected error: %v", step.Path, err)
 			}
 			env = append(env, v)
 		}

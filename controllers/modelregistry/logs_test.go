@@ -94,6 +94,6 @@ func TestLogReaderLimits(t *testing.T) {
 	}
 	text, err := read(t.Context(), types.NamespacedName{Namespace: "n", Name: "p"}, "rest-container")
 	if err != nil || text != "the end" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("unexpected result %q, error %v", text, err)
 	}
 }

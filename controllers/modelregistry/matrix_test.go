@@ -58,13 +58,13 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 			if c.message == "" {
 				if err != nil || available.Reason != serving.ReasonAvailable || proxy.Reason != ReasonResourcesAvailable || proxy.Message != "kube-rbac-proxy was successfully created" {
-					t.Errorf("%v, %+v, %+v", err, available, proxy)
+					t.Errorf("got error %v and conditions %+v and %+v, want both available", err, available, proxy)
 				}
 				return
 			}
 			w.requireWait(err, "available")
 			if available.Reason != ReasonResourcesUnavailable || available.Message != c.message || proxy.Reason != ReasonResourcesUnavailable || proxy.Message != c.message {
-				t.Errorf("%+v, %+v", available, proxy)
+				t.Errorf("got conditions %+v and %+v, want both unavailable", available, proxy)
 			}
 		})
 	}
@@ -85,13 +85,13 @@ func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 		proxy, _ := conditions.Get(m.Status.Conditions, ConditionProxy)
 		if up {
 			if err != nil || proxy.Status != metav1.ConditionTrue {
-				t.Errorf("%v, %+v", err, proxy)
+				t.Errorf("got error %v and condition %+v, want True", err, proxy)
 			}
 			continue
 		}
 		w.requireWait(err, "available")
 		if proxy.Reason != ReasonResourcesUnavailable || proxy.Message != "Deployment is unavailable: no minimum" {
-			t.Errorf("%+v", proxy)
+			t.Errorf("unexpected proxy: %+v", proxy)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestCooldown(t *testing.T) {
 	err := w.reconcile(m)
 	w.requireWait(err, "become available")
 	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
-		t.Errorf("%v, %v", err, m.Status.Conditions)
+		t.Errorf("got error %v and conditions %v, want a Wait of 4 s", err, m.Status.Conditions)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	c, _ = conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasSuffix(c.Message, "; its database: pods cannot be created: exceeded quota: small") || c.Reason != serving.ReasonUnavailable {
-		t.Errorf("%s: %q", c.Reason, c.Message)
+		t.Errorf("%s: unexpected Message: %q", c.Reason, c.Message)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestMissingPodsAreReported(t *testing.T) {
 		t.Helper()
 		w.requireWait(w.reconcile(m), "available")
 		if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Message != "Deployment is unavailable: "+want || c.Reason != serving.ReasonUnavailable {
-			t.Errorf("%s: %q", c.Reason, c.Message)
+			t.Errorf("%s: unexpected Message: %q", c.Reason, c.Message)
 		}
 	}
 	w.get(d, "ns", "demo")

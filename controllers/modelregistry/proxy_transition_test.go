@@ -87,7 +87,7 @@ func TestServiceRequestsTheCertificate(t *testing.T) {
 	s := &corev1.Service{}
 	w.get(s, "ns", "demo")
 	if s.Annotations[resources.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
-		t.Errorf("%v %v", s.Annotations, s.Spec.Ports)
+		t.Errorf("unexpected annotations %v or ports %v of the Service", s.Annotations, s.Spec.Ports)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRouteRejectedByRouter(t *testing.T) {
 	const message = "router default does not admit Route ns/demo-https with host " + host + " (HostAlreadyClaimed): taken by another"
 	for _, kind := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
 		if c, _ := conditions.Get(m.Status.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != "RouteNotAdmitted" || c.Message != message {
-			t.Errorf("%+v", c)
+			t.Errorf("unexpected result: %+v", c)
 		}
 	}
 	w.takeWrites()
@@ -58,6 +58,6 @@ func TestRouteRejectedByRouter(t *testing.T) {
 	w.requireNoError(w.reconcile(m))
 	at(true)
 	if _, found := conditions.Get(m.Status.Conditions, routestatus.Condition); found || !conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
-		t.Errorf("%+v", m.Status.Conditions)
+		t.Errorf("unexpected Status.Conditions: %+v", m.Status.Conditions)
 	}
 }

@@ -35,18 +35,18 @@ func into(t *testing.T, object *unstructured.Unstructured, typed any) {
 func TestMonitors(t *testing.T) {
 	g := built(t)[types.NamespacedName{Namespace: "here", Name: deploymentName}]
 	if g.owner != deploymentKind || len(g.objects) != 2 {
-		t.Fatalf("%+v", g)
+		t.Fatalf("unexpected result: %+v", g)
 	}
 	monitor, rule := &monitoringv1.ServiceMonitor{}, &monitoringv1.PrometheusRule{}
 	into(t, g.objects[0], monitor)
 	into(t, g.objects[1], rule)
 	if monitor.Namespace != "here" || rule.Namespace != "here" || len(rule.Spec.Groups) != 2 {
-		t.Errorf("%+v, %+v", monitor, rule)
+		t.Errorf("unexpected ServiceMonitor %+v or PrometheusRule %+v", monitor, rule)
 	}
 	tls := monitor.Spec.Endpoints[0].TLSConfig
 	if *tls.ServerName != "odh-platform-operator-controller-manager-service.here.svc" ||
 		tls.CA.Secret.Name != "odh-platform-operator-controller-manager-service-cert" || tls.CA.Secret.Key != "olmCAKey" {
-		t.Errorf("%+v", tls)
+		t.Errorf("unexpected tls: %+v", tls)
 	}
 }
 

@@ -173,7 +173,7 @@ func TestNamespaceConflict(t *testing.T) {
 		"no setting": {"", "registries", false}, "the same": {"registries", "registries", false}, "another": {"other", "registries", true},
 	} {
 		if problem := namespaceConflict(tc.setting, tc.wanted); (problem != "") != tc.clashes {
-			t.Errorf("%s: %v", name, problem)
+			t.Errorf("%s: unexpected problem: %v", name, problem)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestReportHub(t *testing.T) {
 			}
 			for _, c := range status.Conditions {
 				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(at(0))) {
-					t.Errorf("%+v", c)
+					t.Errorf("unexpected result: %+v", c)
 				}
 			}
 			before := *status.DeepCopy()

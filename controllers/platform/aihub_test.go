@@ -71,7 +71,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			}
 			for _, kind := range append(tc.others, "ProvisioningSucceeded") {
 				if c := b.condition(kind); c.Status != "True" {
-					t.Errorf("%+v", c)
+					t.Errorf("unexpected result: %+v", c)
 				}
 			}
 			if ready := b.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || b.get().Status.Phase != "Not Ready" {
@@ -98,7 +98,7 @@ func TestAIHubNamespace(t *testing.T) {
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
 		if err != nil || result.RequeueAfter != reconciler.RequeueBlocked || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
-			t.Errorf("%+v", failed)
+			t.Errorf("unexpected failed: %+v", failed)
 		}
 		foreign.Labels = map[string]string{LabelRegistries: "true"}
 		if err := b.server.Update(t.Context(), foreign); err != nil {
@@ -115,7 +115,7 @@ func TestAIHubNamespace(t *testing.T) {
 		b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"))
 		b.reconciles()
 		if ready := b.condition("Ready"); ready.Status != "True" {
-			t.Errorf("%+v", ready)
+			t.Errorf("unexpected ready: %+v", ready)
 		}
 	})
 	for _, name := range []string{"kube-system", "default", "openshift", "openshift-config"} {
@@ -146,7 +146,7 @@ func TestAIHubNamespace(t *testing.T) {
 		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
 		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): no namespaces today") ||
 			degraded.Reason != "ProvisioningFailed" || degraded.Severity != "" || b.get().Status.Phase != "Not Ready" {
-			t.Errorf("%+v %+v", failed, degraded)
+			t.Errorf("unexpected conditions %+v and %+v", failed, degraded)
 		}
 		b.failing = nil
 		b.reconciles(makesNamespace, makesCatalog)
@@ -160,7 +160,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 	b.reconciles()
 	c := b.condition("ProvisioningSucceeded")
 	if c.Status != "False" || c.Reason != "DeployFailed" {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result: %+v", c)
 	}
 	for _, part := range []string{`spec.instancesNamespace is "registries"`, `only namespace "elsewhere" (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
 		if !strings.Contains(c.Message, part) {
@@ -328,7 +328,7 @@ func TestAIHubManagementState(t *testing.T) {
 		}
 		reported := strings.Contains(b.condition("ProvisioningSucceeded").Message, ManagementState)
 		if special := state == "Unmanaged" || state == "Removed"; reported != special || b.get().Status.Phase != "Ready" {
-			t.Errorf("%q: %+v", state, b.condition("ProvisioningSucceeded"))
+			t.Errorf("%q: unexpected phase or condition %+v", state, b.condition("ProvisioningSucceeded"))
 		}
 	}
 }
@@ -364,7 +364,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 		t.Errorf("unexpected result of condition: %+v", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result: %+v", c)
 	}
 	b.rests()
 	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
@@ -418,7 +418,7 @@ func TestHubPaused(t *testing.T) {
 	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
 	b.reconciles(makesNamespace, makesCatalog)
 	if c := b.condition("Paused"); c.Type != "" {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result: %+v", c)
 	}
 }
 

@@ -173,7 +173,7 @@ func TestCheckVersion(t *testing.T) {
 		long + "b": false, "2.30": false, "2": false, "v": false, "latest": false, "2.30.0.1": false, "02.1.0": false, "2.30.x": false, "V2.30.0": false,
 	} {
 		if err := validateVersion(text); (err == nil) != fits {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: unexpected error: %v", text, err)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestPaused(t *testing.T) {
 func TestVersionSelection(t *testing.T) {
 	by := versionSelector("apps", configMapName)
 	if _, here := by.Namespaces["apps"]; !here || len(by.Namespaces) != 1 || by.Field.String() != "metadata.name=odh-mlflowoperator-config" {
-		t.Errorf("%+v", by)
+		t.Errorf("unexpected result: %+v", by)
 	}
 	if by := versionSelector("", aihubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
 		t.Errorf("unexpected result of versionSelector: %+v", by)

@@ -184,7 +184,7 @@ func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
 	} {
 		u := clusterFrom(t, text)
 		if got := buildObjects(t, u, inputsFor(u, true)); len(got) > 0 {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: unexpected result: %v", name, got)
 		}
 	}
 }

@@ -252,7 +252,7 @@ func TestEffectiveMode(t *testing.T) {
 		u := clusterFrom(t, demoCluster("", tc.spec))
 		in := inputsFor(u, true, noOAuth, func(in *resources.Inputs) { in.MTLS = false })
 		if mode := in.EffectiveMode(raycluster.View(u.Object)); !mode.MTLS || mode.Issuer != tc.issuer {
-			t.Errorf("%s: %+v", name, mode)
+			t.Errorf("%s: unexpected mode: %+v", name, mode)
 		}
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
@@ -294,7 +294,7 @@ func TestClusterChanged(t *testing.T) {
 func TestBindingToCluster(t *testing.T) {
 	got := bindingToCluster(t.Context(), bindingOf("x", "demo", "team1"))
 	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 	if got := bindingToCluster(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
 		t.Errorf("unexpected result of bindingToCluster: %v", got)

@@ -80,7 +80,7 @@ func TestOAuthServerDisappearsAndReturns(t *testing.T) {
 	guarded := func(cookie, rules bool) {
 		t.Helper()
 		if s.exists(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.exists(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
-			t.Errorf("%q", s.around())
+			t.Errorf("unexpected around: %q", s.around())
 		}
 		service := &corev1.Service{}
 		if s.exists(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {
@@ -129,7 +129,7 @@ func TestReconcileCreatesNothingWithPlatformKubeRay(t *testing.T) {
 				in.Publish, in.Gateway, in.BackendTLSPolicies, in.KubeRaySecures, in.KubeRaySecurity = publish, true, true, true, config.KubeRaySecurityTrust
 			})
 			if objects := buildObjects(t, u, in); len(objects) > 0 {
-				t.Errorf("%q: %v", publish, objects)
+				t.Errorf("%q: unexpected objects: %v", publish, objects)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestNetworkPolicyNamesWithPlatformKubeRay(t *testing.T) {
 	for there, want := range map[bool]string{false: raycluster.View(u.Object).LegacyNames().HeadPolicy, true: raycluster.View(u.Object).HashedNames().HeadPolicy} {
 		objects := buildObjects(t, u, inputsFor(u, false, func(in *resources.Inputs) { in.PlatformKubeRay = there }))
 		if objects[0].GetKind() != "NetworkPolicy" || objects[0].GetName() != want {
-			t.Errorf("%t: %s %s", there, objects[0].GetKind(), objects[0].GetName())
+			t.Errorf("KubeRay found %t: got %s %s, want NetworkPolicy %s", there, objects[0].GetKind(), objects[0].GetName(), want)
 		}
 	}
 }

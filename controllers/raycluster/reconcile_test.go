@@ -287,7 +287,7 @@ func TestCookie(t *testing.T) {
 		third := s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team3"))
 		s.reconcileUntilIdle(third)
 		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
-			t.Errorf("%q: %q", stored, a.Data)
+			t.Errorf("%q: unexpected Data: %q", stored, a.Data)
 		}
 		if said := s.eventsSince(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
 			t.Errorf("%q: reported %q", stored, said)

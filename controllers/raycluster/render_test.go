@@ -121,6 +121,6 @@ func TestRenderRefuses(t *testing.T) {
 	unstructured.RemoveNestedField(u.Object, "spec", "headGroupSpec", "template", "spec", "containers")
 	_, _, err := Render(RenderInputs{Settings: config.DefaultRayCluster(), Version: "v1"}, u)
 	if err == nil || !strings.Contains(err.Error(), "admission of RayCluster c: spec.headGroupSpec.template.spec.containers") {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func TestGuards(t *testing.T) {
 			}
 			answer := handler.Handle(t.Context(), request)
 			if answer.Allowed != (tc.code == 0) || !answer.Allowed && (answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {
-				t.Errorf("%+v", answer)
+				t.Errorf("unexpected response: %+v", answer)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestGuardsKeepRejections(t *testing.T) {
 	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	if answer := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }
 

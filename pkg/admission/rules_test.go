@@ -98,7 +98,7 @@ func TestReview(t *testing.T) {
 			}
 			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
 			if err != nil || len(got.Warnings) > 0 {
-				t.Fatalf("%v, %v", got.Warnings, err)
+				t.Fatalf("unexpected result.Warnings %v, error %v", got.Warnings, err)
 			}
 			if text := errs(got.Errors); (text == "") != (tc.refused == "") || !strings.Contains(text, tc.refused) {
 				t.Errorf("got %q, want %q", text, tc.refused)
@@ -191,10 +191,10 @@ func TestModes(t *testing.T) {
 		rules.Mode = mode
 		got, err := rules.Review(t.Context(), holder(), eve, uses, References{})
 		if err != nil || len(got.Errors) != want.errors || len(got.Warnings) != want.warnings {
-			t.Errorf("%s: %v, %v, %v", mode, got.Errors, got.Warnings, err)
+			t.Errorf("%s: unexpected errors %v or warnings %v, error %v", mode, got.Errors, got.Warnings, err)
 		}
 		if err := rules.Forbidden(uses); (err != nil) != want.forbidden {
-			t.Errorf("%s: %v", mode, err)
+			t.Errorf("%s: unexpected error: %v", mode, err)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestRightsAreReviewedOnce(t *testing.T) {
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
 	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
-		t.Errorf("%v, %v", asked, err)
+		t.Errorf("unexpected result %v, error %v", asked, err)
 	}
 }
 
@@ -250,10 +250,10 @@ func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))
 	if len(u.items) > 0 {
-		t.Errorf("%v", u.items)
+		t.Errorf("unexpected u.items: %v", u.items)
 	}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(false)}}, field.NewPath("spec"))
 	if len(u.items) != 1 {
-		t.Errorf("%v", u.items)
+		t.Errorf("unexpected u.items: %v", u.items)
 	}
 }

@@ -197,7 +197,7 @@ func TestNone(t *testing.T) {
 	w.SetServed(true)
 	settings, err := w.ApplyToOrError(process())
 	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.settled() || w.AddTo(nil) != nil {
-		t.Errorf("%v %s", err, diff)
+		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {
 		t.Error("Changes returned no source")

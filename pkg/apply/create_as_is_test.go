@@ -51,7 +51,7 @@ func TestCreateAsIsFailsForOtherController(t *testing.T) {
 		}),
 	} {
 		if err := b.CreateAsIs(t.Context(), b.owner, object); !errors.Is(err, ErrCannotOwn) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}
 	if b.exists("a") {

@@ -70,7 +70,7 @@ func TestPlatformKubeRayInASet(t *testing.T) {
 		"of a community, Routes": {shift, false, false},
 	} {
 		if test.set.PlatformKubeRay() != test.there || test.set.KubeRaySecures() != test.secures {
-			t.Errorf("%s: %t %t", name, test.set.PlatformKubeRay(), test.set.KubeRaySecures())
+			t.Errorf("%s: PlatformKubeRay returned %t, KubeRaySecures %t", name, test.set.PlatformKubeRay(), test.set.KubeRaySecures())
 		}
 	}
 	if shift.Equal(shift.WithPlatformKubeRay(true)) || !shift.WithPlatformKubeRay(true).Equal(shift.WithPlatformKubeRay(true)) {
@@ -170,14 +170,14 @@ func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 		mend()
 		pass(2 * time.Minute)
 		if err := w.Ready(nil); err != nil || !w.Current().KubeRaySecures() {
-			t.Errorf("%v, %s", err, w.Current())
+			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := failing(apierrors.NewForbidden(mutatingConfigurations.GroupResource(), "", errors.New("no role")))
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client})
 		if err := w.Ready(nil); err != nil || w.Current().PlatformKubeRay() || !w.Current().Has(RayCluster) {
-			t.Errorf("%v, %s", err, w.Current())
+			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}
 	})
 }

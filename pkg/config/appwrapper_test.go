@@ -100,12 +100,12 @@ func TestAppWrapperPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.SchedulerName != "first" || got.DefaultQueueName != "second" || got.FaultTolerance.RetryLimit != 9 || got.FaultTolerance.ResetPause != 5*time.Second {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	// The configuration is a value: reading it again gives the same.
 	again, _, err := cfg.AppWrapper()
 	if err != nil || again.SchedulerName != "" || again.FaultTolerance.RetryLimit != 9 {
-		t.Errorf("%+v %v", again, err)
+		t.Errorf("unexpected result %+v, error %v", again, err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestDurationsInWordsAndNanoseconds(t *testing.T) {
 		} {
 			got, _, err := mustLoad(t, given{}).AppWrapper(older)
 			if err != nil || got.FaultTolerance.WarmupGracePeriod != 10*time.Minute {
-				t.Errorf("%s %s: %s, %v", name, text, got.FaultTolerance.WarmupGracePeriod, err)
+				t.Errorf("%s %s: got %s and error %v, want 10m", name, text, got.FaultTolerance.WarmupGracePeriod, err)
 			}
 		}
 		cfg := mustLoad(t, given{}.withFile("appwrapper: {faultTolerance: {warmupGracePeriod: "+text+"}}"))
@@ -258,7 +258,7 @@ func FuzzOlderConfig(f *testing.F) {
 			t.Errorf("%v does not name its source", err)
 		}
 		if err == nil && settings.FaultTolerance.GracePeriodCeiling == 0 && !strings.Contains(text, "0") {
-			t.Errorf("%+v", settings)
+			t.Errorf("unexpected settings: %+v", settings)
 		}
 	})
 }

@@ -382,7 +382,7 @@ func TestLogging(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
 		if _, err := (given{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
-			t.Errorf("%s: %v", arg, err)
+			t.Errorf("%s: unexpected error: %v", arg, err)
 		}
 	}
 	usage := Usage(program)

@@ -81,7 +81,7 @@ func TestModelMeshSwitches(t *testing.T) {
 		}}).ModelMesh
 		if m.NamespaceScope != want.scope || m.IgnoreInferenceServices != want.ignore ||
 			m.IgnoreClusterServingRuntimes != want.ignore || m.IgnoreSecrets != want.ignore {
-			t.Errorf("%q: %+v", raw, m)
+			t.Errorf("%q: unexpected result: %+v", raw, m)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestModelMeshFlags(t *testing.T) {
 	}})
 	want := LeaderElection{Enabled: true, Namespace: "opendatahub", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 	if diff := cmp.Diff(want, cfg.LeaderElection); diff != "" || cfg.Metrics.BindAddress != ":1" || cfg.Health.BindAddress != ":2" {
-		t.Errorf("%s %+v %+v", diff, cfg.Metrics, cfg.Health)
+		t.Errorf("leader election (-want +got):\n%s\nmetrics %+v, health %+v", diff, cfg.Metrics, cfg.Health)
 	}
 	_, err := given{args: []string{"--leader-elect-type=life"}}.load()
 	if err == nil || !strings.Contains(err.Error(), `flag --leader-elect-type "life": must be lease`) {
@@ -181,11 +181,11 @@ func TestModelMeshFlags(t *testing.T) {
 // The variable of the debug server has no effect, and the manager reports that [M8].
 func TestPprofHasNoEffect(t *testing.T) {
 	if notices := mustLoad(t, given{}).Warnings; notices != nil {
-		t.Errorf("%q", notices)
+		t.Errorf("unexpected notices: %q", notices)
 	}
 	notices := mustLoad(t, given{env: map[string]string{"ENABLE_PPROF": "1"}}).Warnings
 	if len(notices) != 1 || !strings.Contains(notices[0], `ENABLE_PPROF "1" has no effect: set --pprof`) {
-		t.Errorf("%q", notices)
+		t.Errorf("unexpected notices: %q", notices)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestModelMeshRefusals(t *testing.T) {
 	} {
 		_, err := given{env: map[string]string{name: value}}.load()
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) || !strings.Contains(err.Error(), "must be") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}
 }

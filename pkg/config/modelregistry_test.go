@@ -181,7 +181,7 @@ func TestNoticeOfAGateway(t *testing.T) {
 	} {
 		notices := mustLoad(t, given{env: tc.env}).Warnings
 		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "until GATEWAY_NAMESPACE") {
-			t.Errorf("%v: %q", tc.env, notices)
+			t.Errorf("%v: unexpected notices: %q", tc.env, notices)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
 		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
 		if ray, _, err := mustLoad(t, given{}).RayCluster(older); err != nil || ray.MTLS || !ray.OAuth {
-			t.Errorf("%s: %+v, %v", name, ray, err)
+			t.Errorf("%s: unexpected ray %+v, error %v", name, ray, err)
 		}
 	}
 	for _, data := range []map[string]string{nil, {}, {"a": "", "b": ""}} {
@@ -171,7 +171,7 @@ func TestSettingsOfRayAreValues(t *testing.T) {
 	before := fmt.Sprintf("%+v", first)
 	for range 3 {
 		if again, _, err := cfg.RayCluster(rayMap("kuberay: {mTLSEnabled: true}")); err != nil || fmt.Sprintf("%+v", again) != before {
-			t.Errorf("%+v, %v", again, err)
+			t.Errorf("unexpected result %+v, error %v", again, err)
 		}
 	}
 	defaults, _, err := mustLoad(t, given{}).RayCluster(rayMap("{}"))

@@ -203,7 +203,7 @@ func FuzzRayConfig(f *testing.F) {
 			t.Errorf("%v does not name its source", err)
 		}
 		if err == nil && (settings.OAuthProxyImage == "" || settings.Publish == "") {
-			t.Errorf("%+v", settings)
+			t.Errorf("unexpected settings: %+v", settings)
 		}
 	})
 }

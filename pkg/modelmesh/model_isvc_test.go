@@ -36,7 +36,7 @@ func TestInferenceServiceFrameworks(t *testing.T) {
 	for i, name := range order {
 		m := convertedModel(t, "m", `{`+name+`: {storage: {path: p}}}`)
 		if m.Spec.ModelType.Name != name || m.Spec.Runtime != nil {
-			t.Errorf("%s: %+v", name, m.Spec)
+			t.Errorf("%s: unexpected Spec: %+v", name, m.Spec)
 		}
 		if i > 0 { // the first in order is used
 			m = convertedModel(t, "m", `{`+name+`: {storage: {path: p}}, `+order[i-1]+`: {storage: {path: q}}}`)

@@ -33,22 +33,22 @@ func TestShippedRuntimes(t *testing.T) {
 			t.Fatalf("%s: %v, %s", name, err, r.Malformed)
 		}
 		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !IsEnabled(&r.Spec) {
-			t.Errorf("%s: %+v", name, r.ObjectMeta)
+			t.Errorf("%s: unexpected ObjectMeta: %+v", name, r.ObjectMeta)
 		}
 		if got := strings.Join(Labels(r.Name, &r.Spec, false), ","); got != want.labels {
 			t.Errorf("%s has the labels\n%s, want\n%s", name, got, want.labels)
 		}
 		if warnings := Warnings(&r.Spec, types); len(warnings) > 0 {
-			t.Errorf("%s: %q", name, warnings)
+			t.Errorf("%s: unexpected warnings: %q", name, warnings)
 		}
 		adapter, c := r.Spec.BuiltInAdapter, r.Spec.Containers[0]
 		if adapter.ServerType != want.server || c.Name != want.server || adapter.RuntimeManagementPort != want.port || *r.Spec.GRPCDataEndpoint != want.data ||
 			*r.Spec.GRPCEndpoint != "port:8085" || adapter.MemBufferBytes != 128<<20 || adapter.ModelLoadingTimeoutMillis != 90000 {
-			t.Errorf("%s: %+v, %s", name, adapter, *r.Spec.GRPCDataEndpoint)
+			t.Errorf("%s: unexpected adapter %+v or endpoint %s", name, adapter, *r.Spec.GRPCDataEndpoint)
 		}
 		requests, limits := c.Resources.Requests, c.Resources.Limits
 		if requests.Cpu().String() != "500m" || requests.Memory().String() != "1Gi" || limits.Cpu().String() != "5" || limits.Memory().String() != "1Gi" {
-			t.Errorf("%s: %v", name, c.Resources)
+			t.Errorf("%s: unexpected Resources: %v", name, c.Resources)
 		}
 		if got := r.Annotations["maxLoadingConcurrency"]; (got == "2") != (name == "triton-2.x") {
 			t.Errorf("%s loads %q at a time", name, got)

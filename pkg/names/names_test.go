@@ -60,7 +60,7 @@ func TestTruncateProperties(t *testing.T) {
 			t.Fatal("Truncate is not deterministic")
 		}
 		if problems := validation.IsDNS1123Label(short); len(problems) > 0 {
-			t.Fatalf("%q: %v", short, problems)
+			t.Fatalf("%q: unexpected problems: %v", short, problems)
 		}
 		if other := label.Draw(t, "other"); other != name && len(name) > limit && Truncate(other, limit) == short {
 			t.Fatalf("%q and %q became the same", name, other)

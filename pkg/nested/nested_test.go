@@ -53,6 +53,6 @@ func TestDecode(t *testing.T) {
 	}
 	got := Decode[known](map[string]any{"a": int64(1), "b": "x", "c": []any{}, "e": "text", "f": true})
 	if got.A != "" || got.B != nil && *got.B || got.E != "text" {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }

@@ -200,7 +200,7 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 		before := fmt.Sprint(object)
 		injected, own := c.Injected(), c.UserSecurity()
 		if injected.PodIssued && !injected.MTLS || own.KubernetesToken && !own.Token {
-			t.Errorf("%+v, %+v", injected, own)
+			t.Errorf("contradictory injected elements %+v or own security %+v", injected, own)
 		}
 		for _, previous := range []Cluster{c, {}} {
 			m := Decide(config.RayCluster{OAuth: true, MTLS: true}, Platform{OpenShift: true, OAuthServer: true}, c, previous)
@@ -213,7 +213,7 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 		}
 		_, _, _, _ = c.Names(), c.Owner(), c.DashboardHost(), c.ClientDNSName("d")
 		if c.Workers() < 0 || c.UserServiceAccount() == "" && Decide(config.RayCluster{OAuth: true}, Platform{}, c, Cluster{}).KeepsServiceAccount {
-			t.Errorf("%v", object)
+			t.Errorf("unexpected object: %v", object)
 		}
 		if after := fmt.Sprint(object); after != before {
 			t.Errorf("looking changed\n%s\nto\n%s", before, after)

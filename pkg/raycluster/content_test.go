@@ -92,7 +92,7 @@ func TestOAuthSidecar(t *testing.T) {
 	s.SecretToken = true
 	_, volumes = sidecarOf(t, s)
 	if volumes[1].Secret == nil || volumes[1].Secret.SecretName != n.TokenSecret || volumes[1].Projected != nil {
-		t.Errorf("%+v", volumes[1])
+		t.Errorf("want a Secret volume, got %+v", volumes[1])
 	}
 }
 
@@ -101,7 +101,7 @@ func TestProxySidecar(t *testing.T) {
 	n := demo.Names()
 	container, volumes := sidecarOf(t, Sidecar{Auth: AuthProxy, Names: n, Namespace: "team", Image: "i", Resources: sizes})
 	if container.Name != rbacproxy.ContainerName || container.Ports[0].Name != PortProxyName || container.Ports[0].ContainerPort != PortProxy {
-		t.Errorf("%+v", container.Ports)
+		t.Errorf("unexpected container.Ports: %+v", container.Ports)
 	}
 	if diff := cmp.Diff(restrictedContext(), container.SecurityContext); diff != "" {
 		t.Error(diff)
@@ -128,7 +128,7 @@ func TestProxySidecar(t *testing.T) {
 	rules, err := rbacproxy.Config(RequiredAccess("team"))
 	want := "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team\n    resource: pods\n    verb: get\n"
 	if err != nil || rules[KeyProxyConfig] != want {
-		t.Errorf("%q %v", rules, err)
+		t.Errorf("unexpected rules %q, error %v", rules, err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestNames(t *testing.T) {
 func TestHeadService(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: c, namespace: ns}\nspec: {headGroupSpec: {headService: {metadata: {name: mine}}}}")
 	if c.Names().HeadService != "mine" || c.HeadDNSName() != "mine.ns.svc" {
-		t.Errorf("%s, %s", c.Names().HeadService, c.HeadDNSName())
+		t.Errorf("got head Service %s and host %s, want mine and mine.ns.svc", c.Names().HeadService, c.HeadDNSName())
 	}
 	if c := clusterOf(t, "metadata: {name: c, namespace: ns}\nspec: {headGroupSpec: {headService: {metadata: {labels: {}}}}}"); c.HeadDNSName() != "c-head-svc.ns.svc" {
 		t.Error(c.HeadDNSName())
@@ -83,11 +83,11 @@ func TestNamesAreShortEnough(t *testing.T) {
 		}
 		one, other := object(label.Draw(t, "one")), object(label.Draw(t, "other"))
 		if problems := validation.IsDNS1035Label(one.Names().ProxyService); len(problems) > 0 {
-			t.Fatalf("%s: %v", one.Names().ProxyService, problems)
+			t.Fatalf("%s: unexpected problems: %v", one.Names().ProxyService, problems)
 		}
 		for _, host := range []string{one.DashboardHost(), one.ClientHost()} {
 			if problems := validation.IsDNS1123Label(host); len(problems) > 0 {
-				t.Fatalf("%s: %v", host, problems)
+				t.Fatalf("%s: unexpected problems: %v", host, problems)
 			}
 		}
 		if !strings.HasPrefix(one.Names().CASecret, one.Name()+"-ca-secret-") {

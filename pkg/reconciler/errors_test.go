@@ -303,7 +303,7 @@ func TestBlockingObjectsAreWaitedFor(t *testing.T) {
 			return ctrl.Result{}, err
 		})).Reconcile(t.Context(), ctrl.Request{})
 		if shell.RequeueAfter != tc.after || plain.RequeueAfter != tc.after || (shellErr == nil) != (tc.after > 0) || (plainErr == nil) != (tc.after > 0) {
-			t.Errorf("%s: %s, %v; %s, %v", name, shell.RequeueAfter, shellErr, plain.RequeueAfter, plainErr)
+			t.Errorf("%s: got requeue %s, error %v from the base reconciler, and %s, %v from ClassifyErrors", name, shell.RequeueAfter, shellErr, plain.RequeueAfter, plainErr)
 		}
 	}
 }

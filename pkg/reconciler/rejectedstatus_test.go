@@ -65,7 +65,7 @@ func TestFieldsBesideRejectedOnesAreStored(t *testing.T) {
 		t.Errorf("%d writes of another condition", writes)
 	}
 	if c := b.get().Status.Conditions; len(c) == 0 || c[0].Status != metav1.ConditionFalse {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result: %+v", c)
 	}
 }
 

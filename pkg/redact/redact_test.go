@@ -49,7 +49,7 @@ func TestTextRedacts(t *testing.T) {
 	} {
 		got := Text(text)
 		if strings.Contains(got, word) || strings.Contains(got, "aHVudGVyMg") {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: unexpected result: %s", name, got)
 		}
 		if again := Text(got); again != got {
 			t.Errorf("%s: %q becomes %q", name, got, again)
@@ -106,7 +106,7 @@ func TestTextRedactsValuesOfSecrets(t *testing.T) {
 		}
 	}
 	if text := "registry keeps models in Deployment demo-postgres"; Text(text) != text {
-		t.Errorf("%q", Text(text))
+		t.Errorf("a message without secrets was redacted: %q", Text(text))
 	}
 	secret.Data = map[string][]byte{"password": []byte("trillian")}
 	RecordSecret(secret)
@@ -173,11 +173,11 @@ func TestRecordSecrets(t *testing.T) {
 	RecordSecrets(config)
 	got, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "marvin-42" {
-		t.Fatalf("%v, %v", got, err)
+		t.Fatalf("unexpected result %v, error %v", got, err)
 	}
 	var log bytes.Buffer
 	if n, err := Writer(&log).Write([]byte("here is marvin-42\n")); err != nil || n != 18 || log.String() != "here is "+Mark+"\n" {
-		t.Errorf("%d, %v: %q", n, err, log.String())
+		t.Errorf("Write returned %d and %v, and the log has %q", n, err, log.String())
 	}
 	recorded := events.NewFakeRecorder(1)
 	Recorder(recorded).Eventf(got, nil, "Warning", "Why", "Act", "because of %s", "marvin-42")

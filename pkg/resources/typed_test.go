@@ -99,7 +99,7 @@ func TestDecode(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"kind": "Route", "metadata": map[string]any{"name": "a", "namespace": "ns"}}}
 	route, err := Decode[routev1.Route](u)
 	if err != nil || route.Name != "a" {
-		t.Fatalf("%+v, %v", route, err)
+		t.Fatalf("unexpected route %+v, error %v", route, err)
 	}
 	u.Object["spec"] = map[string]any{"rules": "x", "host": int64(1)}
 	if _, err := Decode[routev1.Route](u); err == nil || !strings.Contains(err.Error(), "Route ns/a") {

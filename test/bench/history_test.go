@@ -37,7 +37,7 @@ func TestWorse(t *testing.T) {
 	} {
 		got := measured(tc.now)[0].worse(tc.former)
 		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
 	if got := measured(9)[0].worse([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {

@@ -26,7 +26,7 @@ func csv(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.clusterserviceversion.yaml")
 	if err != nil || len(paths) != 1 {
-		t.Fatalf("%v, %v", paths, err)
+		t.Fatalf("unexpected paths %v, error %v", paths, err)
 	}
 	out := &v1alpha1.ClusterServiceVersion{}
 	if err := yaml.UnmarshalStrict(read(t, paths[0]), out); err != nil {
@@ -63,7 +63,7 @@ func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	paths, err := filepath.Glob(root + "/bundle/manifests/*.yaml")
 	if err != nil || len(paths) < 20 {
-		t.Fatalf("%v, %v", paths, err)
+		t.Fatalf("unexpected paths %v, error %v", paths, err)
 	}
 	out := map[string]*unstructured.Unstructured{}
 	for _, path := range paths {
@@ -208,11 +208,11 @@ func looksLikeImage(value string) bool {
 func TestCSVMetadata(t *testing.T) {
 	c := csv(t)
 	if c.Name != "odh-platform-operator.v"+c.Spec.Version.String() || c.Spec.MinKubeVersion != kubernetes+".0" {
-		t.Errorf("%s, %s, %s", c.Name, c.Spec.Version, c.Spec.MinKubeVersion)
+		t.Errorf("unexpected name %s, version %s or minKubeVersion %s", c.Name, c.Spec.Version, c.Spec.MinKubeVersion)
 	}
 	for _, mode := range c.Spec.InstallModes {
 		if mode.Supported != (mode.Type == v1alpha1.InstallModeTypeAllNamespaces) {
-			t.Errorf("%s: %v", mode.Type, mode.Supported)
+			t.Errorf("%s: unexpected mode.Supported: %v", mode.Type, mode.Supported)
 		}
 	}
 	pinned := !slices.ContainsFunc(c.Spec.RelatedImages, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })

@@ -14,7 +14,7 @@ func parse(t *testing.T, name string) *dockerfile {
 	t.Helper()
 	d, err := readDockerfile(string(read(t, filepath.Join(root, name))))
 	if err != nil || len(d.stages) == 0 {
-		t.Fatalf("%s: %+v, %v", name, d, err)
+		t.Fatalf("%s: unexpected result %+v, error %v", name, d, err)
 	}
 	return d
 }
@@ -31,14 +31,14 @@ func TestReadDockerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !maps.Equal(d.arguments, map[string]string{"BASE": "scratch", "PLAIN": ""}) || len(d.stages) != 2 {
-		t.Errorf("%+v", d)
+		t.Errorf("unexpected result: %+v", d)
 	}
 	first, last := d.stages[0], d.stages[1]
 	if first.image != "golang:1" || first.name != "build" || first.platform != "$BUILDPLATFORM" || !slices.Equal(first.instructions[0].arguments, []string{"a", "&&", "b"}) {
-		t.Errorf("%+v", first)
+		t.Errorf("unexpected result: %+v", first)
 	}
 	if last.image != "${BASE}" || last.name != "" || !maps.Equal(d.labels(), map[string]string{"a": "b", "c": "d"}) {
-		t.Errorf("%+v", last)
+		t.Errorf("unexpected last: %+v", last)
 	}
 	for text, want := range map[string]string{
 		"RUN a": "before the first FROM", "FROM": "not FROM image", "FROM a b": "not FROM image", "FROM a AS": "not FROM image", "FROM a\nRUN": "says nothing",
@@ -61,7 +61,7 @@ func TestTheImageOfTheManager(t *testing.T) {
 		t.Errorf("from %s on %s, then from %s on %q", build.image, build.platform, final.image, final.platform)
 	}
 	if !strings.Contains(d.arguments["GO_IMAGE"], "golang:1.26") || !strings.HasSuffix(d.arguments["BASE_IMAGE"], ":nonroot") {
-		t.Errorf("%v", d.arguments)
+		t.Errorf("unexpected d.arguments: %v", d.arguments)
 	}
 	compile := ""
 	for _, i := range build.instructions {

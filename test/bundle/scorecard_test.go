@@ -33,11 +33,11 @@ func TestScorecard(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.Kind != "Configuration" || len(config.Stages) != 1 || len(config.Stages[0].Tests) != len(scorecard) {
-		t.Fatalf("%+v", config)
+		t.Fatalf("unexpected config: %+v", config)
 	}
 	for _, test := range config.Stages[0].Tests {
 		if len(test.Entrypoint) != 2 || test.Labels["test"] != test.Entrypoint[1]+"-test" || test.Image == "" {
-			t.Errorf("%+v", test)
+			t.Errorf("unexpected result: %+v", test)
 			continue
 		}
 		check := scorecard[test.Entrypoint[1]]
@@ -66,7 +66,7 @@ func validBundle(t *testing.T) {
 			found++
 		}
 		if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
-			t.Errorf("%s: %s %s %q", file, object.GetAPIVersion(), object.GetKind(), object.GetName())
+			t.Errorf("%s: incomplete object %s %s %q", file, object.GetAPIVersion(), object.GetKind(), object.GetName())
 		}
 		if object.GetKind() != "ClusterServiceVersion" && object.GetNamespace() != "" {
 			t.Errorf("%s is bound to namespace %s: OLM decides", file, object.GetNamespace())
@@ -101,7 +101,7 @@ func resources(t *testing.T) {
 		}
 		for _, r := range d.Resources {
 			if r.Kind == "" || r.Version == "" || (r.Name == "") != slices.Contains(builtin, r.Kind) {
-				t.Errorf("%s: %+v", d.Kind, r)
+				t.Errorf("%s: unexpected result: %+v", d.Kind, r)
 			}
 		}
 	}

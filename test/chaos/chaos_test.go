@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("unexpected result of bad: %+v", bad)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "chaos.json")); err != nil || !strings.Contains(string(text), `"seed": 7`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("unexpected result %s, error %v", text, err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestInjections(t *testing.T) {
 func TestChosen(t *testing.T) {
 	some, err := chosen("kill|crash")
 	if err != nil || len(some) != 2 {
-		t.Errorf("%d, %v", len(some), err)
+		t.Errorf("got %d scenarios and error %v, want 2", len(some), err)
 	}
 	if _, err := chosen("nothing"); err == nil {
 		t.Error("want an error for an unknown scenario")
@@ -104,7 +104,7 @@ func TestDifferences(t *testing.T) {
 	have := picture{service: {".spec.type": "NodePort", ".spec.node": "2"}}
 	got := differences(want, have, nil)
 	if len(got) != 4 {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result: %q", got)
 	}
 	if rest := differences(want, have, unsteady(want, have)); len(rest) != 0 {
 		t.Errorf("%q, though all of it is masked", rest)
@@ -139,7 +139,7 @@ func TestSubjectsCoverKinds(t *testing.T) {
 			covered[plural.Resource] = true
 		}
 		if s.ready == "" {
-			t.Errorf("%s: %v", s.name, errNoReadiness)
+			t.Errorf("%s: unexpected errNoReadiness: %v", s.name, errNoReadiness)
 		}
 	}
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
@@ -251,7 +251,7 @@ func TestUnready(t *testing.T) {
 		"a subject without words": {live(map[string]any{}), "", false},
 	} {
 		if got := unready(c.live, c.ready); (got == "") != c.want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
 }
@@ -278,11 +278,11 @@ func TestApplied(t *testing.T) {
 	c := &campaign{random: rand.New(rand.NewPCG(1, 1)), fields: 2}
 	changes, err := c.changesOf(o)
 	if err != nil || changes[len(changes)-1].class != "deletion" || len(changes) != 5 {
-		t.Errorf("%v, %v", changes, err)
+		t.Errorf("unexpected changes %v, error %v", changes, err)
 	}
 	for _, one := range changes {
 		if one.class == "replicas" && string(one.patch) != `[{"op":"replace","path":"/spec/replicas","value":0}]` {
-			t.Errorf("%s", one.patch)
+			t.Errorf("unexpected one.patch: %s", one.patch)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestSequence(t *testing.T) {
 	for _, s := range draw(1) {
 		seen[s.Do] = true
 		if (s.Do == "fault") != (s.On == "partition") {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected result: %+v", s)
 		}
 	}
 	if len(seen) != len(weights) {

@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 		}
 		var status metav1.Status
 		if err := json.NewDecoder(response.Body).Decode(&status); err != nil || int(status.Code) != code || status.Reason == "" {
-			t.Errorf("%+v, %v", status, err)
+			t.Errorf("unexpected status %+v, error %v", status, err)
 		}
 		if (response.Header.Get("Retry-After") != "") != (code == 429) {
 			t.Errorf("%d with Retry-After %q", code, response.Header.Get("Retry-After"))
@@ -242,7 +242,7 @@ func TestGone(t *testing.T) {
 		Object metav1.Status
 	}
 	if err := json.NewDecoder(response.Body).Decode(&event); err != nil || event.Type != "ERROR" || event.Object.Code != http.StatusGone {
-		t.Errorf("%+v, %v", event, err)
+		t.Errorf("unexpected event %+v, error %v", event, err)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		if query, err := io.ReadAll(response.Body); err != nil || string(query) != want {
-			t.Errorf("%s, %v", query, err)
+			t.Errorf("unexpected query %s, error %v", query, err)
 		}
 	}
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1&sendInitialEvents=true")

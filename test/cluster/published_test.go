@@ -205,7 +205,7 @@ func TestPublished(t *testing.T) {
 	for platform, archives := range published {
 		for _, a := range archives {
 			if len(a.sum) != sha256.Size*2 || !strings.HasPrefix(a.url, "https://") || !strings.Contains(a.url, strings.ReplaceAll(platform, "/", "-")) {
-				t.Errorf("%s: %+v", platform, a)
+				t.Errorf("%s: unexpected result: %+v", platform, a)
 			}
 			for _, program := range a.programs {
 				if !slices.Contains(programNames(binaryModules()[0].packages), path.Base(program)) {

@@ -183,7 +183,7 @@ func TestSweepRemovesOrphans(t *testing.T) {
 	}
 	for dir, exists := range map[string]bool{orphaned: false, owned: true, alive: true, dead: false, other: true} {
 		if _, err := os.Stat(dir); (err == nil) != exists {
-			t.Errorf("%s: %v", filepath.Base(dir), err)
+			t.Errorf("%s: unexpected error: %v", filepath.Base(dir), err)
 		}
 	}
 	if err := orphan.Wait(t.Context(), time.Minute); err != nil {

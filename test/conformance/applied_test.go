@@ -18,7 +18,7 @@ var restored = []string{"ModelRegistry"}
 func TestAppliedObjectsMayBecomeNull(t *testing.T) {
 	paths, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(paths) < 8 {
-		t.Fatalf("%v, %v", paths, err)
+		t.Fatalf("unexpected paths %v, error %v", paths, err)
 	}
 	found := 0
 	for _, path := range paths {

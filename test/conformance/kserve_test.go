@@ -85,7 +85,7 @@ func read(t *testing.T, patterns ...string) []*unstructured.Unstructured {
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, %v", pattern, files, err)
+			t.Fatalf("%s: unexpected files %v, error %v", pattern, files, err)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "kustomization.yaml") {
@@ -231,6 +231,6 @@ func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 	}
 	ours := &v1alpha1.ServingRuntimeList{}
 	if err := json.Unmarshal(raw, ours); err != nil || len(ours.Items) != 2 || *ours.Items[1].Spec.Replicas != 70000 {
-		t.Errorf("%+v, %v", ours, err)
+		t.Errorf("unexpected ours %+v, error %v", ours, err)
 	}
 }

@@ -260,7 +260,7 @@ func TestUsage(t *testing.T) {
 	d := &demo{clock: clocktesting.NewFakePassiveClock(noon), out: io.Discard, progress: io.Discard}
 	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}, {"down", "--real"}} {
 		if err := d.run(t.Context(), args); !errors.Is(err, errUsage) {
-			t.Errorf("%q: %v", args, err)
+			t.Errorf("%q: unexpected error: %v", args, err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestFake(t *testing.T) {
 		t.Errorf("it does not say what it is: %v, %v", got.Annotations, got.Spec.Template.Annotations)
 	}
 	if other := fake(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
-		t.Errorf("%+v", other.Spec.Template.Spec)
+		t.Errorf("unexpected other.Spec.Template.Spec: %+v", other.Spec.Template.Spec)
 	}
 }
 

@@ -37,7 +37,7 @@ var (
 func TestWorkflows(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 7 {
-		t.Fatalf("%v, %v", paths, err)
+		t.Fatalf("unexpected paths %v, error %v", paths, err)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

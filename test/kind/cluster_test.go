@@ -45,7 +45,7 @@ func TestUp(t *testing.T) {
 			f := &fake{clusters: c.there}
 			kubeconfig, err := Cluster{Program: "k", Name: "dev", Run: f.run}.Up(t.Context(), c.image)
 			if err != nil || string(kubeconfig) != "a kubeconfig" {
-				t.Errorf("%q, %v", kubeconfig, err)
+				t.Errorf("unexpected kubeconfig %q, error %v", kubeconfig, err)
 			}
 			for i := range c.want {
 				c.want[i] = "k " + c.want[i]

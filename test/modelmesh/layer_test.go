@@ -164,11 +164,11 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 	}
 	all, err := s.List(t.Context())
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(all)), []string{"a/2", "a/3"}) || string(all["a/3"]) != "z" {
-		t.Errorf("%v, %v", all, err)
+		t.Errorf("unexpected result %v, error %v", all, err)
 	}
 	for key, want := range map[string]bool{"a/1": false, "a/2": true} {
 		if got, err := s.Has(t.Context(), key); err != nil || got != want {
-			t.Errorf("%s: %t, %v", key, got, err)
+			t.Errorf("%s: unexpected result %t, error %v", key, got, err)
 		}
 	}
 	if _, err := openEtcd(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"https://etcd:2379"}`)}, "x"); err == nil {

@@ -45,7 +45,7 @@ func TestTemplatesHaveNoUnknownVariable(t *testing.T) {
 			}
 		}
 		if strings.Contains(string(content), "${") {
-			t.Errorf("%s: %s", file.Name(), content)
+			t.Errorf("%s: unexpected content: %s", file.Name(), content)
 		}
 	}
 }

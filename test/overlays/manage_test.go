@@ -301,7 +301,7 @@ func TestManageDeploysAReleasedCheckout(t *testing.T) {
 	}
 	got := manageBy(t, filepath.Join(dir, "manage"), "deploy", "OVERLAY=kubernetes")
 	if got.failed || !strings.Contains(got.params, "odh-platform-operator-image=ghcr.io/odh-platform/odh-platform-operator:v1.2.3\n") {
-		t.Errorf("%s: %s", got.output, got.params)
+		t.Errorf("%s: unexpected result.params: %s", got.output, got.params)
 	}
 }
 

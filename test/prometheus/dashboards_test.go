@@ -121,7 +121,7 @@ func TestDashboardConfigMapsHaveDiscoveryLabels(t *testing.T) {
 			}
 		}
 		if !maps.Equal(uids, map[string]string{"odh-platform-operator": "ODH Platform Operator", "vMm_rt-7z-new": "ModelMesh Dashboard"}) {
-			t.Errorf("%s: %v", file, uids)
+			t.Errorf("%s: unexpected uids: %v", file, uids)
 		}
 	}
 }

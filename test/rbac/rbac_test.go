@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 		"shells in pods": {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
 	} {
 		if got := faults(c.rule); len(got) != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: unexpected result: %v", name, got)
 		}
 	}
 }

@@ -75,11 +75,11 @@ func TestBrokenRecords(t *testing.T) {
 func TestDir(t *testing.T) {
 	t.Setenv(DirVariable, "/somewhere")
 	if dir, err := Dir(); err != nil || dir != "/somewhere" {
-		t.Errorf("%s, %v", dir, err)
+		t.Errorf("unexpected dir %s, error %v", dir, err)
 	}
 	t.Setenv(DirVariable, "")
 	if dir, err := Dir(); err != nil || filepath.Base(filepath.Dir(dir)) != "bin" {
-		t.Errorf("%s, %v", dir, err)
+		t.Errorf("unexpected dir %s, error %v", dir, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestDefaulterAnswers(t *testing.T) {
 	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
 	answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil))
 	if !answer.Allowed || *answer.PatchType != admissionv1.PatchTypeJSONPatch || !strings.Contains(string(answer.Patch), `"kueue.x-k8s.io/queue-name":"q"`) {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 	labelled := wrapperOf(t, component(pod))
 	labelled.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "own", v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1"}
@@ -59,7 +59,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
 	if answer.Allowed || answer.Result.Code != http.StatusForbidden || answer.Result.Reason != metav1.StatusReasonForbidden {
-		t.Fatalf("%+v", answer.Result)
+		t.Fatalf("unexpected response.Result: %+v", answer.Result)
 	}
 	wantCauses := []metav1.StatusCause{
 		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
@@ -78,12 +78,12 @@ func TestValidatorAnswers(t *testing.T) {
 	changed := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapperOf(t, component(service)), wrapperOf(t, component(pod))))
 	for _, answer := range []admission.Response{away, changed} {
 		if answer.Allowed || answer.Result.Code != http.StatusUnprocessableEntity || answer.Result.Reason != metav1.StatusReasonInvalid {
-			t.Errorf("%+v", answer.Result)
+			t.Errorf("unexpected response.Result: %+v", answer.Result)
 		}
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 		if answer := v.Handle(t.Context(), requestOf(t, operation, nil, nil)); !answer.Allowed {
-			t.Errorf("%s: %+v", operation, answer)
+			t.Errorf("%s: unexpected response: %+v", operation, answer)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	}
 	same.Annotations[v1beta2.AnnotationPrefix+"other"] = "x"
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !answer.Allowed || len(answer.Warnings) != 2 {
-		t.Errorf("%q", answer.Warnings)
+		t.Errorf("unexpected response.Warnings: %q", answer.Warnings)
 	}
 	undecodable := wrapperOf(t, component("{}"), component("{apiVersion: apps/v1, kind: Deployment, spec: {replicas: x}}"))
 	if got := warnings(undecodable); len(got) > 0 {
@@ -122,7 +122,7 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	updated := old.DeepCopy()
 	updated.Finalizers, updated.Spec.Components = nil, nil
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, old)); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	forged := storedWrapper(t)
 	forged.DeletionTimestamp, forged.Spec.Components = &now, nil
@@ -149,7 +149,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 	} {
 		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
 		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "switched off") {
-			t.Errorf("%s: %+v", name, answer)
+			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}
 	updated := storedWrapper(t)
@@ -167,10 +167,10 @@ func TestComponentsCannotReferToTheManager(t *testing.T) {
 	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 	if answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	for kind := range createdByUserOnly {
 		mapping := &meta.RESTMapping{GroupVersionKind: kind.WithVersion("v1"), Scope: meta.RESTScopeNamespace}
@@ -190,11 +190,11 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	} {
 		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError ||
 			!strings.Contains(answer.Result.Message, "settings of the component appwrapper: resetPause is wrong") {
-			t.Errorf("%s: %+v", name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 	}
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapper, wrapper)); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestUndecodableRequests(t *testing.T) {
 		request := requestOf(t, "", nil, nil)
 		request.Object.Raw, request.OldObject.Raw, request.Operation = change()
 		if answer := v.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-			t.Errorf("%s: %+v", name, answer)
+			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestReviewer(t *testing.T) {
 			})
 			got, err := pkgadmission.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
-				t.Errorf("%t, %v", got, err)
+				t.Errorf("unexpected result %t, error %v", got, err)
 			}
 			want := authorizationv1.SubjectAccessReviewSpec{
 				ResourceAttributes: &right, User: "alice@example.org", UID: "u:1", Groups: []string{"system:authenticated", "team"},

@@ -136,6 +136,6 @@ func TestLabels(t *testing.T) {
 	// A user without UID, for example of a certificate, gets an empty label and not a forged one.
 	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
 	if patch := pkgadmission.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
-		t.Errorf("%s %v", patch, err)
+		t.Errorf("unexpected patch %s, error %v", patch, err)
 	}
 }

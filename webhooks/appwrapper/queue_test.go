@@ -42,7 +42,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 			}
 			// An AppWrapper that is queued already can be changed.
 			if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, inQueue, inQueue)); !answer.Allowed {
-				t.Errorf("%+v", answer.Result)
+				t.Errorf("unexpected response.Result: %+v", answer.Result)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestOneMistakeIsOneError(t *testing.T) {
 		"a wrong number": component("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: many, template: {spec: {containers: []}}}}"),
 	} {
 		if got := lines(newCluster().judge(t, text)); len(got) != 1 {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
 	if got := lines(newCluster().judge(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {

@@ -103,7 +103,7 @@ func TestRefusedUpdates(t *testing.T) {
 			var got []string
 			for _, err := range immutableErrors(storedWrapper(t), updated) {
 				if err.Type != "FieldValueForbidden" || !strings.HasPrefix(err.Detail, immutable+": leave it as it is") {
-					t.Errorf("%v", err)
+					t.Errorf("unexpected error: %v", err)
 				}
 				got = append(got, err.Field)
 			}

@@ -87,7 +87,7 @@ func TestAnswers(t *testing.T) {
 	for name, c := range cases {
 		answer := v.Handle(t.Context(), ask(c.object, c.old))
 		if answer.Allowed != (c.code == 0) {
-			t.Errorf("%s: %+v", name, answer)
+			t.Errorf("%s: unexpected response: %+v", name, answer)
 			continue
 		}
 		if !answer.Allowed && (answer.Result.Code != c.code || !strings.HasPrefix(answer.Result.Message, c.message)) {
@@ -103,10 +103,10 @@ func TestAnswers(t *testing.T) {
 func TestDenialNamesField(t *testing.T) {
 	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
 	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
-		t.Fatalf("%+v", answer.Result)
+		t.Fatalf("unexpected response.Result: %+v", answer.Result)
 	}
 	if cause := answer.Result.Details.Causes[0]; cause.Field != "metadata.annotations[serving.kserve.io/autoscalerClass]" || cause.Message != kedaText {
-		t.Errorf("%+v", cause)
+		t.Errorf("unexpected cause: %+v", cause)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestOtherOperationsPass(t *testing.T) {
 		request := admission.Request{}
 		request.Operation = operation
 		if answer := (&validator{adapters}).Handle(t.Context(), request); !answer.Allowed {
-			t.Errorf("%s: %+v", operation, answer)
+			t.Errorf("%s: unexpected response: %+v", operation, answer)
 		}
 	}
 }
@@ -139,6 +139,6 @@ func TestOtherOperationsPass(t *testing.T) {
 func TestSwitchedOff(t *testing.T) {
 	answer := disabledHandler.Handle(t.Context(), ask(keda, ""))
 	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(disabledHandler)}) {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }

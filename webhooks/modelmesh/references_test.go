@@ -23,7 +23,7 @@ func TestResourceClaimsRequirePermission(t *testing.T) {
 	}
 	judgement, err := rules.Review(t.Context(), none, authenticationv1.UserInfo{Username: "u"}, u, pkgadmission.References{})
 	if err != nil || len(judgement.Errors) != 1 || judgement.Errors[0].Field != "spec.resourceClaims[0]" {
-		t.Errorf("%v %v", judgement.Errors, err)
+		t.Errorf("unexpected judgement.Errors %v, error %v", judgement.Errors, err)
 	}
 }
 

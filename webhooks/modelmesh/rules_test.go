@@ -134,7 +134,7 @@ func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}
 		if found := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s: unexpected result: %+v", name, found)
 		}
 	}
 }
@@ -144,14 +144,14 @@ func TestUnreadable(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
 		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
 		if (found != nil) != bad {
-			t.Errorf("%d: %+v", n, found)
+			t.Errorf("%d: unexpected result: %+v", n, found)
 		}
 	}
 	if found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
-		t.Errorf("%+v", found)
+		t.Errorf("unexpected result: %+v", found)
 	}
 	found := validateEncoding("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
 	if found == nil || found.message != "spec.containers cannot be read: no: correct the value" {
-		t.Errorf("%+v", found)
+		t.Errorf("unexpected result: %+v", found)
 	}
 }

@@ -27,7 +27,7 @@ func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensio
 		t.Fatal(err)
 	}
 	if out.Kind != "ConversionReview" || out.APIVersion != "apiextensions.k8s.io/v1" || out.Response.UID != "u" || out.Request != nil {
-		t.Fatalf("%+v", out)
+		t.Fatalf("unexpected result: %+v", out)
 	}
 	return out
 }
@@ -36,7 +36,7 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 	first, second := object(t, alpha, "{rest: {}, grpc: {}, istio: {}}"), object(t, beta, "{rest: {port: 1}, tomorrow: 1}")
 	answer := review(t, beta, first, second).Response
 	if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != 2 {
-		t.Fatalf("%+v", answer)
+		t.Fatalf("unexpected response: %+v", answer)
 	}
 	var got []map[string]any
 	for _, converted := range answer.ConvertedObjects {
@@ -54,7 +54,7 @@ func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
 	answer := review(t, beta, object(t, beta, "{rest: {}}"), decoded(t, "{apiVersion: v1, kind: Pod}")).Response
 	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
 		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 	if broken := review(t, beta).Response; broken.Result.Status != metav1.StatusSuccess {
 		t.Errorf("nothing to convert: %+v", broken)

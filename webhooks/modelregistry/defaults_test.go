@@ -179,7 +179,7 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 		t.Error("the input was modified")
 	}
 	if out.Spec.Postgres != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 9443 || out.Spec.KubeRBACProxy.Image != "" || out.Spec.Rest.ServiceRoute != "disabled" {
-		t.Errorf("%+v", out.Spec)
+		t.Errorf("unexpected out.Spec: %+v", out.Spec)
 	}
 }
 

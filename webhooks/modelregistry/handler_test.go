@@ -23,7 +23,7 @@ func TestPatchesAreMinimal(t *testing.T) {
 	r := request(t, admissionv1.Create, object(t, beta, "{rest: {tomorrow: {a: 1}}, postgres: {host: db}, tomorrow: [1, 2]}"), nil)
 	answer := d.Handle(t.Context(), r)
 	if len(answer.Patches) != 1 || answer.Patches[0].Path != "/spec/rest/serviceRoute" || answer.Patches[0].Operation != "add" {
-		t.Errorf("%+v", answer.Patches)
+		t.Errorf("unexpected response.Patches: %+v", answer.Patches)
 	}
 	want := object(t, beta, "{rest: {tomorrow: {a: 1}, serviceRoute: disabled}, postgres: {host: db}, tomorrow: [1, 2]}")
 	requireEqual(t, "patched", want, applyPatch(t, r, answer))
@@ -81,13 +81,13 @@ func TestValidatorAnswers(t *testing.T) {
 			answer := v.Handle(t.Context(), request(t, operation, c.object, c.old))
 			if c.want == "" {
 				if !answer.Allowed {
-					t.Errorf("%+v", answer.Result)
+					t.Errorf("unexpected response.Result: %+v", answer.Result)
 				}
 				return
 			}
 			if answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid || answer.Result.Code != http.StatusUnprocessableEntity ||
 				!strings.Contains(answer.Result.Message, c.want) {
-				t.Errorf("%+v", answer.Result)
+				t.Errorf("unexpected response.Result: %+v", answer.Result)
 			}
 		})
 	}
@@ -98,11 +98,11 @@ func TestValidatorAnswers(t *testing.T) {
 	// A registry stored in another namespace can change although the namespace of registries has moved.
 	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}
 	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	alone := &validator{source(Settings{Namespace: "ns"}), func(context.Context, string) ([]string, error) { return nil, nil }}
 	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	unnamed := object(t, beta, goodSpec)
 	delete(nestedMap(unnamed, "metadata"), "namespace")
@@ -111,7 +111,7 @@ func TestValidatorAnswers(t *testing.T) {
 	}
 	answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
 	if !answer.Allowed || len(answer.Warnings) != 1 {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }
 
@@ -138,22 +138,22 @@ func TestOtherKindsAreErrors(t *testing.T) {
 		r := request(t, operation, c.object, c.old)
 		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registriesByName{}.find}} {
 			if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s: %+v", name, answer)
+				t.Errorf("%s: unexpected response: %+v", name, answer)
 			}
 		}
 	}
 	broken := request(t, admissionv1.Create, good, nil)
 	broken.Object.Raw = []byte("[")
 	if answer := (&defaulter{source(Settings{})}).Handle(t.Context(), broken); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 	v := &validator{source(Settings{}), registriesByName{}.find}
 	wrong := object(t, beta, "{rest: {port: x}, postgres: {host: h}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Create, wrong, nil)); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, good, wrong)); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestErrorsDenyRequests(t *testing.T) {
 		"catalog": &catalogValidator{failingSource, registriesByName{}.find},
 	} {
 		if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "away") {
-			t.Errorf("%s: %+v", name, answer)
+			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}
 	gone := request(t, admissionv1.Delete, nil, nil)
@@ -174,7 +174,7 @@ func TestErrorsDenyRequests(t *testing.T) {
 		}
 	}
 	if answer := (pkgadmission.DisabledComponent("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestCatalogs(t *testing.T) {
 		r.Name = c.name
 		answer := v.Handle(t.Context(), r)
 		if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
-			t.Errorf("%s: %+v", c.name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", c.name, answer.Result)
 		}
 		r.Operation = admissionv1.Update
 		if answer := v.Handle(t.Context(), r); !answer.Allowed {

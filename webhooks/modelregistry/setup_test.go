@@ -95,7 +95,7 @@ func TestWebhooksAreServed(t *testing.T) {
 	}
 	nestedMap(m, "metadata")["name"] = "free"
 	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	catalog := decoded(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
@@ -113,7 +113,7 @@ func TestWebhooksOfDisabledComponents(t *testing.T) {
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
 		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))
 		if !answer.Allowed || len(answer.Patch) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the component "+name+" is switched off") {
-			t.Errorf("%s: %+v", path, answer)
+			t.Errorf("%s: unexpected response: %+v", path, answer)
 		}
 	}
 	review := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":[%s]}}`,
@@ -130,7 +130,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			metadata, ok := list.(*metav1.PartialObjectMetadataList)
 			if !ok {
-				t.Fatalf("%T", list)
+				t.Fatalf("unexpected list: %T", list)
 			}
 			o := client.ListOptions{}
 			o.ApplyOptions(opts)
@@ -144,12 +144,12 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 	})
 	others := newNamespaceFinder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
 	if found, err := others(t.Context(), "demo"); err != nil || !slices.Equal(found, []string{"a", "b"}) {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("unexpected result %v, error %v", found, err)
 	}
 	if _, err := others(t.Context(), "demo"); err == nil {
 		t.Error("want the error of the list returned")
 	}
 	if asked[0] != "ModelRegistryList metadata.name=demo in " {
-		t.Errorf("%q", asked)
+		t.Errorf("unexpected result: %q", asked)
 	}
 }

@@ -136,7 +136,7 @@ func TestWarnings(t *testing.T) {
 		m := registry(t, spec)
 		got := warnings(m, nil)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: %q", spec, got)
+			t.Errorf("%s: unexpected result: %q", spec, got)
 		}
 		if again := warnings(m, m.DeepCopy()); len(again) > 0 {
 			t.Errorf("%s: reported again: %q", spec, again)
@@ -153,7 +153,7 @@ func TestWarnings(t *testing.T) {
 		old := registry(t, "{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 5Gi, storageClassName: fast}}}")
 		got := warnings(registry(t, change), old)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: %q", change, got)
+			t.Errorf("%s: unexpected result: %q", change, got)
 		}
 	}
 	several := warnings(registry(t, "{rest: {}, grpc: {port: 1}, enable_database_upgrade: true, mysql: {host: h}}"), &v1beta1.ModelRegistry{})

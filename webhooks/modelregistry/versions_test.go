@@ -105,7 +105,7 @@ func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !answer.Allowed {
-		t.Errorf("%v", answer.Result)
+		t.Errorf("unexpected response.Result: %v", answer.Result)
 	}
 	other := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: my-models, username: a@b}}")
 	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, other, old)); answer.Allowed {
@@ -123,7 +123,7 @@ func TestListsOfMixedVersions(t *testing.T) {
 	for wanted, other := range map[string]string{alpha: beta, beta: alpha} {
 		answer := review(t, wanted, given...).Response
 		if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != len(given) {
-			t.Fatalf("%s: %+v", wanted, answer)
+			t.Fatalf("%s: unexpected response: %+v", wanted, answer)
 		}
 		var there []map[string]any
 		for i, converted := range answer.ConvertedObjects {
@@ -169,7 +169,7 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 		answer := decoded(t, recorder.Body.String())
 		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || nestedMap(answer, "response")["uid"] != "7" ||
 			nestedMap(nestedMap(answer, "response"), "result")["status"] != "Success" {
-			t.Errorf("%s: %s", version, recorder.Body)
+			t.Errorf("%s: unexpected recorder.Body: %s", version, recorder.Body)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestFailuresOfReviews(t *testing.T) {
 	} {
 		answer := review(t, c.wanted, c.objects...).Response
 		if answer.Result.Status != metav1.StatusFailure || !strings.Contains(answer.Result.Message, c.want) || len(answer.ConvertedObjects) > 0 {
-			t.Errorf("%s: %+v", name, answer)
+			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}
 	for _, text := range []string{"", "null", "1", `"x"`, "[{}]", "{"} {

@@ -34,7 +34,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 		}
 		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
-			t.Errorf("%s: %v", name, projected)
+			t.Errorf("%s: unexpected result: %v", name, projected)
 		}
 		if !raycluster.View(got).Injected().Token {
 			t.Errorf("%s: no container mounts the volume", name)
@@ -198,7 +198,7 @@ func TestUserOfTheCertificate(t *testing.T) {
 	} {
 		context := at(find(listAt(defaulted(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
 		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantRoot {
-			t.Errorf("%s: %v", name, context)
+			t.Errorf("%s: unexpected context: %v", name, context)
 		}
 	}
 }

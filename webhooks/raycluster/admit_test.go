@@ -30,13 +30,13 @@ func TestAdmit(t *testing.T) {
 	for name, served := range map[string]capability.Set{"plain": capability.NewSet(), "openshift": capability.NewSet(capability.Route, capability.OpenShiftIngress)} {
 		settings := SettingsOf(config.DefaultRayCluster(), served, "apps.example.org", "v7")
 		if settings.OpenShift != (name == "openshift") || settings.Domain != "apps.example.org" {
-			t.Errorf("%s: %+v", name, settings)
+			t.Errorf("%s: unexpected settings: %+v", name, settings)
 		}
 		given := fresh(t, plainCluster)
 		before := runtime.DeepCopyJSON(given)
 		admitted, warnings, err := Admit(settings, given)
 		if err != nil || len(warnings) > 0 {
-			t.Fatalf("%s: %q, %v", name, warnings, err)
+			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)
 		}
 		if !reflect.DeepEqual(given, before) {
 			t.Errorf("%s: the object was changed", name)
@@ -46,7 +46,7 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s: version %q", name, v)
 		}
 		if in := c.Injected(); !in.MTLS || in.Sidecar == raycluster.AuthNone {
-			t.Errorf("%s: %+v", name, in)
+			t.Errorf("%s: unexpected result: %+v", name, in)
 		}
 		again, _, err := Admit(settings, admitted)
 		if err != nil || !reflect.DeepEqual(again, admitted) {

@@ -153,7 +153,7 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 	request := requestOf(t, object, old)
 	answer := (&defaulter{s.source}).Handle(t.Context(), request)
 	if !answer.Allowed {
-		t.Fatalf("%+v", answer.Result)
+		t.Fatalf("unexpected response.Result: %+v", answer.Result)
 	}
 	raw := request.Object.Raw
 	if answer.Patch != nil {

@@ -73,7 +73,7 @@ func holds(t testing.TB, s Settings, object, old []byte) {
 		return
 	}
 	if verdict.Result.Details == nil {
-		t.Fatalf("%+v", verdict.Result)
+		t.Fatalf("unexpected verdict.Result: %+v", verdict.Result)
 	}
 	for _, cause := range verdict.Result.Details.Causes {
 		mends := slices.ContainsFunc([]string{"metadata.name", "enableIngress", raycluster.AnnotationCertificates}, func(text string) bool { return strings.Contains(cause.Field, text) })

@@ -95,7 +95,7 @@ func TestShapeErrors(t *testing.T) {
 		}
 		answer := judged(t, onOpenShift(), object, nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
-			t.Errorf("%s: %+v", text, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", text, answer.Result)
 		}
 		// If the stored object has such a value, its injections are not kept, but its names are.
 		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
@@ -113,7 +113,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	for kind, handler := range handlers(broken.settings) {
 		answer := handler.Handle(t.Context(), requestOf(t, parse(t, minimal), nil))
 		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || answer.Result.Message != "the settings of the component raycluster: no such key" {
-			t.Errorf("%s: %+v", kind, answer)
+			t.Errorf("%s: unexpected response: %+v", kind, answer)
 		}
 	}
 }
@@ -140,14 +140,14 @@ func TestSettings(t *testing.T) {
 		return config.RayCluster{Exposure: config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}}, nil
 	}
 	if got, _ := options.settings(t.Context()); got.OpenShift || got.Domain != "apps.example.org" {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }
 
 func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 	answer := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
 	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(disabled) {
-		t.Errorf("%+v", answer)
+		t.Errorf("unexpected response: %+v", answer)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
 	done := defaulted(t, s, parse(t, full), nil)
 	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
-		t.Errorf("%s", answer.Patch)
+		t.Errorf("unexpected response.Patch: %s", answer.Patch)
 	}
 	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))

@@ -65,25 +65,25 @@ func TestEmptyContainerLists(t *testing.T) {
 	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
 		got := defaulted(t, s, parse(t, headless), nil)
 		if containers := listAt(got, in(headPod, "containers")...); len(containers) != 0 {
-			t.Errorf("%s: %v", name, containers)
+			t.Errorf("%s: unexpected containers: %v", name, containers)
 		}
 		answer := judged(t, s, got, nil)
 		const want = "spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
 		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
-			t.Errorf("%s: %+v", name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 		worker := defaulted(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
 		answer = judged(t, s, worker, nil)
 		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
 		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+wantWorker) {
-			t.Errorf("%s: %+v", name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 	}
 	sidecarOnly := parse(t, minimal, put([]any{map[string]any{"name": "oauth-proxy", "image": "x"}}, in(headPod, "containers")...))
 	answer := judged(t, onOpenShift(), defaulted(t, onOpenShift(), sidecarOnly, nil), nil)
 	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container is the one in which Ray runs: put it before oauth-proxy`
 	if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	// Other fields of such a stored cluster can be changed.
 	stored := parse(t, headless)

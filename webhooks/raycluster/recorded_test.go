@@ -253,7 +253,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	accepted(t, s, changed, stored)
 	certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
 	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
-		t.Errorf("%v", certificate)
+		t.Errorf("unexpected certificate: %v", certificate)
 	}
 	if s.OAuth && raycluster.View(stored).Injected().Token || s.OAuth != raycluster.View(changed).Injected().Token {
 		t.Error("want a token for the sidecar only if OAuth is enabled")
@@ -282,7 +282,7 @@ func TestLegacyClustersAreRecreated(t *testing.T) {
 		accepted(t, s, created, nil)
 		has := raycluster.View(created).Injected()
 		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || has.PodIssued || !has.MTLS || !has.Token {
-			t.Errorf("%s: %+v", release, has)
+			t.Errorf("%s: unexpected result: %+v", release, has)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func refused(t *testing.T, s Settings, object, old map[string]any, want ...strin
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if answer.Result.Code != 422 || answer.Result.Reason != metav1.StatusReasonInvalid || !strings.Contains(answer.Result.Message, want[0]) {
-		t.Errorf("%+v", answer.Result)
+		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 	} {
 		answer := judged(t, s, defaulted(t, s, named(name), nil), nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, "is invalid: metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
-			t.Errorf("%s: %+v", name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 		stored := named(name)
 		accepted(t, s, defaulted(t, s, named(name), stored), stored)
@@ -225,7 +225,7 @@ func TestAnnotations(t *testing.T) {
 		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
 		accepted(t, s, got, nil)
 		if pod := raycluster.View(got).Injected().PodIssued; pod != (issuer == raycluster.IssuerPod) {
-			t.Errorf("%s: %t", issuer, pod)
+			t.Errorf("%s: unexpected pod: %t", issuer, pod)
 		}
 	}
 	hashed := defaulted(t, s, parse(t, minimal), nil)

@@ -60,7 +60,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 				}
 			}
 			if answer := judged(t, test.now, got, stored); !answer.Allowed {
-				t.Errorf("%+v", answer.Result)
+				t.Errorf("unexpected response.Result: %+v", answer.Result)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 				t.Helper()
 				answer := judged(t, s, defaulted(t, s, parse(t, minimal, change), old), old)
 				if !answer.Allowed {
-					t.Errorf("%+v", answer.Result)
+					t.Errorf("unexpected response.Result: %+v", answer.Result)
 				}
 				return slices.ContainsFunc(answer.Warnings, func(w string) bool { return strings.HasPrefix(w, "spec."+field+": ") })
 			}
@@ -118,7 +118,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	} {
 		answer := judged(t, test.s, defaulted(t, test.s, test.object, test.old), test.old)
 		if got := strings.Contains(strings.Join(answer.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {
-			t.Errorf("%s: %q", name, answer.Warnings)
+			t.Errorf("%s: unexpected response.Warnings: %q", name, answer.Warnings)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 		before := parse(t, minimal, fault)
 		after := parse(t, minimal, fault, put([]any{raycluster.Finalizer}, "metadata", "finalizers"))
 		if answer := judged(t, s, defaulted(t, s, after, before), before); !answer.Allowed {
-			t.Errorf("%s: %+v", name, answer.Result)
+			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 		if answer := judged(t, s, after, parse(t, minimal)); answer.Allowed {
 			t.Errorf("%s is allowed to come", name)

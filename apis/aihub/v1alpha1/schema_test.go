@@ -45,7 +45,7 @@ func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
 	spec := definition(t)
 	version := spec["versions"].([]any)[0].(map[string]any)
 	if version["name"] != GroupVersion.Version || version["storage"] != true || spec["scope"] != "Namespaced" {
-		t.Errorf("%v %v", version["name"], spec["scope"])
+		t.Errorf("unexpected storage version %v or scope %v", version["name"], spec["scope"])
 	}
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	if root["required"] != nil || root["properties"].(map[string]any)["spec"].(map[string]any)["required"] != nil {

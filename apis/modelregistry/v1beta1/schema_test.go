@@ -178,7 +178,7 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 	spec, byName := crd(t)
 	want := map[string]any{"kind": "ModelRegistry", "listKind": "ModelRegistryList", "plural": "modelregistries", "singular": "modelregistry", "shortNames": []any{"mr"}, "categories": []any{"odh"}}
 	if diff := cmp.Diff(want, spec["names"]); diff != "" || spec["scope"] != "Namespaced" || spec["group"] != GroupVersion.Group {
-		t.Errorf("%v\n%s", spec["names"], diff)
+		t.Errorf("unexpected names %v, scope or group (-want +got):\n%s", spec["names"], diff)
 	}
 	older, newer := byName["v1alpha1"], byName["v1beta1"]
 	if older["served"] != true || older["storage"] != false || newer["served"] != true || newer["storage"] != true {

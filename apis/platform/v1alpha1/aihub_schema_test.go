@@ -41,7 +41,7 @@ func property(t *testing.T, schema map[string]any, path string) map[string]any {
 func TestSchemaOfAIHub(t *testing.T) {
 	spec, version := aihubVersion(t)
 	if spec["scope"] != "Cluster" || version["name"] != "v1alpha1" || version["storage"] != true {
-		t.Errorf("%v %v", spec["scope"], version["name"])
+		t.Errorf("unexpected scope %v or storage version %v", spec["scope"], version["name"])
 	}
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	if fmt.Sprint(root["required"]) != "[spec]" {

@@ -115,7 +115,7 @@ func TestIgnoredFields(t *testing.T) {
 		t.Errorf("%q ignored and %q malformed, want %q", r.Spec.Ignored, r.Malformed, want)
 	}
 	if r.Spec.SchedulerName != "gpu" || len(r.Spec.ResourceClaims) != 1 || r.Spec.Containers[0].Resources.Claims[0].Name != "gpu" {
-		t.Errorf("%+v", r.Spec)
+		t.Errorf("unexpected Spec: %+v", r.Spec)
 	}
 	many := `{"spec":{"containers":[],`
 	for i := range 30 {

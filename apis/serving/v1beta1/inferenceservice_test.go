@@ -34,14 +34,14 @@ func TestListIsRead(t *testing.T) {
 	}
 	list, ok := decoded.(*InferenceServiceList)
 	if !ok || *kind != GroupVersion.WithKind(KindInferenceService+"List") || len(list.Items) != 2 || list.ResourceVersion != "9" {
-		t.Fatalf("%v %+v", kind, decoded)
+		t.Fatalf("unexpected kind %v or list %+v", kind, decoded)
 	}
 	if got := list.Items[0].Spec.Predictor; got.SKLearn == nil || *got.SKLearn.StorageURI != "s3://b/p" || got.Model != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	second := list.Items[1]
 	if second.Spec.Predictor.Model.ModelFormat.Name != "onnx" || second.Status.ModelStatus.States.ActiveModelState != v1alpha1.NoState {
-		t.Errorf("%+v", second)
+		t.Errorf("unexpected result: %+v", second)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestIgnoredFields(t *testing.T) {
 		text := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{%q:%q}},"spec":{"predictor":{"timeout":1,"model":{"modelFormat":{"name":"x"}}%s}},
 			"status":{"odd":1,"modelStatus":{"transitionStatus":"","odd":1}}}`, AnnotationDeploymentMode, mode, fields)
 		if err := json.Unmarshal([]byte(text), s); err != nil || *s.Spec.Predictor.Timeout != 1 {
-			t.Fatalf("%+v, %v", s, err)
+			t.Fatalf("unexpected result %+v, error %v", s, err)
 		}
 		return s
 	}
@@ -106,7 +106,7 @@ func TestStatusAsJSON(t *testing.T) {
 		t.Error(diff)
 	}
 	if got, err := json.Marshal(InferenceServiceStatus{}); err != nil || string(got) != "{}" {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("unexpected result %s, error %v", got, err)
 	}
 }
 
@@ -120,6 +120,6 @@ func TestCopiesAreDeep(t *testing.T) {
 	*second.Spec.Predictor.Model.Runtime, *second.Spec.Predictor.Model.Storage.Path = "x", "x"
 	m := first.Spec.Predictor.Model
 	if m.Storage.Parameters["a"] != "b" || *m.Runtime != "r" || *m.Storage.Path != "p" {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result: %+v", m)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestReadParameters(t *testing.T) {
 	got, err := readParameters("# images\n\nA=x/y:1\n  B=x/z@sha256:0=1 \n")
 	if err != nil || !slices.Equal(got, []parameter{{"A", "x/y:1"}, {"B", "x/z@sha256:0=1"}}) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("unexpected result %v, error %v", got, err)
 	}
 	for text, want := range map[string]string{"A": "no line of the form", "=x": "no line of the form", "A=": "no line of the form", "A=1\nA=2": "A stands twice"} {
 		if _, err := readParameters(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -43,7 +43,7 @@ func TestSetImages(t *testing.T) {
 	if container.Image != "r/manager:2" || !slices.Equal(names, []string{
 		"POD_NAMESPACE=", "ENABLE_THING=true", "RELATED_IMAGE_ODH_THING_IMAGE=r/thing:3", "CERT_GENERATOR_IMAGE=r/cert:4",
 	}) {
-		t.Errorf("%s: %q", container.Image, names)
+		t.Errorf("%s: unexpected names: %q", container.Image, names)
 	}
 	if _, err := setImages(sorted(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
 		t.Error(err)

@@ -47,7 +47,7 @@ func small(t *testing.T, replace ...string) input {
 	} {
 		s, single, err := newSample(file, text)
 		if err != nil || !single {
-			t.Fatalf("%s: %v, %v", file, single, err)
+			t.Fatalf("%s: unexpected result %v, error %v", file, single, err)
 		}
 		in.samples = append(in.samples, s)
 	}
@@ -65,7 +65,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	if csv.Name != "odh-platform-operator.v1.2.3" || csv.Spec.Version.String() != "1.2.3" || csv.Spec.Description != "text" || csv.Spec.Icon[0].Data != "PHN2Zy8+" {
-		t.Errorf("%s %s %q %v", csv.Name, csv.Spec.Version, csv.Spec.Description, csv.Spec.Icon)
+		t.Errorf("unexpected name %s, version %s, description %q or icon %v", csv.Name, csv.Spec.Version, csv.Spec.Description, csv.Spec.Icon)
 	}
 	want := map[string]string{"capabilities": "Basic Install", "containerImage": "r/manager:2", "features.operators.openshift.io/disconnected": "false"}
 	examples := csv.Annotations["alm-examples"]
@@ -78,10 +78,10 @@ func TestBuild(t *testing.T) {
 	}
 	install := csv.Spec.InstallStrategy.StrategySpec
 	if len(install.DeploymentSpecs) != 1 || install.DeploymentSpecs[0].Name != "the.manager" || install.DeploymentSpecs[0].Label["app"] != "manager" {
-		t.Errorf("%+v", install.DeploymentSpecs)
+		t.Errorf("unexpected install.DeploymentSpecs: %+v", install.DeploymentSpecs)
 	}
 	if len(install.Permissions) != 1 || len(install.ClusterPermissions) != 2 || len(csv.Spec.WebhookDefinitions) != 3 || len(csv.Spec.RelatedImages) != 2 {
-		t.Errorf("%+v", csv.Spec)
+		t.Errorf("unexpected csv.Spec: %+v", csv.Spec)
 	}
 	var names []string
 	for _, o := range out.objects {
@@ -171,7 +171,7 @@ func TestNewSample(t *testing.T) {
 		"kind: A\n": true, "# nothing\n": false, "kind: A\n---\nkind: B\n": false, "kind: Kustomization\n": false, "{}": false,
 	} {
 		if _, single, err := newSample("f", text); single != want || err != nil {
-			t.Errorf("%q: %v, %v", text, single, err)
+			t.Errorf("%q: unexpected result %v, error %v", text, single, err)
 		}
 	}
 	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {

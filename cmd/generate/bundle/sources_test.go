@@ -208,7 +208,7 @@ func TestNewSources(t *testing.T) {
 		t.Errorf("CRDs %q", names)
 	}
 	if s.deployment.Name != "the.manager" || len(s.roles) != 4 || len(s.bindings) != 3 {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	var others []string
 	for _, o := range s.others {
@@ -254,10 +254,10 @@ func TestPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(namespaced) != 1 || namespaced[0].ServiceAccountName != "manager" || namespaced[0].Rules[0].Resources[0] != "leases" {
-		t.Errorf("%+v", namespaced)
+		t.Errorf("unexpected result: %+v", namespaced)
 	}
 	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
-		t.Fatalf("%+v", cluster)
+		t.Fatalf("unexpected cluster: %+v", cluster)
 	}
 	// OLM writes webhook configurations and the CRD. The manager still reads objects, lists CRDs, and updates status.storedVersions of one.
 	var left []string
@@ -291,10 +291,10 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 		"rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [get]}]")
 	namespaced, cluster, err := s.permissions()
 	if err != nil || len(namespaced) != 0 {
-		t.Errorf("%v, %v", namespaced, err)
+		t.Errorf("unexpected result %v, error %v", namespaced, err)
 	}
 	if rule := cluster[0].Rules[2]; !slices.Equal(rule.ResourceNames, []string{"others.example.org"}) {
-		t.Errorf("%+v", cluster[0].Rules)
+		t.Errorf("unexpected rules: %+v", cluster[0].Rules)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestRightsForLegacyWebhooks(t *testing.T) {
 	}
 	rule := cluster[0].Rules[1]
 	if !slices.Equal(rule.ResourceNames, []string{"codeflare-operator-mutating-webhook-configuration", "kuberay-mutating-webhook-configuration"}) || !slices.Equal(rule.Verbs, []string{"get", "list", "patch", "watch"}) {
-		t.Errorf("%+v", cluster[0].Rules)
+		t.Errorf("unexpected rules: %+v", cluster[0].Rules)
 	}
 }
 
@@ -317,6 +317,6 @@ func TestUnboundRoles(t *testing.T) {
 		names = append(names, role.GetName())
 	}
 	if !slices.Equal(names, []string{"for-people", "reader"}) {
-		t.Errorf("%q", names)
+		t.Errorf("unexpected names: %q", names)
 	}
 }

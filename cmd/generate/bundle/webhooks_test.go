@@ -16,7 +16,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(hooks) != 3 {
-		t.Fatalf("%+v", hooks)
+		t.Fatalf("unexpected hooks: %+v", hooks)
 	}
 	for i, want := range []struct {
 		name, path string
@@ -31,20 +31,20 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%+v, want %+v", h, want)
 		}
 		if h.DeploymentName != "the.manager" || h.ContainerPort != 443 || h.TargetPort.IntValue() != 9443 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) {
-			t.Errorf("%+v", h)
+			t.Errorf("unexpected result: %+v", h)
 		}
 		if *h.SideEffects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: side effects %s", h.GenerateName, *h.SideEffects)
 		}
 	}
 	if *hooks[0].ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy || hooks[1].ReinvocationPolicy != nil || *hooks[1].TimeoutSeconds != 5 {
-		t.Errorf("%+v", hooks)
+		t.Errorf("unexpected hooks: %+v", hooks)
 	}
 	if *hooks[0].FailurePolicy != admissionregistrationv1.Fail || len(hooks[0].Rules) != 1 || hooks[1].Rules[0].Operations[1] != admissionregistrationv1.Update {
-		t.Errorf("%+v", hooks)
+		t.Errorf("unexpected hooks: %+v", hooks)
 	}
 	if !slices.Equal(hooks[2].ConversionCRDs, []string{"things.example.org"}) || hooks[0].ConversionCRDs != nil {
-		t.Errorf("%+v", hooks[2])
+		t.Errorf("unexpected conversion webhook: %+v", hooks[2])
 	}
 }
 
@@ -92,7 +92,7 @@ func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	hooks, err := shipped(t).sources.webhooks()
 	if err != nil || len(hooks) < 8 {
-		t.Fatalf("%d, %v", len(hooks), err)
+		t.Fatalf("got %d webhooks and error %v, want at least 8", len(hooks), err)
 	}
 	seen := map[string]bool{}
 	for _, h := range hooks {
@@ -111,7 +111,7 @@ func TestSetConversionService(t *testing.T) {
 		name, found, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
 		path, _, _ := unstructured.NestedString(d.object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
 		if converted := d.crd.Name == "things.example.org"; found != converted || converted && (name != "the-manager-service" || path != "/convert") {
-			t.Errorf("%s: %s %s", d.crd.Name, name, path)
+			t.Errorf("%s: unexpected Service %s or path %s of the conversion webhook", d.crd.Name, name, path)
 		}
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"conversion": "None"}}}

@@ -70,7 +70,7 @@ func TestKinds(t *testing.T) {
 	}
 	obj.SetKind("Other")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "test.io/v1/Other cannot be rendered; known kinds: test.io/v1/Thing" {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 	more := things()
 	more[thing.GroupVersion().WithKind("Another")] = more[thing]
@@ -131,7 +131,7 @@ func TestPlatforms(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := render.Platform("mars"); err == nil || err.Error() != `unknown platform "mars"; known platforms: bare, plain, openshift` {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 	}
 	older := env.LegacyConfig("model-serving-config", true)
 	if older == nil || older.Source != "ConfigMap home/model-serving-config" || !older.Embedded || older.Data["config.yaml"] == "" {
-		t.Errorf("%+v", older)
+		t.Errorf("unexpected result: %+v", older)
 	}
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
 		s, notes, err := env.ModelMesh(namespace)

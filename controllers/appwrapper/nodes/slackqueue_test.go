@@ -257,7 +257,7 @@ func TestSetLendingLimits(t *testing.T) {
 	}
 	for _, text := range []string{"{}", "{spec: {resourceGroups: x}}", "{spec: {resourceGroups: []}}", "{spec: {resourceGroups: [{flavors: [{resources: 5}]}]}}"} {
 		if changed, err := setLendingLimits(objectOf(t, text), corev1.ResourceList{}); changed || err != nil {
-			t.Errorf("%s: %t, %v", text, changed, err)
+			t.Errorf("%s: unexpected changed %t, error %v", text, changed, err)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func TestIgnoreTransient(t *testing.T) {
 		"deep":                 {fmt.Errorf("binding: %w", wrapped(terminating)), true},
 	} {
 		if got := ignoreTransient(tc.err); (got == nil) != tc.passing {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: unexpected result: %v", name, got)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 		}
 		got, _ := conditions.Get(config.Status.Conditions, reference.Condition)
 		if got.Status != tc.status || got.Reason != tc.reason || got.Message != tc.message || got.ObservedGeneration != 3 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: unexpected result: %+v", name, got)
 		}
 	}
 }

@@ -98,6 +98,6 @@ func TestFailedCheckKeepsMessage(t *testing.T) {
 	}
 	ends := Decide(upgrade(check(JobFailed, terminal))).Report
 	if ends.Status != metav1.ConditionFalse || ends.Progressing || !strings.Contains(ends.Message, "Correct spec.image") {
-		t.Errorf("%+v", ends)
+		t.Errorf("unexpected ends: %+v", ends)
 	}
 }

@@ -93,11 +93,11 @@ func TestReportFromPods(t *testing.T) {
 		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
 	}
 	if code, found := ReportFromPods(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
-		t.Errorf("%d %+v", code, found)
+		t.Errorf("ReportFromPods returned code %d and report %+v", code, found)
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
 		if _, found := ReportFromPods(end(message)); found != (resources.ImageReport{}) {
-			t.Errorf("%q: %+v", message, found)
+			t.Errorf("%q: unexpected result: %+v", message, found)
 		}
 	}
 	if code, _ := ReportFromPods(nil); code != 0 {

@@ -320,7 +320,7 @@ func TestMigratedRecord(t *testing.T) {
 	} {
 		r := Decide(c.facts).Record
 		if r == nil || r.Outcome != pending || r.Version != c.version {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: unexpected result: %+v", name, r)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func TestCombineProgram(t *testing.T) {
 	run.Env = b.env
 	output, err := run.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, output)
+		t.Fatalf("%v: unexpected output: %s", err, output)
 	}
 	want := "system\n-----BEGIN CERTIFICATE-----\nplatform\nroot\n\nextra\n"
 	if diff := cmp.Diff(want, b.combined(t)); diff != "" {

@@ -65,7 +65,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 				t.Errorf("skips the verification: %t", skips)
 			}
 			if !c.skips && (tls.CA.Secret == nil || tls.CA.Secret.Name != "mlflow-tls" || tls.CA.Secret.Key != "ca.crt" || *tls.ServerName != "mlflow.opendatahub.svc") {
-				t.Errorf("%+v", tls)
+				t.Errorf("unexpected tls: %+v", tls)
 			}
 		})
 	}

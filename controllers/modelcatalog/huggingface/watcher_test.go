@@ -141,7 +141,7 @@ func TestWatcherWithoutPermission(t *testing.T) {
 	go func() { _ = w.Start(t.Context()) }()
 	poll.Until(t, 10*time.Second, "nothing is waited for", func() bool { _, known := w.KeysIn("ns"); return known })
 	if v, _ := w.KeysIn("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
-		t.Errorf("%+v", v)
+		t.Errorf("unexpected result: %+v", v)
 	}
 }
 

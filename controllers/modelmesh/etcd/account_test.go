@@ -18,7 +18,7 @@ func TestNewAccount(t *testing.T) {
 	}
 	first := account(root, "team", "1")
 	if first.Name != "modelmesh-team" || first.Prefix != "models/mm_ns/team" || len(first.Password) != 64 || strings.Contains(first.Password, "secret") {
-		t.Errorf("%+v", first)
+		t.Errorf("unexpected result: %+v", first)
 	}
 	if first != account(root, "team", "1") {
 		t.Error("the account differs for equal input")
@@ -34,7 +34,7 @@ func TestNewAccount(t *testing.T) {
 	data, err := Copy(source(root), "own", "team", &first)
 	copied, parseErr := Parse(data)
 	if err != nil || parseErr != nil || copied.UserID != first.Name || copied.Password != first.Password || copied.RootPrefix != first.Prefix {
-		t.Errorf("%+v, %v, %v", copied, err, parseErr)
+		t.Errorf("unexpected connection %+v, errors %v and %v", copied, err, parseErr)
 	}
 }
 

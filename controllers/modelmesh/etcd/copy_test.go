@@ -104,7 +104,7 @@ func TestCopyErrors(t *testing.T) {
 	} {
 		_, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ConnectionKey) {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: unexpected error: %v", text, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "4711")) {
 			t.Errorf("%s is shown: %v", text, err)

@@ -28,7 +28,7 @@ func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 		var b circuitBreakers
 		call(t, &b, tc.err)
 		if err := b.allow("ns", now); (err == nil) != tc.want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 		if err := b.allow("other", now); err != nil {
 			t.Errorf("%s: other namespaces have nothing to do with it: %v", name, err)

@@ -177,7 +177,7 @@ func TestAddressIsRemovedWhenNotServing(t *testing.T) {
 	}
 	for _, c := range status.Conditions {
 		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(metaTime(later)) {
-			t.Errorf("%+v", c)
+			t.Errorf("unexpected result: %+v", c)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestAddressIsRemovedWhenNotServing(t *testing.T) {
 func TestReasonsOfWaiting(t *testing.T) {
 	for state, want := range map[v1alpha1.ModelState]string{"": "ModelPending", "Pending": "ModelPending", "FailedToLoad": "ModelFailedToLoad", "Loading": "ModelLoading"} {
 		if reason, message := unavailableReason(v1alpha1.PredictorStatus{ActiveModelState: state}); reason != want || message == "" {
-			t.Errorf("%q: %s, %q", state, reason, message)
+			t.Errorf("%q: unexpected reason %s or message %q", state, reason, message)
 		}
 	}
 }

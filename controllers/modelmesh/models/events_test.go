@@ -113,14 +113,14 @@ func TestDue(t *testing.T) {
 		t.Error("reset cleared the attempts although the request is unchanged")
 	}
 	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
-		t.Errorf("%+v", e)
+		t.Errorf("unexpected result: %+v", e)
 	}
 	e.scheduleCall(now, maxBackoff)
 	e.scheduleCall(now, maxBackoff)
 	if e.attempts != 2 || e.nextCall.Before(now.Add(2*minBackoff)) {
-		t.Errorf("%+v", e)
+		t.Errorf("unexpected result: %+v", e)
 	}
 	if e.idle(); e.attempts != 0 || !e.nextCall.IsZero() {
-		t.Errorf("%+v", e)
+		t.Errorf("unexpected result: %+v", e)
 	}
 }

@@ -31,7 +31,7 @@ func (j *journey) stays(t *testing.T, name string, d time.Duration, right func(v
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		j.run(t, time.Second)
 		if s := j.statusOf(t, name); !right(s) {
-			t.Fatalf("%s: %+v", name, s)
+			t.Fatalf("%s: unexpected result: %+v", name, s)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 				t.Errorf("%s was loaded %d times", path, got)
 			}
 			if s := j.statusOf(t, "p"+path); !s.Available || s.ActiveModelState != v1alpha1.Loaded && s.ActiveModelState != v1alpha1.Standby {
-				t.Errorf("%s: %+v", path, s)
+				t.Errorf("%s: unexpected result: %+v", path, s)
 			}
 		}
 	}, func(o *modelmesh.LayerOptions) {
@@ -167,7 +167,7 @@ func TestABadModelIsLoadedOnce(t *testing.T) {
 		}
 		s := j.statusOf(t, "p1")
 		if s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != "INVALID_ARGUMENT: cannot load" || s.LastFailureInfo.Location != "one" {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected result: %+v", s)
 		}
 		if got := j.mesh.begun("bad"); got != 1 || len(j.patches) != writes {
 			t.Errorf("%d loads, %d writes after the failure", got, len(j.patches)-writes)
@@ -228,7 +228,7 @@ func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
 			t.Errorf("loaded after %s", took)
 		}
 		if s := j.statusOf(t, "p2"); s.LastFailureInfo != nil {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected result: %+v", s)
 		}
 	})
 }

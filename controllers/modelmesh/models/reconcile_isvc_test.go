@@ -41,10 +41,10 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 			}
 			s := w.service()
 			if condition(s, "Ready").Status != corev1.ConditionTrue || s.Status.URL != grpcAddress || s.Status.Components["predictor"].RestURL != restAddress {
-				t.Errorf("%+v", s.Status)
+				t.Errorf("unexpected Status: %+v", s.Status)
 			}
 			if got := w.mesh.sets[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
-				t.Errorf("%v", got)
+				t.Errorf("unexpected result: %v", got)
 			}
 			w.rests(aService)
 			w.oneEvent("Normal ModelLoaded")
@@ -73,7 +73,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	m := w.service().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
 		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: serviceID}) {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result: %+v", m)
 	}
 	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
 		t.Errorf("unexpected result of condition: %+v", c)
@@ -119,7 +119,7 @@ func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 	if f := w.service().Status.ModelStatus.LastFailureInfo; !f.Time.Equal(second(0)) || f.Location != "a" {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected result: %+v", f)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 		}
 	}
 	if got := w.service().Status; got.URL != "http://t.example.com" || got.Components["transformer"].URL != "http://t" || got.ObservedGeneration != 7 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestConversionErrors(t *testing.T) {
 	s := w.service()
 	c, m := condition(s, "PredictorReady"), s.Status.ModelStatus
 	if c.Status != corev1.ConditionFalse || c.Reason != "InvalidPredictorSpec" || !strings.Contains(c.Message, "unsupported storageUri scheme") {
-		t.Errorf("%+v", c)
+		t.Errorf("unexpected result: %+v", c)
 	}
 	if m.TransitionStatus != v1alpha1.InvalidSpec || m.LastFailureInfo.ModelRevisionName != "" {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result: %+v", m)
 	}
 	w.oneEvent("Warning InvalidPredictorSpec")
 	w.rests(aService)
@@ -196,7 +196,7 @@ func TestForeignInferenceServices(t *testing.T) {
 	}
 	w.reconcile(aService)
 	if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != "isvc" {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 	w.rests(aService)
 }

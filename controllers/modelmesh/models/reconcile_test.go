@@ -251,7 +251,7 @@ func TestReplacing(t *testing.T) {
 		t.Errorf("unexpected result of status: %+v", s)
 	}
 	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 	w.newEvents()
 	w.mesh.answer = statusOf(fresh, concrete(loaded))
@@ -276,7 +276,7 @@ func TestInvalidSpec(t *testing.T) {
 	s := w.status()
 	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified", modelID(t, w), "", nil)
 	if s.TransitionStatus != v1alpha1.InvalidSpec || !s.Available || s.ActiveModelState != v1alpha1.Loaded || !cmp.Equal(s.LastFailureInfo, want) {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	if len(w.mesh.sets) != 1 || len(w.mesh.gets) != 1 || w.mesh.gets[0].GetOwner() != "ksp" {
 		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
@@ -312,7 +312,7 @@ func TestInvalidSpecOfANewModel(t *testing.T) {
 			w.reconcile(aPredictor)
 			s := w.status()
 			if s.TransitionStatus != v1alpha1.InvalidSpec || s.Available || s.ActiveModelState != v1alpha1.Pending || s.LastFailureInfo.Reason != v1alpha1.InvalidPredictorSpec {
-				t.Errorf("%+v", s)
+				t.Errorf("unexpected result: %+v", s)
 			}
 			if len(w.mesh.sets) != 0 {
 				t.Error("an invalid model was registered in the mesh")
@@ -330,7 +330,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 	s := w.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	w.rests(aPredictor)
 	w.mesh.answer = statusOf("x", concrete(loaded))
@@ -404,7 +404,7 @@ func TestRemoval(t *testing.T) {
 		t.Errorf("again in %s", again)
 	}
 	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 	if _, known := w.states.get(aPredictor); known {
 		t.Error("the state of the deleted Predictor was not deleted")
@@ -427,7 +427,7 @@ func TestOrphans(t *testing.T) {
 			w.states.markDirty(tc.key)
 			w.reconcile(tc.key)
 			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
-				t.Errorf("%v", got)
+				t.Errorf("unexpected result: %v", got)
 			}
 			w.rests(tc.key)
 		})
@@ -563,7 +563,7 @@ func TestIgnoredFields(t *testing.T) {
 	w.reconcile(aPredictor)
 	got := w.newEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected result: %q", got)
 	}
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.states.markDirty(aPredictor)

@@ -36,7 +36,7 @@ func TestRegister(t *testing.T) {
 	} {
 		got, reason, err := Register(resource(t, tc.object))
 		if err != nil || got == nil || reason != "" {
-			t.Fatalf("%s: %v, %q, %v", name, got, reason, err)
+			t.Fatalf("%s: got model %v, reason %q and error %v, want a model", name, got, reason, err)
 		}
 		if !strings.HasPrefix(got.Model, "m__"+tc.want.Owner+"-") {
 			t.Errorf("%s: the id is %s", name, got.Model)

@@ -219,7 +219,7 @@ func TestRuntimesThatAreNotKnownYet(t *testing.T) {
 		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
 		s := withVModelStatus(v1alpha1.PredictorStatus{}, a, now)
 		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != messageNoSupportingPod || isAvailable(s) {
-			t.Errorf("%s: %+v", text, s)
+			t.Errorf("%s: unexpected result: %+v", text, s)
 		}
 	}
 	if r := parseLoadFailure("broken", []*meshpb.ModelStatusInfo_ModelCopyInfo{copyAt("a", loadFailed, 1)}); r.waitIfUnsupported() != r {
@@ -268,11 +268,11 @@ func TestWantsLoad(t *testing.T) {
 func TestStatusOfUnregisteredModel(t *testing.T) {
 	s := withFailure(v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, v1alpha1.InvalidPredictorSpec, "why", "m")
 	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *failure("InvalidPredictorSpec", "why", "m", "", nil) {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	s = withFailure(v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, v1alpha1.RuntimeUnhealthy, messageNoPods, "m")
 	if s.TransitionStatus != "" || *s.LastFailureInfo != *unhealthy { // the recordings of InferenceServices have an empty one
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	for state, want := range map[v1alpha1.ModelState]v1alpha1.TransitionStatus{v1alpha1.Pending: v1alpha1.UpToDate, v1alpha1.Loaded: v1alpha1.InProgress} {
 		if got := clearInvalidSpec(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.InvalidSpec, ActiveModelState: state}); got.TransitionStatus != want {
@@ -325,7 +325,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 			t.Fatalf("transition %q", first.TransitionStatus)
 		}
 		if first.ActiveModelState == "" || first.FailedCopies > first.TotalCopies {
-			t.Fatalf("%+v", first)
+			t.Fatalf("unexpected result: %+v", first)
 		}
 		if f := first.LastFailureInfo; f != nil && f.Time != nil && f.Time.Nanosecond() != 0 {
 			t.Fatalf("the API would keep another time than %s", f.Time)

@@ -157,7 +157,7 @@ func (w *testEnv) patch(ctx context.Context, c client.Client, sub string, o clie
 	}
 	answer, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		w.t.Fatalf("%T", o)
+		w.t.Fatalf("unexpected result: %T", o)
 	}
 	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
 		if e, known := w.states.get(key); !known || !e.dirty {
-			t.Errorf("%s: %+v", key, e)
+			t.Errorf("%s: unexpected result: %+v", key, e)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestMeshAddressChangeNotifiesNamespace(t *testing.T) {
 		t.Errorf("woken %q, want %q", got, want)
 	}
 	if e, _ := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
-		t.Errorf("%+v", e)
+		t.Errorf("unexpected result: %+v", e)
 	}
 	w.onSourceReady("isvc")
 	if got, want := queued(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
@@ -101,7 +101,7 @@ func TestKeys(t *testing.T) {
 	}
 	name := types.NamespacedName{Namespace: "ns", Name: "n"}
 	if id, back := splitKey(modelKey("isvc", name)); id != "isvc" || back != name {
-		t.Errorf("%s %s", id, back)
+		t.Errorf("splitKey returned prefix %s and name %s, want isvc and %s", id, back, name)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	m.markDirty(aPredictor)
 	m.store(aPredictor, e)
 	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 3 || got.result != statusReceived {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	if m.deleteIfClean(aPredictor); len(m.entries) != 1 {
 		t.Error("deleteIfClean deleted a dirty entry")
@@ -122,7 +122,7 @@ func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	m.markPodsChanged("ns")
 	m.store(aPredictor, e)
 	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	m.store(aPredictor, m.getAndClearDirty(aPredictor))
 	if m.deleteIfClean(aPredictor); len(m.entries) != 0 {
@@ -151,6 +151,6 @@ func TestNamesFromEtcdAreLimited(t *testing.T) {
 	w.states.delete(types.NamespacedName{Namespace: "ksp_ns", Name: "0"})
 	w.states.markDirty(types.NamespacedName{Namespace: "ksp_ns", Name: "new"})
 	if _, known := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "new"}); !known || len(w.states.fromEtcd) != 1 {
-		t.Errorf("%v", w.states.fromEtcd)
+		t.Errorf("unexpected states.fromEtcd: %v", w.states.fromEtcd)
 	}
 }

@@ -216,11 +216,11 @@ func TestWatchesAllKinds(t *testing.T) {
 	sources := []source.Source{source.Func(nil), source.Func(nil), source.Func(nil)}
 	c := &watchCounter{}
 	if err := watchAll(c, sources); err != nil || c.watched != 3 {
-		t.Errorf("%d, %v", c.watched, err)
+		t.Errorf("unexpected c.watched %d, error %v", c.watched, err)
 	}
 	c = &watchCounter{refuse: 2}
 	if err := watchAll(c, sources); err == nil || c.watched != 2 {
-		t.Errorf("%d, %v", c.watched, err)
+		t.Errorf("unexpected c.watched %d, error %v", c.watched, err)
 	}
 	if h := capability.MetadataOf(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
 		t.Errorf("unexpected result of MetadataOf: %+v", h)

@@ -72,7 +72,7 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
 		s := newTestEnv(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
 		if writes := s.route(name); len(writes) > 0 {
-			t.Errorf("%s: %q", name, writes)
+			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
 		if said := s.takeEvents(); !strings.Contains(said, "registries and Ray clusters have names such as "+name) {
 			t.Errorf("%s: said %q", name, said)

@@ -69,7 +69,7 @@ func TestArchitectures(t *testing.T) {
 	}
 	in.Settings.RuntimeArchitectures = nil
 	if got := podOf(t, in).Affinity; got != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }
 
@@ -80,6 +80,6 @@ func TestNodeSelectorAndTolerations(t *testing.T) {
 		s.NodeSelector, s.Tolerations = map[string]string{"type": "kwok"}, tolerations
 	})))
 	if diff := cmp.Diff(tolerations, pod.Tolerations); diff != "" || pod.NodeSelector["type"] != "kwok" {
-		t.Errorf("%v, %s", pod.NodeSelector, diff)
+		t.Errorf("nodeSelector %v, tolerations (-want +got):\n%s", pod.NodeSelector, diff)
 	}
 }

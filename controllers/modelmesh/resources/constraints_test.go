@@ -15,6 +15,6 @@ func TestBuildEtcdSecret(t *testing.T) {
 		Config: BuildEtcdSecret("model-serving-etcd", "vision", map[string][]byte{"etcd_connection": []byte("{}")}), Ownership: apply.Unowned,
 	}))
 	if s.Labels["app.kubernetes.io/managed-by"] != "modelmesh-controller" || string(s.Data["etcd_connection"]) != "{}" || s.Name != "model-serving-etcd" {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 }

@@ -290,7 +290,7 @@ func TestSchedulerAndResourceClaims(t *testing.T) {
 	}
 	built, err := BuildDeployment(in)
 	if want := []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}; err != nil || !slices.Equal(built.Notices, want) {
-		t.Errorf("%q, %v", built.Notices, err)
+		t.Errorf("unexpected built.Notices %q, error %v", built.Notices, err)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestLongNamesAreValidAndUnique(t *testing.T) {
 		in.Name = strings.Repeat("long.", 50) + tail
 		d := typed[appsv1.Deployment](t, buildDeploymentFor(t, in))
 		if problems := slices.Concat(validation.IsDNS1123Subdomain(d.Name), validation.IsValidLabelValue(d.Labels[LabelName])); len(problems) > 0 || seen[d.Name] {
-			t.Errorf("%s: %q", d.Name, problems)
+			t.Errorf("%s: unexpected problems: %q", d.Name, problems)
 		}
 		seen[d.Name] = true
 		if labels, _ := variable(container(t, d.Spec.Template.Spec, "mm"), "MM_LABELS"); !strings.HasSuffix(labels, "rt:"+in.Name) {
@@ -367,7 +367,7 @@ func TestTemplateHash(t *testing.T) {
 		}
 		h, err := TemplateHash(d.Config)
 		if err != nil || len(h) != 16 {
-			t.Fatalf("%q, %v", h, err)
+			t.Fatalf("unexpected result %q, error %v", h, err)
 		}
 		return h
 	}

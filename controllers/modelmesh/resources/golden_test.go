@@ -116,11 +116,11 @@ func TestSampleRuntimesHaveNoNotices(t *testing.T) {
 			in := inputs(&r.Spec)
 			in.Name, in.Annotations = r.Name, r.Annotations
 			if warnings := modelmesh.Warnings(&r.Spec, in.Settings.BuiltInServerTypes); len(warnings) > 0 {
-				t.Errorf("%s: %q", file, warnings)
+				t.Errorf("%s: unexpected warnings: %q", file, warnings)
 			}
 			d, err := BuildDeployment(in)
 			if err != nil || len(d.Notices) > 0 {
-				t.Errorf("%s: %q, %v", file, d.Notices, err)
+				t.Errorf("%s: unexpected Notices %q, error %v", file, d.Notices, err)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestServicePorts(t *testing.T) {
 func TestService(t *testing.T) {
 	s := serviceOf(t, namespaceInputs())
 	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	if diff := cmp.Diff(map[string]string{LabelService: "modelmesh-serving"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
@@ -68,7 +68,7 @@ func TestService(t *testing.T) {
 		in.Proxy = withOAuthProxy()
 	}))
 	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	if diff := cmp.Diff(map[string]string{"service.alpha.openshift.io/serving-cert-secret-name": "model-serving-proxy-tls"}, s.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
@@ -101,7 +101,7 @@ func TestServiceMonitorEnabled(t *testing.T) {
 		s := meshsettings.Default()
 		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
 		if ServiceMonitorEnabled(s) != c.want {
-			t.Errorf("%+v", c)
+			t.Errorf("unexpected result: %+v", c)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestBuildConstraints(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if !json.Valid(m.BinaryData["dataplane_api_config"]) || m.Name != "tc-config" || m.OwnerReferences != nil {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result: %+v", m)
 	}
 }
 
@@ -135,11 +135,11 @@ func TestBuildAutoscaler(t *testing.T) {
 	scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
-		t.Errorf("%+v", h.Spec)
+		t.Errorf("unexpected Spec: %+v", h.Spec)
 	}
 	metric := h.Spec.Metrics[0].Resource
 	if metric.Name != corev1.ResourceMemory || *metric.Target.AverageUtilization != 90 {
-		t.Errorf("%+v", metric)
+		t.Errorf("unexpected metric: %+v", metric)
 	}
 	if len(h.Annotations) != 5 || h.Labels["team"] != "a" || h.Labels["component"] != "predictor" || h.Labels["serving.kserve.io/inferenceservice"] != "own" {
 		t.Errorf("annotations %v, labels %v", h.Annotations, h.Labels)

@@ -150,7 +150,7 @@ func TestStorageSecretIsOptional(t *testing.T) {
 				continue
 			}
 			if got := v.Secret.Optional != nil && *v.Secret.Optional; got != (form == "current") || v.Secret.SecretName != "storage-config" {
-				t.Errorf("%s: %+v", form, v.Secret)
+				t.Errorf("%s: unexpected Secret: %+v", form, v.Secret)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func TestLegacyCleanerRetries(t *testing.T) {
 		w.fail = nil
 		w.clock.Step(legacyCleanupRetry)
 		if err := <-done; err != nil || !strings.Contains(strings.Join(w.takeWrites(), " "), "delete Deployment ns/modelmesh-serving-r") {
-			t.Errorf("%v", err)
+			t.Errorf("unexpected error: %v", err)
 		}
 	})
 }

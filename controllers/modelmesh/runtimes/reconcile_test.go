@@ -151,12 +151,12 @@ func TestMalformedRuntimeIsReported(t *testing.T) {
 	odd := localRuntime("odd", "onnx")
 	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
-		t.Errorf("%v", text)
+		t.Errorf("unexpected result: %v", text)
 	}
 	f := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, OperatorNamespace: "own"}}
 	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
-		t.Errorf("%v, %v", problem, err)
+		t.Errorf("unexpected problem %v, error %v", problem, err)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestAutoscaler(t *testing.T) {
 		}
 		m := h.Spec.Metrics[0].Resource
 		if *h.Spec.MinReplicas != least || h.Spec.MaxReplicas != most || *m.Target.AverageUtilization != target || string(m.Name) != metric {
-			t.Errorf("%s: %+v", what, h.Spec)
+			t.Errorf("%s: unexpected Spec: %+v", what, h.Spec)
 		}
 	}
 	annotate := func(annotations map[string]string) {
@@ -489,7 +489,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
 		if got, err := w.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
-			t.Errorf("%s: %v, %v", label, got, err)
+			t.Errorf("%s: unexpected result %v, error %v", label, got, err)
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
@@ -497,7 +497,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 	}
 	w.Config.IgnoreInferenceServices = true
 	if models, err := w.Models(t.Context(), "ns"); err != nil || len(models) > 0 {
-		t.Errorf("%v, %v", models, err)
+		t.Errorf("unexpected models %v, error %v", models, err)
 	}
 }
 
@@ -545,7 +545,7 @@ func TestToResult(t *testing.T) {
 	} {
 		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
-			t.Errorf("%s: %v, %v", name, result, err)
+			t.Errorf("%s: unexpected result %v, error %v", name, result, err)
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {

@@ -80,7 +80,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 	w = newTestEnv(t, localRuntime("r", "onnx"), left)
 	w.reconcileUntilStable("ns")
 	if got := w.copiedEtcdSecret(); !isManaged(got) || !strings.Contains(string(got.Data["etcd_connection"]), "mm_ns/ns") {
-		t.Errorf("%v %q", got.Labels, got.Data)
+		t.Errorf("unexpected labels %v or data %q of the copied Secret", got.Labels, got.Data)
 	}
 	if len(w.mesh.own) != 0 {
 		t.Errorf("the stream got %q", w.mesh.own)

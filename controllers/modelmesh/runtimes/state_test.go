@@ -101,7 +101,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	for range 3 {
 		owner, restricted, err := w.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-the-manager" || owner.GetName() != "modelmesh-controller" || owner.GetNamespace() != "own" {
-			t.Errorf("%v, %t, %v", owner, restricted, err)
+			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
 		}
 	}
 	w.expect("reads", w.reads, []string{"get Deployment own/modelmesh-controller"})
@@ -109,7 +109,7 @@ func TestServiceOwnerInSingleNamespace(t *testing.T) {
 	w = newTestEnv(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own"}
 	if _, _, err := w.serviceOwner(t.Context(), "own"); err == nil || !strings.Contains(err.Error(), "reading *v1.Deployment own/modelmesh-controller, which owns the Service") {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	} else if !strings.Contains(err.Error(), "in CONTROLLER_DEPLOYMENT") {
 		t.Errorf("no remedy in %v", err)
 	}
@@ -121,7 +121,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 	for range 3 {
 		owner, restricted, err := w.serviceOwner(t.Context(), "own")
 		if err != nil || restricted || owner.GetUID() != "uid-of-own" {
-			t.Errorf("%v, %t, %v", owner, restricted, err)
+			t.Errorf("serviceOwner returned owner %v, restricted %t and error %v", owner, restricted, err)
 		}
 	}
 	w.expect("reads", w.reads, []string{"get Namespace /own"})
@@ -141,7 +141,7 @@ func TestServiceOwnerIsNamespace(t *testing.T) {
 		w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: meshtest.LabelledOnly(served)}}
 		owner, restricted, err := w.serviceOwner(t.Context(), "ns")
 		if err != nil || restricted != want || owner.GetUID() != types.UID("uid-of-ns") {
-			t.Errorf("%s: %v, %t, %v", level, owner, restricted, err)
+			t.Errorf("%s: serviceOwner returned owner %v, restricted %t and error %v", level, owner, restricted, err)
 		}
 	}
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
@@ -158,7 +158,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 	} {
 		got, err := w.HasSupportingRuntime(t.Context(), "ns", label)
 		if err != nil || got != want {
-			t.Errorf("%s: %t, %v", label, got, err)
+			t.Errorf("%s: unexpected result %t, error %v", label, got, err)
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
@@ -190,6 +190,6 @@ func TestBuildErrorIsReportedOnce(t *testing.T) {
 		said = append(said, <-w.events.Events)
 	}
 	if len(said) != 1 || !strings.Contains(said[0], ReasonInvalid) || !strings.Contains(said[0], "not-there") {
-		t.Errorf("%q", said)
+		t.Errorf("unexpected result: %q", said)
 	}
 }

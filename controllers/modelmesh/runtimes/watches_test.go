@@ -223,10 +223,10 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	}
 	m := kept.(*metav1.PartialObjectMetadata)
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
-		t.Errorf("%+v", m)
+		t.Errorf("unexpected result: %+v", m)
 	}
 	if other, err := component.StripMetadata("tombstone"); err != nil || other != "tombstone" {
-		t.Errorf("%v %v", other, err)
+		t.Errorf("unexpected result %v, error %v", other, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestImageOfData(t *testing.T) {
 // An unknown version is not recorded, so that a known one is kept.
 func TestImageAnnotations(t *testing.T) {
 	if got := (Image{Name: "x"}).Annotations(); len(got) > 0 {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestCheckImage(t *testing.T) {
 	} {
 		reason, message := CheckImage(c.wanted, c.wrote, "a-claim", "spec.postgres.image")
 		if reason != c.reason || (message == "") != (reason == "") {
-			t.Errorf("%s: %q %q", name, reason, message)
+			t.Errorf("%s: unexpected reason %q or message %q", name, reason, message)
 		}
 		for _, part := range c.parts {
 			if !strings.Contains(message, part) {

@@ -171,7 +171,7 @@ func TestDatabaseNames(t *testing.T) {
 func TestLongNames(t *testing.T) {
 	long, longer := registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"b"), registrytest.Called(registrytest.Registry(registrytest.Generated, registrytest.Proxied), strings.Repeat("a", 62)+"c")
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
-		t.Errorf("%s, %s", DatabaseName(long), routeHost(long))
+		t.Errorf("long names collide in %s or %s", DatabaseName(long), routeHost(long))
 	}
 	for _, o := range append(built(t, long, gateway), builtDatabase(t, long, gateway)...) {
 		limit := 253

@@ -96,7 +96,7 @@ func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
 	if guarded := port != "http-api"; guarded != slices.Contains(c.Args, "--hostname=127.0.0.1") || guarded == slices.Contains(c.Args, "--hostname=0.0.0.0") ||
 		guarded && !slices.Contains(pod.Containers[1].Args, "--ignore-paths=/readyz/isDirty,/readyz/health") ||
 		guarded != (c.LivenessProbe.HTTPGet.Scheme == corev1.URISchemeHTTPS) {
-		t.Errorf("%v, %+v", c.Args, c.LivenessProbe.HTTPGet)
+		t.Errorf("unexpected arguments %v or probe %+v", c.Args, c.LivenessProbe.HTTPGet)
 	}
 	for name, p := range map[string]struct {
 		got                     *corev1.Probe
@@ -109,7 +109,7 @@ func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
 	} {
 		if p.got.HTTPGet.Path != p.path || p.got.HTTPGet.Port.String() != port || p.got.InitialDelaySeconds != p.delay ||
 			p.got.PeriodSeconds != p.period || p.got.FailureThreshold != p.failures || p.got.TimeoutSeconds != 5 {
-			t.Errorf("%s: %+v", name, p.got)
+			t.Errorf("%s: unexpected p.got: %+v", name, p.got)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			objects, err := Build(m, gateway)
 			if err != nil {
 				if !strings.Contains(err.Error(), field) {
-					t.Errorf("%s: %v", field, err)
+					t.Errorf("%s: unexpected error: %v", field, err)
 				}
 				continue
 			}

@@ -210,11 +210,11 @@ func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistr
 			t.Fatal(err)
 		}
 		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[lastMigratedAnnotation] != "999" {
-			t.Errorf("%v, %v", a.Annotations, err)
+			t.Errorf("unexpected Annotations %v, error %v", a.Annotations, err)
 		}
 		var b v1beta1.ModelRegistry
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "b"}, &b); err != nil || b.Annotations[mark] != "2026-01-01T00:00:00Z" {
-			t.Errorf("%v, %v", b.Annotations, err)
+			t.Errorf("unexpected Annotations %v, error %v", b.Annotations, err)
 		}
 	})
 }

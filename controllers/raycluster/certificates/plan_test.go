@@ -98,7 +98,7 @@ func TestPlans(t *testing.T) {
 			}
 			for _, leaf := range p.leaves {
 				if string(leaf.options.Algorithm) != tc.key || leaf.options.CommonName != "ray-"+leaf.role {
-					t.Errorf("%+v", leaf.options)
+					t.Errorf("unexpected leaf.options: %+v", leaf.options)
 				}
 			}
 		})
@@ -156,7 +156,7 @@ func TestPodsOfRole(t *testing.T) {
 			got = append(got, pod.Name)
 		}
 		if strings.Join(got, ",") != want {
-			t.Errorf("%s: %v", role, got)
+			t.Errorf("%s: unexpected result: %v", role, got)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestCertificateOfCertManager(t *testing.T) {
 			t.Fatal(err)
 		}
 		if u.GroupVersionKind() != capability.Certificate || u.GetName() != p.leaves[0].secret {
-			t.Errorf("%s %s", u.GroupVersionKind(), u.GetName())
+			t.Errorf("unexpected kind %s or name %s", u.GroupVersionKind(), u.GetName())
 		}
 		dns, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "dnsNames")
 		if slices.Contains(dns, "10.0.0.1") || !slices.Contains(dns, "localhost") || !slices.IsSorted(dns) {

@@ -118,7 +118,7 @@ func (s *story) check(t *rapid.T) {
 		secret := s.secret(name)
 		leaf := certificateOf(s.t, secret.Data["tls.crt"])
 		if err := leaf.CheckSignatureFrom(signer); err != nil || string(secret.Data["ca.crt"]) != string(root.Data["ca.crt"]) {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: unexpected error: %v", name, err)
 		}
 		if left := leaf.NotAfter.Sub(s.clock.Now()); left < leafLifetime/2 {
 			t.Fatalf("%s is good for another %s", name, left)

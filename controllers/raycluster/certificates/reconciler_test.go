@@ -33,7 +33,7 @@ func demoSecrets(t *testing.T) (ca, head, worker string) {
 	t.Helper()
 	n := raycluster.View(demo(t).Object).Names()
 	if !strings.HasPrefix(n.CASecret, caSecret) || !strings.HasPrefix(n.HeadTLS, headSecret) || !strings.HasPrefix(n.WorkerTLS, workerSecret) {
-		t.Fatalf("%+v", n)
+		t.Fatalf("unexpected result: %+v", n)
 	}
 	return n.CASecret, n.HeadTLS, n.WorkerTLS
 }
@@ -256,7 +256,7 @@ func TestBrokenCertificates(t *testing.T) {
 			for _, leaf := range []string{head, worker} {
 				s := w.secret(leaf)
 				if err := certificateOf(t, s.Data["tls.crt"]).CheckSignatureFrom(certificateOf(t, root)); err != nil || !bytes.Equal(s.Data["ca.crt"], root) {
-					t.Errorf("%s: %v", leaf, err)
+					t.Errorf("%s: unexpected error: %v", leaf, err)
 				}
 			}
 			w.expectIdle(cluster, byOperator)

@@ -52,7 +52,7 @@ func TestTrimPod(t *testing.T) {
 	}
 	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationCertificateFor] == "" ||
 		got.Labels[raycluster.LabelNodeType] != raycluster.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	heads, mounted := Injections(demo, []corev1.Pod{*got})
 	want := raycluster.Injected{Sidecar: raycluster.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
@@ -100,7 +100,7 @@ func TestList(t *testing.T) {
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
 	got, err := List(t.Context(), pods, "team", "u")
 	if err != nil || len(got) != 1 || got[0].Name != "own" {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("unexpected result %v, error %v", got, err)
 	}
 	for _, pod := range []client.Object{foreign, ofJob} {
 		if requests := ToCluster(context.Background(), pod); requests != nil {
@@ -109,7 +109,7 @@ func TestList(t *testing.T) {
 	}
 	requests := ToCluster(context.Background(), own)
 	if len(requests) != 1 || requests[0].String() != "team/demo" {
-		t.Errorf("%v", requests)
+		t.Errorf("unexpected requests: %v", requests)
 	}
 	if _, err := List(t.Context(), fake.NewClientBuilder().Build(), "team", "u"); err == nil {
 		t.Error("want an error without the index")

@@ -122,7 +122,7 @@ func TestSamples(t *testing.T) {
 			}
 			count, known, errs := Check(aw.Spec.Components[i].PodSets, u, field.NewPath("c"))
 			if len(errs) != 0 || !known {
-				t.Errorf("%s: %v", file, errs)
+				t.Errorf("%s: unexpected errs: %v", file, errs)
 			}
 			sets += count
 		}

@@ -30,7 +30,7 @@ func TestTemplateBoundsQuantities(t *testing.T) {
 	} {
 		err := CheckTemplate(object(t, `{apiVersion: v1, kind: Pod, spec: `+spec+`}`).Object, "template")
 		if err == nil || !strings.Contains(err.Error(), place+": quantity") {
-			t.Errorf("%s: %v", place, err)
+			t.Errorf("%s: unexpected error: %v", place, err)
 		}
 	}
 	// In other fields such a text is allowed.

@@ -54,7 +54,7 @@ func TestRaiseTTL(t *testing.T) {
 		reported := RaiseTTL(u)
 		got, _, err := unstructured.NestedInt64(u.Object, tc.path...)
 		if err != nil || got != tc.want || (reported != "") != tc.reported {
-			t.Errorf("%s: %d, %q, %v", name, got, reported, err)
+			t.Errorf("%s: got %d, want %d (message %q, error %v)", name, got, tc.want, reported, err)
 		}
 	}
 	for _, text := range []string{job(""), job("ttlSecondsAfterFinished: soon, "), `{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {}}`} {

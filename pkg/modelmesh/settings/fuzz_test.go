@@ -47,7 +47,7 @@ func FuzzDocuments(f *testing.F) {
 func checkPodValues(t *testing.T, s Settings) {
 	t.Helper()
 	if len(validation.IsDNS1035Label(s.ServiceName)) > 0 || s.ServicePort < 1 || s.ServicePort > 65535 || s.PodsPerRuntime < 0 || s.ScaleToZero.GracePeriod < 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	for _, r := range resourcesOf(&s) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -89,7 +89,7 @@ func FuzzStorageEntries(f *testing.F) {
 			}
 		}
 		if !found || len(notices) > 1 {
-			t.Errorf("%q %q", claims, notices)
+			t.Errorf("unexpected notices for claims %q: %q", claims, notices)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestEachKeyChangesOneSetting(t *testing.T) {
 		if err != nil {
 			// A value above the default limit needs the limit too.
 			if !strings.Contains(err.Error(), "is more than limits") && !strings.Contains(err.Error(), "raise the other") {
-				t.Errorf("%s: %v", lines[path], err)
+				t.Errorf("%s: unexpected error: %v", lines[path], err)
 			}
 			continue
 		}
@@ -112,7 +112,7 @@ func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
 		switch {
 		case settingPaths()[path] == adminOnly:
 			if err == nil || !strings.Contains(err.Error(), path+" may not be set for one namespace") {
-				t.Errorf("%s: %v", line, err)
+				t.Errorf("%s: unexpected error: %v", line, err)
 			}
 		case (err == nil) != (adminErr == nil):
 			t.Errorf("%s: %v and %v", line, adminErr, err)

@@ -127,7 +127,7 @@ func TestKeysAreCaseInsensitive(t *testing.T) {
 	same(t, mustRead(t, Default(), shouted.String()), everySetting())
 	got := mustRead(t, Default(), "RestProxy: {SKIPVERIFY: true, Image: {TAG: v2}}\nrunTimePodLabels: {App: Mine, app: yours}")
 	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
-		t.Errorf("%+v %v", got.RESTProxy, got.RuntimePodLabels)
+		t.Errorf("unexpected restProxy %+v or runtimePodLabels %v", got.RESTProxy, got.RuntimePodLabels)
 	}
 	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given as PodsPerRuntime and as podsPerRuntime: leave one")
 	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
@@ -137,7 +137,7 @@ func TestKeysAreCaseInsensitive(t *testing.T) {
 func TestUntouchedKeysKeepDefaults(t *testing.T) {
 	got := mustRead(t, Default(), `storageHelperImage: {name: override, tag: "1.0"}`)
 	if got.StorageHelper.Image.Reference() != "override:1.0" || got.PodsPerRuntime != 2 || !slices.Equal(got.StorageHelper.Command, []string{"/opt/app/puller"}) {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	for _, nothing := range []string{"", "# nothing", "{}", "null", "---\n", "podsPerRuntime:\nrestProxy: ~\nmetrics: {port: null}"} {
 		same(t, mustRead(t, Default(), nothing), Default())
@@ -148,7 +148,7 @@ func TestUntouchedKeysKeepDefaults(t *testing.T) {
 func TestKeysWithDots(t *testing.T) {
 	got := mustRead(t, Default(), "runtimePodLabels: {foo.bar: one}\nrunTimePodAnnotations: {a.b/c.d: two}")
 	if got.RuntimePodLabels["foo.bar"] != "one" || got.RuntimePodAnnotations["a.b/c.d"] != "two" {
-		t.Errorf("%v %v", got.RuntimePodLabels, got.RuntimePodAnnotations)
+		t.Errorf("unexpected runtimePodLabels %v or runtimePodAnnotations %v", got.RuntimePodLabels, got.RuntimePodAnnotations)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestValueTypes(t *testing.T) {
 	// Quotes do not matter where there is one reading.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)
 	if got.PodsPerRuntime != 3 || got.HeadlessService || !got.EnableAccessLogging || got.RuntimePodLabels["on"] != "007" {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestValueTypes(t *testing.T) {
 func TestMetricsAndMessageSize(t *testing.T) {
 	got := mustRead(t, builtIn(), "metrics: {enabled: true}\ngrpcMaxMessageSizeBytes: 33554432")
 	if !got.Metrics.Enabled || got.GRPCMaxMessageSizeBytes != 33554432 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 }
 
@@ -192,10 +192,10 @@ func TestMetricsAndMessageSize(t *testing.T) {
 func TestListsReplace(t *testing.T) {
 	got := mustRead(t, Default(), "builtInServerTypes: [one, two]")
 	if !slices.Equal(got.BuiltInServerTypes, []string{"one", "two"}) {
-		t.Errorf("%v", got.BuiltInServerTypes)
+		t.Errorf("unexpected result.BuiltInServerTypes: %v", got.BuiltInServerTypes)
 	}
 	if got = mustRead(t, got, "builtInServerTypes: []\npayloadProcessors: ''"); len(got.BuiltInServerTypes) != 0 || len(got.PayloadProcessors) != 0 {
-		t.Errorf("%v", got)
+		t.Errorf("unexpected result: %v", got)
 	}
 	below := Default()
 	below.PayloadProcessors, below.ImagePullSecrets = []string{"a"}, []corev1.LocalObjectReference{{Name: "x"}}

@@ -88,7 +88,7 @@ func TestPortsOfDisabledListeners(t *testing.T) {
 func TestAllErrorsAreReported(t *testing.T) {
 	_, _, err := Read(Default(), "podsPerRuntime: a\nheadlessService: b\nmetrics: {port: c, scheme: d}")
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }
 
@@ -132,7 +132,7 @@ restProxy: {image: {command: [x]}}
 	}
 	slices.Sort(notes)
 	if err != nil || !slices.Equal(notes, slices.Sorted(slices.Values(want))) {
-		t.Errorf("%v\n%s", err, strings.Join(notes, "\n"))
+		t.Errorf("unexpected notices, or error %v:\n%s", err, strings.Join(notes, "\n"))
 	}
 }
 
@@ -152,7 +152,7 @@ func TestNamespaceAuthority(t *testing.T) {
 		if _, _, err := ReadOverride(Default(), line); err == nil {
 			allowed = append(allowed, key)
 		} else if !strings.Contains(err.Error(), "may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
-			t.Errorf("%s: %v", key, err)
+			t.Errorf("%s: unexpected error: %v", key, err)
 		}
 	}
 	slices.Sort(allowed)
@@ -169,11 +169,11 @@ func TestNamespaceAuthority(t *testing.T) {
 		"networkPolicy: {enabled: false}": false, "ServiceAccountName: root": false, "tls: {secretName: other}": false,
 	} {
 		if _, _, err := ReadOverride(Default(), text); (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: unexpected error: %v", text, err)
 		}
 	}
 	if _, notes, err := ReadOverride(Default(), "odd: 1"); err != nil || len(notes) != 1 {
-		t.Errorf("%q %v", notes, err)
+		t.Errorf("unexpected notes %q, error %v", notes, err)
 	}
 }
 
@@ -184,6 +184,6 @@ func TestSettingLimits(t *testing.T) {
 	}
 	got, notes, err := Read(Default(), "runtimePodLabels: {ray.io/cluster: a, platform.opendatahub.io/x: b, modelmesh-service: c, workload.codeflare.dev/y: d, team: e}")
 	if err != nil || len(notes) != 4 || !strings.Contains(notes[1], "runtimePodLabels.platform.opendatahub.io/x has no effect") || len(got.RuntimePodLabels) != 1 {
-		t.Errorf("%v %q %v", got.RuntimePodLabels, notes, err)
+		t.Errorf("unexpected labels %v or notices %q, error %v", got.RuntimePodLabels, notes, err)
 	}
 }

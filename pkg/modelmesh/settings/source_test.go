@@ -41,7 +41,7 @@ func TestPrecedence(t *testing.T) {
 		settingsConfigMap("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
 	admin, tenant := f.of(t, "other"), f.of(t, "tenant")
 	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
-		t.Errorf("%+v", admin)
+		t.Errorf("unexpected admin: %+v", admin)
 	}
 	for want, image := range map[string]Image{"env/mm:1": admin.ModelMeshImage, "env/rest:admin": admin.RESTProxy.Image, "default/helper:latest": admin.StorageHelper.Image} {
 		if image.Reference() != want {
@@ -52,10 +52,10 @@ func TestPrecedence(t *testing.T) {
 		return s.RuntimePodLabels["a"] + s.RuntimePodLabels["b"] + s.RuntimePodLabels["c"]
 	}
 	if labels(admin) != "daa" || labels(tenant) != "daa" || !tenant.EnableAccessLogging {
-		t.Errorf("%s %s", labels(admin), labels(tenant))
+		t.Errorf("got labels %s and %s, want daa for both", labels(admin), labels(tenant))
 	}
 	if tenant.Metrics.Scheme != "https" || !tenant.Metrics.Enabled || tenant.ScaleToZero.GracePeriod != 7*time.Second || admin.ScaleToZero.GracePeriod != time.Minute {
-		t.Errorf("%+v %+v", tenant, admin)
+		t.Errorf("unexpected settings of the tenant %+v or of the administrator %+v", tenant, admin)
 	}
 	own, err := f.Admin(t.Context())
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDefaultsFile(t *testing.T) {
 	}
 	_, err := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: x", DefaultsFile: "/d.yaml"}).For(t.Context(), "any")
 	if err == nil || !strings.Contains(err.Error(), `/d.yaml: podsPerRuntime "x"`) {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	for range 3 {
 		_, err := f.For(t.Context(), "any")
 		if err == nil || !strings.Contains(err.Error(), `ConfigMap serving/model-serving-config: podsPerRuntime "none"`) {
-			t.Errorf("%v", err)
+			t.Errorf("unexpected error: %v", err)
 		}
 	}
 	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, keptNone) {
@@ -117,7 +117,7 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	}
 	f = newFixture(t, config.ModelMesh{}, configMap(home, DefaultsName, nil))
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "model-serving-config-defaults: User ConfigMap must contain a key named config-defaults.yaml") {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestAPIServerErrors(t *testing.T) {
 	}
 	f.broken.Store(nil)
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	f.broken.Store(&refused)
 	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
@@ -295,7 +295,7 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 func TestNamespaceScope(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 {
-		t.Errorf("%+v", got)
+		t.Errorf("unexpected result: %+v", got)
 	}
 	f.runs(t)
 	for _, action := range f.dynamic.Actions() {
@@ -363,7 +363,7 @@ func TestEventsHaveResourceVersion(t *testing.T) {
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
-		t.Errorf("%+v", regarding)
+		t.Errorf("unexpected result: %+v", regarding)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 	for range 3 {
 		got, err := f.Get(t.Context())
 		if err != nil || got.MTLS || !got.OAuth {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("unexpected result %+v, error %v", got, err)
 		}
 	}
 	if f.reads.Load() != 1 || f.notes.Load() != 1 {
@@ -105,7 +105,7 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 	got, err := newFixture(t).Get(t.Context())
 	if err != nil || !got.MTLS || !got.OAuth || got.IngressDomain != "" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("unexpected result %+v, error %v", got, err)
 	}
 }
 

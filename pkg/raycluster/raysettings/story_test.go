@@ -94,7 +94,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 				}
 			}
 			if got, err := f.Get(t.Context()); err != nil || got.IngressDomain != "good.example.org" || got.MTLS {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("unexpected result %+v, error %v", got, err)
 			}
 			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
 			poll.Until(t, 10*time.Second, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
@@ -188,7 +188,7 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 	}
 	f.broken = nil
 	if got, err := f.Get(t.Context()); err != nil || got.MTLS || !got.OAuth {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("unexpected result %+v, error %v", got, err)
 	}
 	var none *corev1.ConfigMap
 	if got, err := f.apply(none); err != nil || !got.MTLS {
@@ -211,7 +211,7 @@ func TestUpdateReportsEachErrorOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if about.Kind != "ConfigMap" || about.Namespace != "opendatahub" || about.Name != ConfigMapName || about.UID != "uid" {
-			t.Errorf("%+v", about)
+			t.Errorf("unexpected about: %+v", about)
 		}
 		versions = append(versions, about.ResourceVersion)
 	})

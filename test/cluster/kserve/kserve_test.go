@@ -156,7 +156,7 @@ func TestWrite(t *testing.T) {
 			metav1.TypeMeta `json:",inline"`
 			Resources       *[]string `json:"resources"`
 		}{Resources: &kustomization.Resources}) != nil {
-			t.Fatalf("%v: %s", err, content)
+			t.Fatalf("%v: unexpected content: %s", err, content)
 		}
 		want := []string{"clusterservingruntimes.serving.kserve.io.yaml", "inferenceservices.serving.kserve.io.yaml", "servingruntimes.serving.kserve.io.yaml"}
 		if namespaced {

@@ -59,7 +59,7 @@ func TestShippedKueueConfig(t *testing.T) {
 		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}}),
 	}
 	if got, err := shippedKueueConfig(objects); err != nil || got != configuration {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("unexpected result %q, error %v", got, err)
 	}
 	if _, err := shippedKueueConfig(objects[:1]); err == nil {
 		t.Error("want an error for a missing ConfigMap")
@@ -81,7 +81,7 @@ func TestKueueArgs(t *testing.T) {
 		t.Errorf("%q, want %q", args, want)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "certDir: "+l.dir) {
-		t.Errorf("%s %v", text, err)
+		t.Errorf("unexpected result %s, error %v", text, err)
 	}
 	l.objects = nil
 	if _, err := kueueArgs(l, nil); err == nil {
@@ -96,7 +96,7 @@ func TestKueueArgs(t *testing.T) {
 func TestKubeRayArgs(t *testing.T) {
 	args, err := kubeRayArgs(&launch{health: "127.0.0.1:1", metrics: "127.0.0.1:2"})
 	if err != nil || !slices.Contains(args, "--health-probe-bind-address=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") {
-		t.Errorf("%q, %v", args, err)
+		t.Errorf("unexpected args %q, error %v", args, err)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestPyTorchOnly(t *testing.T) {
 		named("CustomResourceDefinition", "tfjobs.kubeflow.org", nil), named("CustomResourceDefinition", "pytorchjobs.kubeflow.org", nil), deployment,
 	})
 	if err != nil || len(kept) != 2 || kept[0].GetName() != "pytorchjobs.kubeflow.org" {
-		t.Fatalf("%v, %v", kept, err)
+		t.Fatalf("unexpected result %v, error %v", kept, err)
 	}
 	containers, _, _ := unstructured.NestedSlice(kept[1].Object, "spec", "template", "spec", "containers")
 	if args := containers[0].(map[string]any)["args"]; !slices.Equal(args.([]any), []any{"--enable-scheme=pytorchjob"}) {

@@ -67,7 +67,7 @@ func TestRunRejectsInvalidFiles(t *testing.T) {
 		"listen":                     {"127.0.0.1:-1", "https://a", good},
 	} {
 		if err := run(c.listen, c.server, "127.0.0.1:1", c.authority); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%s: %v", problem, err)
+			t.Errorf("%s: unexpected error: %v", problem, err)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestUnknownNamesAreMissing(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"/v2/a/b/manifests/1?ns=quay.io", "/v2/a/b/manifests/sha256:00?ns=quay.io", "/v2/a/b/blobs/sha256:00"} {
 		if response, _ := get(t, server, path); response.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s", path, response.Status)
+			t.Errorf("%s: unexpected response.Status: %s", path, response.Status)
 		}
 	}
 	if response, _ := get(t, server, "/v2/"); response.StatusCode != http.StatusOK {

@@ -123,10 +123,10 @@ func TestConnect(t *testing.T) {
 				return err
 			}
 			if config.Host != c.host || cluster.Namespace != c.namespace {
-				t.Errorf("%s: %s, %s", name, config.Host, cluster.Namespace)
+				t.Errorf("%s: got host %s and namespace %s, want %s and %s", name, config.Host, cluster.Namespace, c.host, c.namespace)
 			}
 			if config.Timeout != 7*time.Second || config.Impersonate.UserName != "me" || config.UserAgent != "kubectl-odh/1.2.3" || config.QPS != requestsPerSecond {
-				t.Errorf("%s: %+v", name, config)
+				t.Errorf("%s: unexpected config: %+v", name, config)
 			}
 			if cluster.Discovery == nil || cluster.Dynamic == nil || cluster.Metadata == nil {
 				t.Errorf("%s: a client is missing", name)
@@ -134,7 +134,7 @@ func TestConnect(t *testing.T) {
 			return nil
 		}, strings.Fields(flags)...)
 		if got.code != 0 {
-			t.Errorf("%s: %s", name, got.stderr)
+			t.Errorf("%s: unexpected result.stderr: %s", name, got.stderr)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestAHealthyInstallation(t *testing.T) {
 			for _, finding := range w.examine() {
 				seen[finding.Check] = true
 				if finding.Result != OK || finding.Found == "" || finding.Why != "" || finding.Fix != "" || finding.Subject != "" {
-					t.Errorf("%+v", finding)
+					t.Errorf("unexpected finding: %+v", finding)
 				}
 			}
 			if len(seen) < len(checks)-1 { // runtimes says nothing while ModelMesh is off
@@ -355,7 +355,7 @@ func TestReferencesWithoutTheManager(t *testing.T) {
 	w.documents(withReferences)
 	found := of(w.examine(), "references")
 	if len(found) != 3 || found[0].Result != Unknown || found[0].Subject != "MLflow mlflow" || !strings.Contains(found[0].Found, "the namespace of the server is not known") {
-		t.Errorf("%+v", found)
+		t.Errorf("unexpected result: %+v", found)
 	}
 }
 
@@ -383,7 +383,7 @@ func TestCertificateOfAnotherNamespace(t *testing.T) {
 	}
 	found := of(w.examine(), "certificate")
 	if len(found) != 1 || found[0].Found != "is not valid for odh-platform-operator-webhook.elsewhere.svc" {
-		t.Errorf("%+v", found)
+		t.Errorf("unexpected result: %+v", found)
 	}
 }
 
@@ -393,7 +393,7 @@ func TestChecksWithFailingRequests(t *testing.T) {
 	w.fails = func(string, string, string) error { return errors.New("etcd is gone\nand more") }
 	found := of(w.examine(), "crds")
 	if len(found) == 0 || found[0].Result != Unknown || !strings.Contains(found[0].Found, "etcd is gone") {
-		t.Errorf("%+v", found)
+		t.Errorf("unexpected result: %+v", found)
 	}
 }
 
@@ -411,7 +411,7 @@ func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 		c.change(w)
 		found := slices.DeleteFunc(w.examine(), func(f Finding) bool { return f.Check != "capabilities" })
 		if len(found) != 1 || found[0].Result != OK || strings.Contains(found[0].Found, "the KubeRay of the platform secures them") != c.reported {
-			t.Errorf("%s: %+v", name, found)
+			t.Errorf("%s: unexpected result: %+v", name, found)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestShipped(t *testing.T) {
 func TestBrokenManifests(t *testing.T) {
 	for name, content := range map[string]string{"a.yaml": "a: [", "b.yaml": "kind: 1", "c.yaml": "{kind: CustomResourceDefinition, metadata: {name: a}, spec: 1}"} {
 		if _, err := readShipped(fstest.MapFS{"x/" + name: {Data: []byte(content)}}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}
 }

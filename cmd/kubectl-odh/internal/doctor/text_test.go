@@ -50,6 +50,6 @@ func TestJSON(t *testing.T) {
 	}
 	golden(t, "sick.json", string(text)+"\n")
 	if report.OK || report.Summary[Fail] != 3 || report.Summary[Unknown] != 1 {
-		t.Errorf("%+v", report.Summary)
+		t.Errorf("unexpected report.Summary: %+v", report.Summary)
 	}
 }

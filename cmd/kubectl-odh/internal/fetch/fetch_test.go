@@ -79,11 +79,11 @@ func TestLists(t *testing.T) {
 	}
 	one, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{FieldSelector: "metadata.name=map-3"})
 	if err != nil || len(one) != 1 || one[0].GetName() != "map-3" {
-		t.Errorf("%v, %v", one, err)
+		t.Errorf("unexpected result %v, error %v", one, err)
 	}
 	got, err := r.Get(t.Context(), configMaps, "one", "map-2")
 	if err != nil || got.Object["data"] == nil {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("unexpected result %v, error %v", got, err)
 	}
 	if got, err := r.Get(t.Context(), configMaps, "two", "map-2"); got != nil || err != nil {
 		t.Errorf("it does not exist: %v, %v", got, err)
@@ -120,7 +120,7 @@ func TestGaps(t *testing.T) {
 			r.recordGap("list", deployments, "", "", forbidden), r.recordGap("get", deployments, "team", "web", forbidden), r.recordGap("list", nodes, "", "", forbidden),
 		} {
 			if !apierrors.IsForbidden(err) {
-				t.Errorf("%v", err)
+				t.Errorf("unexpected error: %v", err)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestKinds(t *testing.T) {
 	set := everything(t)
 	registry := set.Kind("ModelRegistry.modelregistry.opendatahub.io")
 	if registry.Version != "v1beta1" || !registry.Namespaced {
-		t.Errorf("%+v", registry)
+		t.Errorf("unexpected registry: %+v", registry)
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
 	if got := set.ForGVK(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
@@ -56,7 +56,7 @@ func TestKinds(t *testing.T) {
 func TestParts(t *testing.T) {
 	for _, k := range everything(t).Kinds {
 		if !k.Listable || strings.Contains(k.Resource, "/") {
-			t.Errorf("%+v", k)
+			t.Errorf("unexpected result: %+v", k)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestReadFromABrokenServer(t *testing.T) {
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "ray.io/v1" || r.Resource == "batch/v1" })
 	set, err := discovered(t, cluster)
 	if err != nil || !slices.Equal(set.Failed, []string{"batch/v1", "ray.io/v1"}) {
-		t.Errorf("%v, %v", set.Failed, err)
+		t.Errorf("unexpected set.Failed %v, error %v", set.Failed, err)
 	}
 	if set.Kind("RayCluster.ray.io").Served() {
 		t.Error("a kind counts as served although discovery of its version fails")

@@ -151,7 +151,7 @@ func TestInvalidSettings(t *testing.T) {
 	} {
 		got := settingsOf(t, c.pod)
 		if got.Known() || got.SettingsProblem == "" || !strings.Contains(got.SettingsProblem, c.want) {
-			t.Errorf("%s: %+v", name, got.SettingsProblem)
+			t.Errorf("%s: unexpected result.SettingsProblem: %+v", name, got.SettingsProblem)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestFromPlatform(t *testing.T) {
 	for name, args := range map[string][]string{"a file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
 		s := start(t, wrapper, nil, args...)
 		if s.code != 0 || !strings.Contains(s.stdout, "kind: Pod\n") || !strings.Contains(s.stdout, "  namespace: team\n") {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: unexpected result: %+v", name, s)
 		}
 	}
 	predictor := `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, storage: {path: p}}}`
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		s := start(t, tc.stdin, nil, tc.args...)
 		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: unexpected result: %+v", name, s)
 		}
 	}
 }
@@ -159,7 +159,7 @@ const (
 func TestFromCluster(t *testing.T) {
 	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
-		t.Errorf("%+v", s)
+		t.Errorf("unexpected result: %+v", s)
 	}
 	s = start(t, cluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
@@ -170,7 +170,7 @@ func TestFromCluster(t *testing.T) {
 		"cannot be read":                        fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
-			t.Errorf("%s: %+v", want, s)
+			t.Errorf("%s: unexpected result: %+v", want, s)
 		}
 	}
 }
@@ -188,10 +188,10 @@ func TestFromClusterWithFewRights(t *testing.T) {
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
 		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
-			t.Errorf("%s: %+v", flags, s)
+			t.Errorf("%s: unexpected result: %+v", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {
-			t.Errorf("%s: %s", flags, s.stdout)
+			t.Errorf("%s: unexpected stdout: %s", flags, s.stdout)
 		}
 	}
 	var l printed
@@ -214,7 +214,7 @@ func forbid(t *testing.T, c *cli.Cluster, verb, resource string) {
 	t.Helper()
 	dynamic, ok := c.Dynamic.(*fakedynamic.FakeDynamicClient)
 	if !ok {
-		t.Fatalf("%T", c.Dynamic)
+		t.Fatalf("unexpected Dynamic: %T", c.Dynamic)
 	}
 	dynamic.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no"))
@@ -226,7 +226,7 @@ func TestOwnersInTheCluster(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
 	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
-			t.Errorf("%s: %+v", want, s)
+			t.Errorf("%s: unexpected result: %+v", want, s)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{nil, {"write"}, {"install", "x"}, {"other"}, {"write", "a", "b"}} {
 		if err := run(t.Context(), args); !errors.Is(err, errUsage) {
-			t.Errorf("%q: %v", args, err)
+			t.Errorf("%q: unexpected error: %v", args, err)
 		}
 	}
 	if err := run(t.Context(), []string{"--unknown"}); err == nil || errors.Is(err, errUsage) {
