@@ -89,7 +89,7 @@ func TestRenderRefusals(t *testing.T) {
 		"no kind at all":   {given{stdin: "apiVersion: v1\nkind: Pod\n", kinds: render.Kinds{}}, stdin, "v1/Pod cannot be rendered; known kinds:"},
 		"not YAML":         {given{stdin: "a: ["}, stdin, "document 1 is not valid YAML"},
 		"duplicate key":    {given{stdin: "kind: a\nkind: b\n"}, stdin, "kind"},
-		"nothing":          {given{stdin: "# only words\n"}, stdin, "no custom resource"},
+		"only comments":    {given{stdin: "# only words\n"}, stdin, "no custom resource"},
 		"failing":          {given{stdin: widgets, kinds: failing}, stdin, "rendering Widget one: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {

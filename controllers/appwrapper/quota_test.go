@@ -203,9 +203,9 @@ func instantiated(t *testing.T, aw *awv1beta2.AppWrapper, index int) *unstructur
 // A spec with other components than the status causes no panic: the workload fails, and its objects are deleted.
 func TestChangedComponentsFail(t *testing.T) {
 	for name, change := range map[string]func(*awv1beta2.AppWrapper){
-		"fewer": func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = aw.Spec.Components[:1] },
-		"none":  func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = nil },
-		"more":  func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = append(aw.Spec.Components, aw.Spec.Components...) },
+		"fewer":         func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = aw.Spec.Components[:1] },
+		"no components": func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = nil },
+		"more":          func(aw *awv1beta2.AppWrapper) { aw.Spec.Components = append(aw.Spec.Components, aw.Spec.Components...) },
 	} {
 		for _, from := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseSuspended, awv1beta2.PhaseResuming, awv1beta2.PhaseRunning, awv1beta2.PhaseResetting} {
 			t.Run(name+" while "+string(from), func(t *testing.T) {

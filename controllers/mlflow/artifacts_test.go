@@ -248,7 +248,7 @@ func TestStoresOfTwoServers(t *testing.T) {
 		"no Secret":            {nil, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db does not exist; create it"},
 		"no key":               {map[string][]byte{"other": nil}, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db has no key uri; add it"},
 		"SQLite":               {map[string][]byte{"uri": []byte("sqlite:////mlflow/hidden.db")}, "spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"},
-		"nothing":              {map[string][]byte{"uri": nil}, "must hold a postgresql or mysql URI"},
+		"missing key":          {map[string][]byte{"uri": nil}, "must hold a postgresql or mysql URI"},
 		"another kind":         {map[string][]byte{"uri": []byte("mssql://hidden")}, "must hold a postgresql or mysql URI"},
 		"a prefix of a prefix": {map[string][]byte{"uri": []byte("postgresql:hidden")}, "must hold a postgresql or mysql URI"},
 		"PostgreSQL":           {map[string][]byte{"uri": []byte("postgresql://a/x")}, ""},

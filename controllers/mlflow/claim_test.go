@@ -121,10 +121,10 @@ func TestClaimDifference(t *testing.T) {
 		mlflow *mlflowv1.MLflow
 		want   string
 	}{
-		"same":    {withStorageSpec("7Gi"), ""},
-		"no size": {withStorageSpec(""), ""},
-		"larger":  {withStorageSpec("70Gi"), ""},
-		"smaller": {withStorageSpec("1Gi"), "spec.storage.resources.requests.storage is 1Gi and PersistentVolumeClaim mlflow-pvc has 7Gi" + fix},
+		"same size": {withStorageSpec("7Gi"), ""},
+		"no size":   {withStorageSpec(""), ""},
+		"larger":    {withStorageSpec("70Gi"), ""},
+		"smaller":   {withStorageSpec("1Gi"), "spec.storage.resources.requests.storage is 1Gi and PersistentVolumeClaim mlflow-pvc has 7Gi" + fix},
 		"access modes": {withStorageSpec("7Gi", func(m *mlflowv1.MLflow) {
 			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}), "spec.storage.accessModes is [ReadWriteMany] and PersistentVolumeClaim mlflow-pvc has [ReadWriteOnce]" + fix},

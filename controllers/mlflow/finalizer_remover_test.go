@@ -108,9 +108,9 @@ func TestRelay(t *testing.T) {
 		feedback Feedback
 		want     []string
 	}{
-		"off":       {nil, nil},
-		"not known": {fixed{}, []string{old}},
-		"known":     {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
+		"no feedback": {nil, nil},
+		"not known":   {fixed{}, []string{old}},
+		"known":       {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}

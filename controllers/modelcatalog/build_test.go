@@ -179,9 +179,9 @@ func TestResources(t *testing.T) {
 		catalog          *aihubv1alpha1.Catalog
 		server, database string
 	}{
-		"none":  {sample(), "100m", "250m"},
+		"unset": {sample(), "100m", "250m"},
 		"empty": {sample(withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{})), "0", "250m"},
-		"given": {sample(withResources(given, given)), "2", "2"},
+		"set":   {sample(withResources(given, given)), "2", "2"},
 	} {
 		server, database := serverOf(t, c.catalog, kubernetes()), databaseOf(t, c.catalog, kubernetes())
 		if requests(server) != c.server || requests(database) != c.database {

@@ -43,7 +43,7 @@ func TestProxyOfTheServer(t *testing.T) {
 	}{
 		"nothing said":                    {nil, all},
 		"one of its own, and no other":    {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
-		"none":                            {&aihubv1alpha1.CatalogProxy{}, nil},
+		"no proxy":                        {&aihubv1alpha1.CatalogProxy{}, nil},
 		"none, by an empty field":         {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
 		"the old mode alone":              {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
 		"the old certificate alone":       {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
@@ -136,7 +136,7 @@ func TestAuthProxy(t *testing.T) {
 		secret string
 	}{
 		"nothing said":         {nil, nil, true, resources.CertificateSecret},
-		"off":                  {&aihubv1alpha1.CatalogAuthProxy{Mode: off}, nil, false, resources.CertificateSecret},
+		"disabled":             {&aihubv1alpha1.CatalogAuthProxy{Mode: off}, nil, false, resources.CertificateSecret},
 		"off in its old place": {nil, &aihubv1alpha1.CatalogProxy{Mode: off}, false, resources.CertificateSecret},
 		"both":                 {&aihubv1alpha1.CatalogAuthProxy{Mode: on, CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off, CertificateSecretName: "old"}, true, "mine"},
 		"one in each place":    {&aihubv1alpha1.CatalogAuthProxy{CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off}, false, "mine"},

@@ -195,11 +195,11 @@ func TestAdminGroups(t *testing.T) {
 		auth *unstructured.Unstructured
 		want string
 	}{
-		"two":      {auth([]any{"a", "", "b"}), "a,b"},
-		"none":     {nil, ""},
-		"no spec":  {&unstructured.Unstructured{Object: map[string]any{}}, ""},
-		"a word":   {auth("a"), ""},
-		"a number": {auth([]any{"a", int64(1)}), ""},
+		"two groups": {auth([]any{"a", "", "b"}), "a,b"},
+		"no Auth":    {nil, ""},
+		"no spec":    {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"a word":     {auth("a"), ""},
+		"a number":   {auth([]any{"a", int64(1)}), ""},
 	} {
 		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -95,7 +95,7 @@ func TestEventsOfReferencedObjects(t *testing.T) {
 		"generated credentials": {usesSecret, secret("own-postgres-credentials"), []string{"ns/own"}},
 		"credentials of no one": {usesSecret, secret("demo-postgres-credentials"), nil},
 		"a client certificate":  {usesSecret, secret("pg-client"), []string{"ns/tls"}},
-		"nothing":               {usesSecret, secret("other"), nil},
+		"no reference":          {usesSecret, secret("other"), nil},
 		"a claim":               {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
 		"a claim of no one":     {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
 		"a ConfigMap":           {usesConfigMap, withLabels(&corev1.ConfigMap{}, "ns", "other", nil), nil},

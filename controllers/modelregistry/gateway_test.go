@@ -76,7 +76,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		want   resources.Inputs
 	}{
 		"everything":             {everything, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}},
-		"nothing":                {nil, resources.Inputs{}},
+		"no optional API":        {nil, resources.Inputs{}},
 		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, resources.Inputs{HasUserAPI: true}},
 		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{Publishing: registry.Publishing{OpenShift: true}}},
 		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: registry.Publishing{HTTPRoutes: true}}},

@@ -25,7 +25,7 @@ func TestServerLogs(t *testing.T) {
 		log          []string
 		reason, want string
 	}{
-		"nothing":                      {[]string{harmless}, "", ""},
+		"no error":                     {[]string{harmless}, "", ""},
 		"refused by the database":      {[]string{harmless, refused}, ReasonConfiguration, "database configuration error: Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"},
 		"the newest attempt":           {[]string{refused, unreachable, harmless}, ReasonConfiguration, "connection refused"},
 		"given up":                     {[]string{refused, ended}, ReasonConfiguration, "failed to connect to MySQL: dial tcp 127.0.0.1:1"},

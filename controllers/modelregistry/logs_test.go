@@ -21,7 +21,7 @@ const failedCheck = "F1121 mysql.cc:12] Check failed: absl::OkStatus() == status
 func TestScanLog(t *testing.T) {
 	long := strings.Repeat("x", 70<<10)
 	for name, test := range map[string]struct{ text, reason, message string }{
-		"nothing":           {"all is well\n", "", ""},
+		"no error":          {"all is well\n", "", ""},
 		"empty":             {"", "", ""},
 		"failed check":      {"a\n" + failedCheck + "\nb\n", ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
 		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},

@@ -49,7 +49,7 @@ func TestCheckProxyPods(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"none":                     {nil, "No Pods found for Deployment demo"},
+		"no pods":                  {nil, "No Pods found for Deployment demo"},
 		"without a proxy":          {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare"},
 		"two that are ready":       {[]corev1.Pod{good}, ""},
 		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating"},

@@ -67,7 +67,7 @@ func TestReferences(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []reference.Reference
 	}{
-		"none":              {registrytest.Registry(), nil},
+		"no defaults":       {registrytest.Registry(), nil},
 		"of the platform":   {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
 		"two of the user's": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
 	} {

@@ -163,10 +163,10 @@ func TestHubReleases(t *testing.T) {
 		platform string
 		want     []platformv1alpha1.Release
 	}{
-		"two":                    {[]platformv1alpha1.Release{r("a", "1"), r("b", "2")}, "", []platformv1alpha1.Release{r("a", "1"), r("b", "2")}},
+		"two releases":           {[]platformv1alpha1.Release{r("a", "1"), r("b", "2")}, "", []platformv1alpha1.Release{r("a", "1"), r("b", "2")}},
 		"the first of a name":    {[]platformv1alpha1.Release{r("a", "1"), r("a", "2")}, "", []platformv1alpha1.Release{r("a", "1")}},
 		"no version":             {[]platformv1alpha1.Release{r("a", "")}, "", []platformv1alpha1.Release{r("a", "unknown")}},
-		"nothing":                {nil, "", []platformv1alpha1.Release{fallback}},
+		"no release":             {nil, "", []platformv1alpha1.Release{fallback}},
 		"no name":                {[]platformv1alpha1.Release{r("", "1")}, "", []platformv1alpha1.Release{fallback}},
 		"with the platform":      {[]platformv1alpha1.Release{r("a", "1")}, "2.30.0", []platformv1alpha1.Release{r("a", "1"), r("platform", "2.30.0")}},
 		"the platform alone":     {nil, "2.30.0", []platformv1alpha1.Release{fallback, r("platform", "2.30.0")}},

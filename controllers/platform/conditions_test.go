@@ -25,7 +25,7 @@ func TestSetConditionTimes(t *testing.T) {
 		change                func(*platformv1alpha1.Condition)
 		transition, heartbeat int // minutes
 	}{
-		"same":       {func(*platformv1alpha1.Condition) {}, 0, 0},
+		"no change":  {func(*platformv1alpha1.Condition) {}, 0, 0},
 		"status":     {func(c *platformv1alpha1.Condition) { c.Status = metav1.ConditionFalse }, 5, 5},
 		"reason":     {func(c *platformv1alpha1.Condition) { c.Reason = "Other" }, 0, 5},
 		"message":    {func(c *platformv1alpha1.Condition) { c.Message = "other" }, 0, 5},
@@ -103,10 +103,10 @@ func TestSummarize(t *testing.T) {
 		conditions []platformv1alpha1.Condition
 		want       platformv1alpha1.Phase
 	}{
-		"none":     {nil, "Progressing"},
-		"ready":    {[]platformv1alpha1.Condition{{Type: "Other", Status: "False"}, {Type: "Ready", Status: "True"}}, "Ready"},
-		"no":       {[]platformv1alpha1.Condition{{Type: "Ready", Status: "False"}}, "Progressing"},
-		"not sure": {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
+		"no conditions": {nil, "Progressing"},
+		"ready":         {[]platformv1alpha1.Condition{{Type: "Other", Status: "False"}, {Type: "Ready", Status: "True"}}, "Ready"},
+		"no":            {[]platformv1alpha1.Condition{{Type: "Ready", Status: "False"}}, "Progressing"},
+		"not sure":      {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
 	} {
 		status := &platformv1alpha1.Status{Phase: "before", Conditions: tc.conditions}
 		if setPhase(status); status.Phase != tc.want {

@@ -63,11 +63,11 @@ func TestMissingFields(t *testing.T) {
 		spec platformv1alpha1.MLflowOperatorSpec
 		want []string
 	}{
-		"all there":  {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
-		"no title":   {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
-		"no gateway": {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
-		"nothing":    {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},
-		"blanks":     {platformv1alpha1.MLflowOperatorSpec{GatewayName: " ", SectionTitle: "s"}, []string{"spec.gatewayName"}},
+		"all there":           {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
+		"no title":            {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
+		"no gateway":          {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
+		"both fields missing": {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},
+		"blanks":              {platformv1alpha1.MLflowOperatorSpec{GatewayName: " ", SectionTitle: "s"}, []string{"spec.gatewayName"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := missingFields(tc.spec); !slices.Equal(got, tc.want) {

@@ -274,7 +274,7 @@ func TestClusterChanged(t *testing.T) {
 		after *unstructured.Unstructured
 		want  bool
 	}{
-		"nothing": {before, false},
+		"no change": {before, false},
 		"status": {changed(func(u *unstructured.Unstructured) {
 			u.Object["status"] = map[string]any{"state": "ready"}
 			u.SetResourceVersion("9")

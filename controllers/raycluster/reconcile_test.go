@@ -120,7 +120,7 @@ func TestConflicts(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
+		"no error": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
 		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
 	} {
 		if got := isConflict(tc.err); got != tc.want {

@@ -21,7 +21,7 @@ func TestIsTerminating(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":               {nil, false},
+		"no error":              {nil, false},
 		"terminating":           {terminating, true},
 		"gone":                  {gone, true},
 		"no match":              {unknown, true},

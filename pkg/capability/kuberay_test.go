@@ -40,7 +40,7 @@ func TestIsPlatformKubeRay(t *testing.T) {
 		configuration *unstructured.Unstructured
 		want          bool
 	}{
-		"none":               {nil, false},
+		"no webhook":         {nil, false},
 		"of the platform":    {ofPlatform(), true},
 		"called by its URL":  {configuration(PlatformKubeRayConfiguration, "mraycluster.kb.io", map[string]any{"url": "https://example.com:9443/mutate-ray-io-v1-raycluster"}), true},
 		"of another name":    {configuration("mutating-webhook-configuration", "mraycluster.kb.io", service("/mutate-ray-io-v1-raycluster")), false},

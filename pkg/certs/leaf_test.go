@@ -99,7 +99,7 @@ func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 		issued  bool
 		keyKept bool
 	}{
-		"nothing":              {options: leafOptions, keyKept: true},
+		"no change":            {options: leafOptions, keyKept: true},
 		"a pod less":           {options: fewer, keyKept: true},
 		"the same as IPv6":     {options: mapped, keyKept: true},
 		"repeated":             {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},

@@ -131,11 +131,11 @@ func TestModelMeshDefaultsFile(t *testing.T) {
 		given given
 		want  string
 	}{
-		"none":             {given{}, ""},
-		"at the old place": {given{files: usual}, "podsPerRuntime: 3"},
-		"named":            {given{env: named, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
-		"off":              {given{args: []string{"--enable-modelmesh=false"}, files: usual}, ""},
-		"off and named":    {given{args: []string{"--enable-modelmesh=false"}, env: named}, ""},
+		"no setting":         {given{}, ""},
+		"at the old place":   {given{files: usual}, "podsPerRuntime: 3"},
+		"named":              {given{env: named, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
+		"component disabled": {given{args: []string{"--enable-modelmesh=false"}, files: usual}, ""},
+		"off and named":      {given{args: []string{"--enable-modelmesh=false"}, env: named}, ""},
 	} {
 		if got := mustLoad(t, tc.given).ModelMesh.Defaults; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)

@@ -38,8 +38,8 @@ func TestSelection(t *testing.T) {
 		args      []string
 		want      []string
 	}{
-		"none":                         {nil, nil, "", nil, []string{"appwrapper", "mlflow"}},
-		"one":                          {[]string{"mlflow"}, nil, "", nil, []string{"mlflow"}},
+		"no selection":                 {nil, nil, "", nil, []string{"appwrapper", "mlflow"}},
+		"one component":                {[]string{"mlflow"}, nil, "", nil, []string{"mlflow"}},
 		"what is off by default":       {[]string{"platform"}, nil, "", nil, []string{"platform"}},
 		"a list in the file":           {[]string{"mlflow"}, nil, "components: [appwrapper]\n", nil, []string{"appwrapper"}},
 		"a list of flags":              {[]string{"mlflow"}, nil, "", []string{"--components=platform"}, []string{"platform"}},
@@ -71,10 +71,10 @@ func TestOtherDefaults(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nobody":   {"", nil, ":8443"},
-		"the file": {"metrics:\n  bindAddress: \":7\"\n", nil, ":7"},
-		"a flag":   {"metrics:\n  bindAddress: \":7\"\n", []string{"--metrics-bind-address=:6"}, ":6"},
-		"off":      {"", []string{"--metrics-bind-address=0"}, "0"},
+		"nobody":        {"", nil, ":8443"},
+		"the file":      {"metrics:\n  bindAddress: \":7\"\n", nil, ":7"},
+		"a flag":        {"metrics:\n  bindAddress: \":7\"\n", []string{"--metrics-bind-address=:6"}, ":6"},
+		"disabled by 0": {"", []string{"--metrics-bind-address=0"}, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := loadAs(nil, nil, tc.file, tc.args...)

@@ -50,7 +50,7 @@ func TestLabels(t *testing.T) {
 		"the REST proxy adds nothing to other protocols, and nothing twice": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "v2", "v2"}}, true, "pv:grpc-v2,pv:v2,rt:r",
 		},
-		"nothing": {"r", v1alpha1.ServingRuntimeSpec{}, true, "rt:r"},
+		"no formats": {"r", v1alpha1.ServingRuntimeSpec{}, true, "rt:r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(Labels(c.runtime, &c.spec, c.rest), ","); got != c.want {
@@ -100,7 +100,7 @@ func TestTypeConstraints(t *testing.T) {
 		runtimes map[string]*v1alpha1.ServingRuntimeSpec
 		want     string
 	}{
-		"one": {map[string]*v1alpha1.ServingRuntimeSpec{"tf-serving-runtime": spec}, `{"_default":{"required":["_no_runtime"]},` +
+		"one runtime": {map[string]*v1alpha1.ServingRuntimeSpec{"tf-serving-runtime": spec}, `{"_default":{"required":["_no_runtime"]},` +
 			`"mt:tensorflow":{"required":["mt:tensorflow"]},` +
 			`"mt:tensorflow:1.10":{"required":["mt:tensorflow:1.10"]},` +
 			`"mt:tensorflow:1.10|pv:v1":{"required":["mt:tensorflow:1.10","pv:v1"]},` +
@@ -111,7 +111,7 @@ func TestTypeConstraints(t *testing.T) {
 		"those that do not serve": {map[string]*v1alpha1.ServingRuntimeSpec{
 			"off": {MultiModel: yes, Disabled: yes}, "kserve": {SupportedModelFormats: spec.SupportedModelFormats},
 		}, `{"_default":{"required":["_no_runtime"]}}`},
-		"none": {nil, `{"_default":{"required":["_no_runtime"]}}`},
+		"no runtimes": {nil, `{"_default":{"required":["_no_runtime"]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := TypeConstraints(c.runtimes, false)

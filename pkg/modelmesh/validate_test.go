@@ -133,9 +133,9 @@ func TestWarnings(t *testing.T) {
 		spec *v1alpha1.ServingRuntimeSpec
 		want []string
 	}{
-		"nothing":     {validRuntime(), nil},
-		"oauth-proxy": {validRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
-		"an adapter":  {validRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
+		"valid runtime": {validRuntime(), nil},
+		"oauth-proxy":   {validRuntime(named("oauth-proxy")), []string{"spec.containers[oauth-proxy]: ModelMesh has a container of that name: choose another"}},
+		"an adapter":    {validRuntime(named("ovms-adapter")), []string{"spec.containers[ovms-adapter]: ModelMesh has a container of that name: choose another"}},
 		"volumes": {validRuntime(volume("tls-certs"), volume("proxy-tls")), []string{
 			"spec.volumes[tls-certs]: ModelMesh has a volume of that name: choose another", "spec.volumes[proxy-tls]: ModelMesh has a volume of that name: choose another"}},
 		"ports": {validRuntime(port("https", 8033), port("own", 2112)), []string{

@@ -91,7 +91,7 @@ func TestInjected(t *testing.T) {
 		pod  string
 		want Injected
 	}{
-		"nothing":                 {"{}", Injected{}},
+		"empty object":            {"{}", Injected{}},
 		"signs for itself":        {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
 		"from Secrets":            {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
 		"encrypted":               {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},

@@ -47,7 +47,7 @@ func TestIsTerminal(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"none":                       {nil, false},
+		"no error":                   {nil, false},
 		"invalid":                    {invalid, true},
 		"bad request":                {badRequest, true},
 		"wrapped":                    {fmt.Errorf("applying: %w", invalid), true},

@@ -46,7 +46,7 @@ func TestRecordTransitions(t *testing.T) {
 		before, after []metav1.Condition
 		want          int
 	}{
-		"nothing":             {nil, nil, 0},
+		"no conditions":       {nil, nil, 0},
 		"unknown is no news":  {nil, []metav1.Condition{c("A", metav1.ConditionUnknown, "Pending", "")}, 0},
 		"new":                 {nil, []metav1.Condition{c("A", metav1.ConditionFalse, "Starting", "")}, 1},
 		"another message":     {[]metav1.Condition{c("A", "False", "X", "1")}, []metav1.Condition{c("A", "False", "X", "2")}, 0},

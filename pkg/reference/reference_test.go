@@ -9,7 +9,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	cases := map[string]struct{ in, want []Reference }{
-		"nothing": {in: nil, want: []Reference{}},
+		"no references": {in: nil, want: []Reference{}},
 		"keys of one object add up, sorted and once": {
 			in:   []Reference{{Kind: Secret, Name: "db", Keys: []string{"uri", "a"}}, {Kind: Secret, Name: "db", Keys: []string{"uri"}}},
 			want: []Reference{{Kind: Secret, Name: "db", Keys: []string{"a", "uri"}}},

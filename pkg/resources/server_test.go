@@ -28,7 +28,7 @@ func TestConfigureServerPod(t *testing.T) {
 	}
 	selector := map[string]string{"app": "a"}
 	for name, c := range map[string]struct{ given, any, server string }{
-		"nothing": {"{}", `{"containers":[{"name":"server"},{"name":"proxy"}]}`, `{"containers":[{"name":"server"},{"name":"proxy"}]}`},
+		"empty spec": {"{}", `{"containers":[{"name":"server"},{"name":"proxy"}]}`, `{"containers":[{"name":"server"},{"name":"proxy"}]}`},
 		"nodes": {"{nodeSelector: {disk: ssd}, tolerations: [{key: k, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}]}",
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"nodeSelector":{"disk":"ssd"},"imagePullSecrets":[{"name":"pull"}],"tolerations":[{"key":"k","operator":"Exists"}],"priorityClassName":"high"}`,
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"nodeSelector":{"disk":"ssd"},"imagePullSecrets":[{"name":"pull"}],"tolerations":[{"key":"k","operator":"Exists"}],"priorityClassName":"high"}`},

@@ -138,7 +138,7 @@ func TestServersInPods(t *testing.T) {
 	}{
 		"none":   {},
 		"modern": {profile: modern, flags: []string{"--tls-min-version=VersionTLS13"}, openSSL: "PSK-AES256-GCM-SHA384"},
-		"two": {
+		"two cipher suites": {
 			profile: two,
 			flags:   []string{"--tls-min-version=VersionTLS12", "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"},
 			openSSL: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305",

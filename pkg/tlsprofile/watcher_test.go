@@ -110,7 +110,7 @@ func TestWatcherSurvivesEveryError(t *testing.T) {
 		"not served":  {err: apierrors.NewNotFound(group, ""), pause: 10 * time.Minute},
 		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), pause: time.Second},
 		"timeout":     {err: context.DeadlineExceeded, pause: time.Second},
-		"other":       {err: errors.New("connection refused"), pause: time.Second},
+		"other error": {err: errors.New("connection refused"), pause: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, apiServer(map[string]any{"type": "Modern"}))

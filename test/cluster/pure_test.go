@@ -25,7 +25,7 @@ func TestFreePorts(t *testing.T) {
 		"reserved skipped":   {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
 		"listening skipped":  {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
 		"around the end":     {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
-		"none":               {count: 0, free: all},
+		"no ports":           {count: 0, free: all},
 		"nothing left":       {count: 1, free: func(int) bool { return false }, fails: true},
 		"more than there is": {count: lastPort - firstPort + 2, free: all, fails: true},
 	}
@@ -110,9 +110,9 @@ func TestTail(t *testing.T) {
 		lines int
 		want  string
 	}{
-		"short":   {"a\nb\n", 5, "a\nb"},
-		"cut":     {"a\nb\nc\n", 2, "b\nc"},
-		"nothing": {"", 2, ""},
+		"short":      {"a\nb\n", 5, "a\nb"},
+		"cut":        {"a\nb\nc\n", 2, "b\nc"},
+		"empty text": {"", 2, ""},
 	} {
 		if got := tail(c.text, c.lines); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

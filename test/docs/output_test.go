@@ -11,7 +11,7 @@ func TestSimilar(t *testing.T) {
 		want         bool
 	}{
 		"the same":            {"a b\n", "a b\n", true},
-		"nothing":             {"", "\n", true},
+		"empty pattern":       {"", "\n", true},
 		"another word":        {"a b\n", "a c\n", false},
 		"another number":      {"accuracy 0.98", "accuracy 0.97", false},
 		"columns":             {"NAME   READY\nx      True\n", "NAME READY\n\nx  True", true},

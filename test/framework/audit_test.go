@@ -26,7 +26,7 @@ func TestParseAudit(t *testing.T) {
 		log  string
 		want Entries
 	}{
-		"nothing":     {"", nil},
+		"empty log":   {"", nil},
 		"empty lines": {"\n\n", nil},
 		"write": {
 			line("ResponseComplete", "patch", "ann", "/api/v1/namespaces/ns/configmaps/a", configMap, "200", answered),

@@ -17,7 +17,7 @@ func TestComponentsOfManagers(t *testing.T) {
 	}{
 		"all":             {[][]string{{"--leader-elect"}}, nil},
 		"all but one":     {[][]string{{"--components=*,-mlflow"}}, nil},
-		"one":             {[][]string{{"--components=mlflow"}}, []string{"mlflow"}},
+		"one component":   {[][]string{{"--components=mlflow"}}, []string{"mlflow"}},
 		"of two managers": {[][]string{{"--components=raycluster,appwrapper"}, {"--components=appwrapper,mlflow"}}, []string{"appwrapper", "mlflow", "raycluster"}},
 		"one and all":     {[][]string{{"--components=mlflow"}, {}}, nil},
 		"all and one":     {[][]string{{}, {"--components=mlflow"}}, nil},

@@ -22,7 +22,7 @@ func TestRolesOfPeopleAreAggregatedOrNot(t *testing.T) {
 			"mlflow-operator-mlflow-view": "view edit admin", "modelregistry-viewer-role": "view", "modelcatalog-editor-role": "edit",
 			"modelmesh-predictor-admin-role": "admin", "codeflare-operator-viewer-role": "view", "model-serving-edit": "edit", "aihub-editor-role": "",
 		}},
-		"none": {"user-roles-separate", map[string]string{
+		"no changes": {"user-roles-separate", map[string]string{
 			"mlflow-operator-mlflow-view": "", "mlflow-operator-mlflow-edit": "", "modelregistry-viewer-role": "", "codeflare-operator-viewer-role": "",
 			"codeflare-operator-appwrapper-editor-role": "", "model-serving-view": "", "model-serving-edit": "", "model-serving-admin": "",
 		}},

@@ -146,7 +146,7 @@ func TestFaults(t *testing.T) {
 		rule rbacv1.PolicyRule
 		want int
 	}{
-		"none":           {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
+		"no fault":       {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"pods"}}, 0},
 		"all verbs":      {rbacv1.PolicyRule{Verbs: []string{"*"}, Resources: []string{"pods"}}, 1},
 		"all resources":  {rbacv1.PolicyRule{Verbs: []string{"get"}, Resources: []string{"*/status"}}, 1},
 		"all paths":      {rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/x/*"}}, 1},

@@ -45,7 +45,7 @@ func TestUsedRights(t *testing.T) {
 		log  string
 		want []Use
 	}{
-		"nothing":           {"", nil},
+		"empty log":         {"", nil},
 		"others":            {entry("ann", "ResponseComplete", "get", named("pods", "", "odh", "p"), 200, ""), nil},
 		"discovery":         {done("get", `{}`, 200, ""), nil},
 		"not found":         {done("get", named("pods", "", "odh", "p"), 404, ""), []Use{{Verb: "get", Resource: "pods", Namespace: Own}}},

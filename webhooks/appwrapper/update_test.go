@@ -22,8 +22,8 @@ func storedWrapper(t *testing.T) *v1beta2.AppWrapper {
 // [appwrapper-31] Allowed changes.
 func TestAllowedUpdates(t *testing.T) {
 	for name, change := range map[string]func(*v1beta2.AppWrapper){
-		"nothing": func(*v1beta2.AppWrapper) {},
-		"suspend": func(w *v1beta2.AppWrapper) { w.Spec.Suspend = true },
+		"no change": func(*v1beta2.AppWrapper) {},
+		"suspend":   func(w *v1beta2.AppWrapper) { w.Spec.Suspend = true },
 		"podSetInfos": func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
 		},

@@ -119,7 +119,7 @@ func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 		// denied combinations have a meaning too: they may be stored while the webhook is unavailable.
 		refused bool
 	}{
-		"nothing":         {nil, off, false},
+		"no annotations":  {nil, off, false},
 		"class none":      {map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, off, false},
 		"class hpa":       {hpa, on(func(*pkgmodelmesh.Autoscale) {}), false},
 		"metric memory":   {copied(pkgmodelmesh.AnnotationMetric, "memory"), on(func(a *pkgmodelmesh.Autoscale) { a.Metric = "memory" }), false},

@@ -17,7 +17,7 @@ import (
 func TestDefaultsOfBothVersions(t *testing.T) {
 	const betaProxy, alphaProxy = "kubeRBACProxy: {serviceRoute: enabled}", "oauthProxy: {serviceRoute: enabled}"
 	for name, c := range map[string]struct{ version, given, kubernetes, openShift string }{
-		"nothing": {beta, "{rest: {}}", "{rest: {serviceRoute: disabled}}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
+		"only rest": {beta, "{rest: {}}", "{rest: {serviceRoute: disabled}}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
 		"a Route that is empty": {beta, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
 			"{rest: {serviceRoute: disabled}, mysql: {host: h}}", "{rest: {serviceRoute: disabled}, mysql: {host: h}, " + betaProxy + "}"},
 		"a Route that is wanted": {beta, "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}, " + betaProxy + "}"},

@@ -12,7 +12,7 @@ func TestEqualElements(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"nothing":                             {"{}", "{}", true},
+		"empty objects":                       {"{}", "{}", true},
 		"null and nothing":                    {"{a: null}", "{}", true},
 		"empty and nothing":                   {"{a: {}, b: [], c: ''}", "{}", true},
 		"empty below":                         {"{a: {b: {c: []}}}", "{}", true},

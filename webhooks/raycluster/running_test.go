@@ -112,7 +112,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 		"new":          {s, parse(t, full), nil, true},
 		"kept":         {s, parse(t, full, keep), nil, false},
 		"OAuth is off": {s.with(noOAuth), parse(t, full), nil, false},
-		"none":         {s, parse(t, minimal), nil, false},
+		"no account":   {s, parse(t, minimal), nil, false},
 		"stored":       {s, stored, stored, false},
 		"another":      {s, copyOf(stored, put("other", in(headPod, "serviceAccountName")...)), stored, true},
 	} {

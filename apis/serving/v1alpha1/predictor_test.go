@@ -30,7 +30,7 @@ func TestJSONOfASpecIsStable(t *testing.T) {
 		spec PredictorSpec
 		want string
 	}{
-		"nothing": {want: `{"modelType":{"name":""},"path":""}`},
+		"empty spec": {want: `{"modelType":{"name":""},"path":""}`},
 		"empty texts and maps are no absent ones": {
 			spec: PredictorSpec{
 				ModelType: ModelType{Name: "sklearn", Version: &empty}, ProtocolVersion: &empty, Runtime: &RuntimeRef{},

@@ -235,7 +235,7 @@ func TestNewSourcesRefuses(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    string
 	}{
-		"nothing":         {nil, "no Deployment of the manager"},
+		"no objects":      {nil, "no Deployment of the manager"},
 		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
 		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM does not install this kind"},
 		"not everywhere":  {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: OLM does not install this kind"},

@@ -146,7 +146,7 @@ func TestIgnoreTransient(t *testing.T) {
 		err     error
 		passing bool
 	}{
-		"nothing":              {nil, true},
+		"no error":             {nil, true},
 		"namespace ends":       {wrapped(terminating), true},
 		"both bindings":        {errors.Join(wrapped(terminating), wrapped(terminating)), true},
 		"binding is going":     {errors.Join(wrapped(deleting)), true},

@@ -225,7 +225,7 @@ func TestSecurityContexts(t *testing.T) {
 		wantContainer corev1.SecurityContext
 	}{
 		"default":              {nil, nil, defaultPod, defaultContainer},
-		"given":                {&ownPod, &ownContainer, ownPod, ownContainer},
+		"both set in the spec": {&ownPod, &ownContainer, ownPod, ownContainer},
 		"empty replaces a lot": {&corev1.PodSecurityContext{}, &corev1.SecurityContext{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ func TestExposure(t *testing.T) {
 		want []string
 		url  string
 	}{
-		"auto":    {platformInputs["plain"], []string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"nothing": {platformInputs["bare"], nil, ""},
+		"auto":            {platformInputs["plain"], []string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"no exposure API": {platformInputs["bare"], nil, ""},
 		"gateway": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
 		"gateway, a foreign certificate": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),

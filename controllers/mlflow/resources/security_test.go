@@ -66,7 +66,7 @@ func TestVerifiesPostgres(t *testing.T) {
 		live *appsv1.Deployment
 		want bool
 	}{
-		"none": {&appsv1.Deployment{}, false}, "of the original": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
+		"no init container": {&appsv1.Deployment{}, false}, "of the original": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
 		"ours, for authorities that are not named any more": {foreign("verify-full", managed), false},
 		"ours, taken over": {foreign("verify-full", managed, noted), true},
 	} {

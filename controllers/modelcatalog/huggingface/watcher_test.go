@@ -156,8 +156,8 @@ func TestSelectKeys(t *testing.T) {
 		want     []resources.HuggingFaceKey
 		problems []string
 	}{
-		"none": {nil, nil, nil},
-		"two":  {[]keySecret{good("a", "team_B"), good("b", "0")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
+		"no Secrets":     {nil, nil, nil},
+		"two valid keys": {[]keySecret{good("a", "team_B"), good("b", "0")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
 		"of the same name, but for its case": {
 			[]keySecret{good("a", "team"), good("b", "TEAM")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM")},
 			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},

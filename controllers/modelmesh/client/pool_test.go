@@ -210,7 +210,7 @@ func TestEnsureReplacesClientOnChange(t *testing.T) {
 		change func(*Target)
 		want   bool
 	}{
-		"nothing":           {nil, func(*Target) {}, false},
+		"no change":         {nil, func(*Target) {}, false},
 		"port":              {nil, func(t *Target) { t.Port = 8034 }, true},
 		"service":           {nil, func(t *Target) { t.Service = "mesh" }, true},
 		"REST port":         {nil, func(t *Target) { t.RESTPort = 8008 }, true},

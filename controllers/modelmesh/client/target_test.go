@@ -40,7 +40,7 @@ func TestParseKeyPair(t *testing.T) {
 	}{
 		"a pair":             {map[string][]byte{"tls.crt": cert, "tls.key": key}, ""},
 		"a pair and a CA":    {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": cert}, ""},
-		"nothing":            {nil, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
+		"empty Secret":       {nil, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"no key":             {map[string][]byte{"tls.crt": cert}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"an empty key":       {map[string][]byte{"tls.crt": cert, "tls.key": {}}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"no certificate":     {map[string][]byte{"tls.key": key}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},

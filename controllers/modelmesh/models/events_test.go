@@ -25,7 +25,7 @@ func TestTransitions(t *testing.T) {
 		before, after v1alpha1.PredictorStatus
 		want          []string
 	}{
-		"nothing":                   {of("Loaded", "UpToDate"), of("Loaded", "UpToDate"), nil},
+		"no transition":             {of("Loaded", "UpToDate"), of("Loaded", "UpToDate"), nil},
 		"loading is no news":        {of("Pending", "UpToDate"), of("Loading", "UpToDate"), nil},
 		"loaded":                    {of("Loading", "UpToDate"), of("Loaded", "UpToDate"), []string{"ModelLoaded"}},
 		"failed":                    {of("Loading", "UpToDate"), failed("x", "m"), []string{"ModelLoadFailed"}},

@@ -70,7 +70,7 @@ func TestReadingOfAModel(t *testing.T) {
 		in   *meshpb.ModelStatusInfo
 		want concreteStatus
 	}{
-		"none":                {nil, concreteStatus{v1alpha1.Pending, "", "", true}},
+		"no status":           {nil, concreteStatus{v1alpha1.Pending, "", "", true}},
 		"not found":           {concrete(notFound), concreteStatus{}},
 		"unknown":             {concrete(unknown, "x"), concreteStatus{}},
 		"not loaded":          {concrete(notLoaded), concreteStatus{v1alpha1.Standby, "", "", true}},

@@ -168,7 +168,7 @@ func TestInferenceServicePredicates(t *testing.T) {
 		change func(*v1beta1.InferenceService)
 		want   bool
 	}{
-		"nothing":                     {func(*v1beta1.InferenceService) {}, false},
+		"no change":                   {func(*v1beta1.InferenceService) {}, false},
 		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
 		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
 		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},

@@ -24,7 +24,7 @@ func TestClassifiesJoinedErrors(t *testing.T) {
 		foreign, ending bool
 	}{
 		"a foreign object":         {stranger, true, false},
-		"two":                      {errors.Join(stranger, stranger), true, false},
+		"two foreign objects":      {errors.Join(stranger, stranger), true, false},
 		"joined twice":             {errors.Join(errors.Join(stranger), stranger), true, false},
 		"and a failure":            {errors.Join(stranger, errDown), false, false},
 		"a failure":                {errDown, false, false},

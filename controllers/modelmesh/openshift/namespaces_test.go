@@ -85,7 +85,7 @@ func TestNamespaceUsage(t *testing.T) {
 		existing []client.Object
 		want     usage
 	}{
-		"nothing":                             {nil, usage{}},
+		"no models":                           {nil, usage{}},
 		"a Predictor":                         {[]client.Object{predictor("p")}, usage{used: true}},
 		"an InferenceService":                 {[]client.Object{inference("i")}, usage{used: true}},
 		"an InferenceService of another mode": {[]client.Object{other}, usage{}},

@@ -37,7 +37,7 @@ func TestAffinity(t *testing.T) {
 	withPreferred := preferred()
 	withPreferred.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = required(term(arch)).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	for name, c := range map[string]struct{ given, current, original *corev1.Affinity }{
-		"none":               {nil, required(term(arch)), required(term(arch))},
+		"no affinity":        {nil, required(term(arch)), required(term(arch))},
 		"empty":              {&corev1.Affinity{}, required(term(arch)), required(term(arch))},
 		"no terms":           {required(), required(term(arch)), required(term(arch))},
 		"a GPU":              {required(term(gpu)), required(term(gpu, arch)), required(term(gpu), term(arch))},

@@ -32,7 +32,7 @@ func TestClaims(t *testing.T) {
 		any             bool
 		claims, missing []string
 	}{
-		"none":                                   {Current, nil, false, nil, nil},
+		"no claims":                              {Current, nil, false, nil, nil},
 		"[modelmesh-93] listed":                  {Current, []string{"with.dots", "shelf"}, false, []string{"shelf", "with.dots"}, nil},
 		"[modelmesh-94] not listed":              {Current, []string{"shelf"}, false, []string{"shelf"}, nil},
 		"[modelmesh-95] any":                     {Current, []string{"shelf"}, true, []string{"any-shelf", "shelf"}, []string{"gone"}},

@@ -264,7 +264,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ settings, spec, want []corev1.LocalObjectReference }{
 		"settings":     {refs("b", "a"), nil, refs("b", "a")},
-		"none":         {nil, nil, nil},
+		"neither":      {nil, nil, nil},
 		"spec":         {nil, refs("b", "a"), refs("b", "a")},
 		"both":         {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
 		"an empty one": {refs(""), refs("a", "a"), refs("a")},

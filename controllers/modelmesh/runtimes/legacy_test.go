@@ -58,7 +58,7 @@ func TestTemplateContains(t *testing.T) {
 		want string
 		is   bool
 	}{
-		"nothing":                  {`{}`, true},
+		"empty template":           {`{}`, true},
 		"labels":                   {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
 		"another label":            {`{"metadata":{"labels":{"name":"modelmesh-serving-r","more":"x"}}}`, false},
 		"an annotation":            {`{"metadata":{"annotations":{"more":"x"}}}`, false},

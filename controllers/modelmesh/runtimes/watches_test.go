@@ -173,7 +173,7 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 func TestPredicates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
-		"nothing":       func(*v1alpha1.ServingRuntime) {},
+		"no change":     func(*v1alpha1.ServingRuntime) {},
 		"spec":          func(r *v1alpha1.ServingRuntime) { r.Generation++ },
 		"another one":   func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
 		"deletion":      func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },

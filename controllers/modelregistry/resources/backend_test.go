@@ -114,7 +114,7 @@ func TestDatabaseVolumes(t *testing.T) {
 		m    *v1beta1.ModelRegistry
 		want []string // volume: kind and object at path
 	}{
-		"none": {registrytest.Registry(), nil},
+		"no TLS": {registrytest.Registry(), nil},
 		"PostgreSQL": {registrytest.Registry(registrytest.PostgresTLS), []string{
 			"postgres-ssl-cert: Secret pg-client at /etc/postgres_ssl_cert",
 			"postgres-ssl-key: Secret pg-client at /etc/postgres_ssl_key",

@@ -66,7 +66,7 @@ func TestServiceAnnotations(t *testing.T) {
 		in   Inputs
 		want map[string]string
 	}{
-		"none":                           {registrytest.Registry(), openshift, nil},
+		"no proxy":                       {registrytest.Registry(), openshift, nil},
 		"a certificate of the platform":  {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
 		"[modelregistry-31] a given one": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), with(openshift, func(in *Inputs) { in.ServingCertificate = false }), nil},
 		"[modelregistry-25] descriptions": {described, openshift, map[string]string{

@@ -123,7 +123,7 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 	}{
 		"invalid":          {rejection("a"), true},
 		"a webhook says":   {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
-		"bad":              {apierrors.NewBadRequest("no ModelRegistry"), true},
+		"bad request":      {apierrors.NewBadRequest("no ModelRegistry"), true},
 		"gone meanwhile":   {apierrors.NewNotFound(resource, "a"), true},
 		"changed by other": {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
 		"too many":         {apierrors.NewTooManyRequests("later", 1), false},

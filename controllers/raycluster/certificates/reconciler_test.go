@@ -373,11 +373,11 @@ func TestIssuers(t *testing.T) {
 		mode raycluster.Mode
 		want []string
 	}{
-		"operator":     {byOperator, []string{ca, head, worker}},
-		"pod":          {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, []string{ca}},
-		"off":          {raycluster.Mode{}, nil},
-		"step aside":   {raycluster.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: raycluster.IssuerOperator}, nil},
-		"cert-manager": {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
+		"operator":      {byOperator, []string{ca, head, worker}},
+		"pod":           {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod}, []string{ca}},
+		"mTLS disabled": {raycluster.Mode{}, nil},
+		"step aside":    {raycluster.Mode{Skip: "managed elsewhere", MTLS: true, Issuer: raycluster.IssuerOperator}, nil},
+		"cert-manager":  {raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertManager}, []string{ca, head, worker}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, cluster := newFixture(t), demo(t)

@@ -76,11 +76,11 @@ func TestAddresses(t *testing.T) {
 		ips  []string
 		want []netip.Addr
 	}{
-		"none":       {nil, nil},
-		"one":        {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-		"dual-stack": {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
-		"mapped":     {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-		"noise":      {[]string{"x"}, nil},
+		"no pods":     {nil, nil},
+		"one address": {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"dual-stack":  {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		"mapped":      {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"noise":       {[]string{"x"}, nil},
 	} {
 		if got := Addresses(raytest.Pod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -137,7 +137,7 @@ func TestPodChanges(t *testing.T) {
 		"gets an address":     {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: addressed}), true},
 		"gets stuck":          {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: stuck}), true},
 		"gets ready":          {moved.Update(event.UpdateEvent{ObjectOld: addressed, ObjectNew: ready}), false},
-		"nothing":             {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: bare}), false},
+		"no change":           {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: bare}), false},
 		"gone":                {moved.Delete(event.DeleteEvent{Object: addressed}), true},
 		"generic":             {moved.Generic(event.GenericEvent{Object: addressed}), false},
 		"of another kind":     {moved.Create(event.CreateEvent{Object: &corev1.Secret{}}), false},

@@ -15,7 +15,7 @@ func TestImages(t *testing.T) {
 		text  string
 		want  string
 	}{
-		"nothing":                           {shipped, "", "shipped/mm@sha256:aa"},
+		"no override":                       {shipped, "", "shipped/mm@sha256:aa"},
 		"tag alone drops the digest [M36]":  {shipped, "tag: v2", "shipped/mm:v2"},
 		"digest alone":                      {shipped, "digest: sha256:bb", "shipped/mm@sha256:bb"},
 		"digest without a tag anywhere":     {Image{Name: "mm"}, "digest: sha256:bb", "mm@sha256:bb"},

@@ -27,7 +27,7 @@ func TestResolve(t *testing.T) {
 		etcd    string
 		notes   int
 	}{
-		"nothing":             {config.ModelMesh{}, Documents{}, 2, DefaultServiceName, DefaultEtcdSecret, 0},
+		"no documents":        {config.ModelMesh{}, Documents{}, 2, DefaultServiceName, DefaultEtcdSecret, 0},
 		"defaults":            {config.ModelMesh{}, Documents{Defaults: defaults}, 7, DefaultServiceName, DefaultEtcdSecret, 0},
 		"a file of defaults":  {config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "f"}, Documents{}, 5, DefaultServiceName, DefaultEtcdSecret, 0},
 		"administrators":      {config.ModelMesh{}, Documents{Defaults: defaults, Admin: admin}, 8, DefaultServiceName, DefaultEtcdSecret, 1},

@@ -45,7 +45,7 @@ func TestCompare(t *testing.T) {
 		live *apiextensionsv1.CustomResourceDefinition
 		want Relation
 	}{
-		"none":                         {nil, Missing},
+		"no CRDs":                      {nil, Missing},
 		"the same":                     {ours, Same},
 		"other texts":                  {described, Same},
 		"a field less":                 {definition("x", "a:string"), Older},

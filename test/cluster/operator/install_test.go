@@ -82,10 +82,10 @@ func TestSplitNeedsOneDeployment(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    string
 	}{
-		"none":   {nil, "no Deployment"},
-		"two":    {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
-		"others": {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
-		"broken": {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
+		"no Deployments":  {nil, "no Deployment"},
+		"two Deployments": {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
+		"others":          {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
+		"broken":          {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
 	} {
 		if _, err := split(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

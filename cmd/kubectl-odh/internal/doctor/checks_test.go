@@ -153,7 +153,7 @@ func managerFaults() map[string]fault {
 		}), "manager", Fail, "no quota", "describe pods"},
 		"leaderless": {func(w *clusterState) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
 		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
-		"two": {func(w *clusterState) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
+		"two legacy operators": {func(w *clusterState) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
 			"Deployment other/odh-platform-operator-controller-manager: a second manager", "kubectl -n other delete deployment"},
 		"skew":         {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},

@@ -38,7 +38,7 @@ spec:
 			[]reference{{"Secret", "d", []string{"database-name", "database-password", "database-user"}}, {"Secret", "t", []string{"tls.crt", "tls.key"}}}},
 		"volumes": {"kind: ServingRuntime\nspec: {volumes: [{name: a, secret: {secretName: s}}, {name: b, secret: {secretName: o, optional: true}}, {name: c, configMap: {name: m}}]}\n",
 			[]reference{{"ConfigMap", "m", nil}, {"Secret", "s", nil}}},
-		"nothing": {"kind: MLflow\n", nil},
+		"no references": {"kind: MLflow\n", nil},
 	} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(c.text), &u.Object); err != nil {

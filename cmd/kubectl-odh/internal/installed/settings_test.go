@@ -118,7 +118,7 @@ func TestUnreadSettings(t *testing.T) {
 		pod  string
 		want []string
 	}{
-		"nothing":           {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, nil},
+		"no settings":       {`containers: [{name: manager, env: [{name: ENABLE_MLFLOW, value: "false"}]}]`, nil},
 		"a key":             {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`, nil},
 		"an optional key":   {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: none, key: ray, optional: true}}}]}]`, nil},
 		"a hidden key":      {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, []string{"ENABLE_RAYCLUSTER in ConfigMap operators/hidden"}},

@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no file":      {wrapper, nil, `"filename" not set`},
 		"a lost file":  {"", []string{"-f", "gone.yaml"}, "gone.yaml"},
-		"nothing":      {"", []string{"-f", "-"}, "no custom resource"},
+		"empty input":  {"", []string{"-f", "-"}, "no custom resource"},
 		"no cluster":   {wrapper, []string{"-f", "-", "--cluster"}, "no cluster"},
 		"a strange":    {"{apiVersion: v1, kind: Pod}", []string{"-f", "-"}, "known kinds: aihub.opendatahub.io/v1alpha1/Catalog"},
 		"no platform":  {wrapper, []string{"-f", "-", "--platform", "mars"}, `unknown platform "mars"`},
