@@ -61,7 +61,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-func TestZipped(t *testing.T) {
+func TestZipArchiveIsReproducible(t *testing.T) {
 	files := []file{{"b.exe", 0o755, 0, []byte("b")}, {"a", 0o644, 0, []byte("a")}}
 	when := time.Unix(1_700_000_000, 0).UTC()
 	first, err := zipArchive(files, when)

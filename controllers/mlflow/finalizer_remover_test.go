@@ -102,7 +102,7 @@ func (fixed) Source(h handler.EventHandler) source.Source {
 
 // The status of MLflow includes the report of the controller of namespace RBAC while that controller runs; a missing report
 // changes nothing.
-func TestRelay(t *testing.T) {
+func TestStatusIncludesReportOfNamespaceRBAC(t *testing.T) {
 	old := "NamespaceRBACReady=True Old: old"
 	for name, c := range map[string]struct {
 		feedback Feedback

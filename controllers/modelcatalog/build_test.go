@@ -252,7 +252,7 @@ func TestExternalDatabase(t *testing.T) {
 }
 
 // [D22] Only existing addresses are published.
-func TestAddresses(t *testing.T) {
+func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
 	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
 	for name, c := range map[string]struct {
@@ -292,7 +292,7 @@ func TestAdminRole(t *testing.T) {
 }
 
 // [S6] Access of all users can be disabled.
-func TestReaders(t *testing.T) {
+func TestReadersBindingRequiresAuthenticatedAccess(t *testing.T) {
 	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("by default, the RoleBinding of readers is missing")
 	}

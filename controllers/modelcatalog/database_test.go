@@ -58,7 +58,7 @@ func TestDatabaseTLSErrors(t *testing.T) {
 }
 
 // A database by Secret replaces the managed one, whose Secret the server no longer reads.
-func TestConnection(t *testing.T) {
+func TestConnectionSecretReplacesManagedDatabase(t *testing.T) {
 	c := sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "app", SSLMode: "require"}}))
 	b := newTestEnv(t, c)
 	b.reconcileUntilStable()

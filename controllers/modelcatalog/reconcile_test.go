@@ -172,7 +172,7 @@ func TestFaultsAtRandom(t *testing.T) {
 }
 
 // [modelregistry-92] [modelregistry-93] [modelregistry-99] Managed fields are corrected; objects of users are not changed.
-func TestDrift(t *testing.T) {
+func TestReconcileRevertsManagedFieldsOnly(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	edited := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
@@ -265,7 +265,7 @@ func TestNewPassword(t *testing.T) {
 }
 
 // [modelregistry-79] [modelregistry-98] Groups follow Auth.
-func TestAdministrators(t *testing.T) {
+func TestAdminBindingFollowsGroupsOfAuth(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	unread := func() { // as a new process begins
@@ -413,7 +413,7 @@ func TestFinalize(t *testing.T) {
 }
 
 // The certificate is issued once and renewed in time; one of the user is not changed.
-func TestCertificate(t *testing.T) {
+func TestCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	first := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)})

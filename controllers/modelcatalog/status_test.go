@@ -140,7 +140,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 }
 
 // The switches of the spec delete objects and create them again.
-func TestSwitches(t *testing.T) {
+func TestDisabledFeaturesDeleteAndRecreateObjects(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
 	c := sample()

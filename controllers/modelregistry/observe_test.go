@@ -80,7 +80,7 @@ func TestConditionsUntilAvailable(t *testing.T) {
 }
 
 // A Deployment is available after five seconds, and the reconcile is requeued for that time.
-func TestCooldown(t *testing.T) {
+func TestDeploymentIsAvailableAfterFiveSeconds(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo")
 	w.requireWait(w.reconcile(m), "available")

@@ -89,7 +89,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 }
 
 // A conflict is no failure, unless it is joined with another error.
-func TestConflicts(t *testing.T) {
+func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
 	s := newTestEnv(t)
 	u := s.create(demoCluster(hashedVersion, plainHead))

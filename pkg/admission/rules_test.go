@@ -181,7 +181,7 @@ func TestManagerObjectsAreAlwaysForbidden(t *testing.T) {
 	}
 }
 
-func TestModes(t *testing.T) {
+func TestModeDeterminesErrorsAndWarnings(t *testing.T) {
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a, securityContext: {privileged: true}}]}")
 	for mode, want := range map[Mode]struct {
 		errors, warnings int

@@ -44,7 +44,7 @@ func spec(domain string) *platformv1alpha1.AIHubSpec {
 
 // The settings that the legacy operator wrote into variables of its child programs are read from the AIHub. All other settings
 // stay unchanged, including images and empty values. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
-func TestOver(t *testing.T) {
+func TestApplyToOverridesOnlySettingsOfAIHub(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec   *platformv1alpha1.AIHubSpec
 		change func(*config.ModelRegistry)
@@ -141,7 +141,7 @@ func TestSettled(t *testing.T) {
 }
 
 // A missing permission is as if there were no AIHub, and not an eternal wait.
-func TestForbidden(t *testing.T) {
+func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	w, c := newWatcher()
 	c.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(resource.GroupResource(), "", nil)
@@ -192,7 +192,7 @@ func TestChangesTriggerController(t *testing.T) {
 }
 
 // Where the component platform is off no one follows anything.
-func TestNone(t *testing.T) {
+func TestNilWatcherKeepsSettings(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
 	settings, err := w.ApplyToOrError(process())

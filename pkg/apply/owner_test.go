@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-func TestIdentity(t *testing.T) {
+func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 	type answers struct{ managed, written, another bool }
 	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}

@@ -126,7 +126,7 @@ func TestStartsAtOnceWhenServed(t *testing.T) {
 }
 
 // A standby replica neither starts the component nor stops when the kind is removed.
-func TestElection(t *testing.T) {
+func TestStandbyReplicaDoesNotStartComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, everywhere := &worker{}, &standby{}
 		h := newHouse(t, ray(leader, everywhere))

@@ -8,7 +8,7 @@ import (
 )
 
 // Every refusal is one line that names the setting, its value and the fix.
-func TestRefusals(t *testing.T) {
+func TestLoadRejectsInvalidSettings(t *testing.T) {
 	args := func(a ...string) given { return given{args: a} }
 	env := func(name, value string) given { return given{env: map[string]string{name: value}} }
 	file := func(body string) given { return given{}.withFile(body) }

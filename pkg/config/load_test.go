@@ -87,8 +87,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPrecedence sets every setting of the table in all its sources and takes the sources away from the top.
-func TestPrecedence(t *testing.T) {
+// TestSourcesOfSettingsHavePrecedence sets every setting of the table in all its sources and takes the sources away from the top.
+func TestSourcesOfSettingsHavePrecedence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag, env, key string
 		values         [3]string // flag, environment, file

@@ -256,7 +256,7 @@ func TestOptimisticLock(t *testing.T) {
 	}
 }
 
-func TestPausing(t *testing.T) {
+func TestPausedObjectIsNotReconciled(t *testing.T) {
 	logic, runs := sized(), 0
 	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
 	logic.Phases = append(logic.Phases, phase("counting", func(*widget) error { runs++; return nil }))

@@ -156,7 +156,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-func TestUnreadable(t *testing.T) {
+func TestReadFailsForInvalidStatus(t *testing.T) {
 	_, err := read(t, stored(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
 		t.Errorf("error %v", err)

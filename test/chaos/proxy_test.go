@@ -97,7 +97,7 @@ func send(t *testing.T, p *proxy, method, path string) (*http.Response, error) {
 
 const object = "/api/v1/namespaces/a/configmaps/b"
 
-func TestAnswers(t *testing.T) {
+func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	for _, code := range []int{409, 429, 500, 503, 504} {
 		p, served, _ := upstream(t)
 		lift := p.with(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})

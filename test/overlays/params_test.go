@@ -34,7 +34,7 @@ var originals = []string{
 }
 
 // Every overlay has the same keys, in the same order, including all that platforms edit.
-func TestKeys(t *testing.T) {
+func TestOverlaysHaveEqualKeys(t *testing.T) {
 	first := keysOf(params(t, "kubernetes"))
 	for _, key := range originals {
 		if !slices.Contains(first, key) {

@@ -118,7 +118,7 @@ func TestGrantedPermissionsAreCollected(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestCollectRecordsForbiddenRequests(t *testing.T) {
 	decided := func(decision, message string, resource string) string {
 		return fmt.Sprintf(`{"stage":"ResponseComplete","verb":"create","user":{"username":%q},"objectRef":{"resource":%q},"responseStatus":{"code":403,"message":%q},"annotations":{"authorization.k8s.io/decision":%q}}`+"\n",
 			me, resource, message, decision)

@@ -17,7 +17,7 @@ import (
 )
 
 // [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
-func TestAccepted(t *testing.T) {
+func TestCreateAcceptsValidComponents(t *testing.T) {
 	for name, components := range map[string][]string{
 		"pod, deployment, pod of its own namespace, Ray, JobSet": {
 			component(pod), component(deployment), component(homePod, "{path: template}"), component(rayCluster),

@@ -43,7 +43,7 @@ func ask(object, old string) admission.Request {
 
 func adapters(context.Context, string) []string { return []string{"mlserver", "ovms"} }
 
-func TestAnswers(t *testing.T) {
+func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 	cases := map[string]struct {
 		object, old string
 		code        int32

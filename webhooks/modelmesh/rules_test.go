@@ -140,7 +140,7 @@ func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 }
 
 // [M6] Numbers out of the range of the types of KServe.
-func TestUnreadable(t *testing.T) {
+func TestValidateEncodingRejectsNumbersOutOfRange(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
 		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
 		if (found != nil) != bad {

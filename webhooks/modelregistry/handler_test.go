@@ -178,7 +178,7 @@ func TestErrorsDenyRequests(t *testing.T) {
 	}
 }
 
-func TestCatalogs(t *testing.T) {
+func TestHandleChecksNamespaceOfCatalogs(t *testing.T) {
 	for _, c := range []struct {
 		name, setting, want string
 		others              registriesByName

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestEdits(t *testing.T) {
+func TestEditKeepsOtherListElements(t *testing.T) {
 	for name, test := range map[string]struct {
 		before string
 		edit   func(map[string]any)

@@ -45,7 +45,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
+func TestLineEscapesCells(t *testing.T) {
 	row := config.SettingDoc{Flag: "a", Env: []string{"B", "C"}, Key: "d.e", Default: filepath.Join(os.TempDir(), "x"), Help: "one | two"}
 	if got, want := line(row), "| `--a` | `B`, `C` | `d.e` | `/tmp/x` | one \\| two |"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

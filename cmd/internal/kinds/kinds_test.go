@@ -194,7 +194,7 @@ func TestRenderNotes(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDecodeRejectsInvalidObjects(t *testing.T) {
 	for name, tc := range map[string]struct{ object, want string }{
 		"unknown kind":          {`{apiVersion: v1, kind: Pod}`, "v1/Pod cannot be rendered; known kinds: "},
 		"unknown field":         {`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}`, "component"},

@@ -42,7 +42,7 @@ func podOf(t testing.TB, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
 	return deploymentOf(t, m, in).Spec.Template.Spec
 }
 
-func TestOrder(t *testing.T) {
+func TestBuildReturnsObjectsInFixedOrder(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
 	want := []string{
 		"ServiceAccount/mlflow-sa", "ClusterRole/mlflow", "ClusterRoleBinding/mlflow", "PersistentVolumeClaim/mlflow-pvc",
@@ -93,7 +93,7 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 	return in
 }
 
-func TestMarks(t *testing.T) {
+func TestObjectsHaveComponentLabels(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
 	for _, o := range built(t, m, platformInputs["openshift"]) {
 		if o.GetLabels()[names.OperatorLabel] != names.OperatorName || o.GetLabels()[names.ComponentLabel] != "mlflow" {

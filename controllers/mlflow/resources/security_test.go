@@ -165,7 +165,7 @@ func podsOf(t *testing.T, m *mlflowv1.MLflow, in Inputs) map[string]corev1.PodSp
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestServiceAccountsGetAnnotationsOfSpec(t *testing.T) {
 	annotations := map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/mlflow"}
 	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
 		s.ServiceAccountAnnotations = annotations

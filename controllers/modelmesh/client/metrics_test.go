@@ -27,7 +27,7 @@ func clients(t *testing.T) float64 {
 	return m.GetGauge().GetValue()
 }
 
-func TestOutcomes(t *testing.T) {
+func TestOutcomeOfErrors(t *testing.T) {
 	for want, err := range map[string]error{
 		"OK":               nil,
 		"NoAddress":        fmt.Errorf("service a/b: %w", ErrNoAddress),

@@ -33,7 +33,7 @@ func TestKeyPrefix(t *testing.T) {
 	}
 }
 
-func TestOwners(t *testing.T) {
+func TestOwnerOfEtcdValues(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"o":"isvc","amid":"digits__isvc-6b2eb0b8bf"}`: "isvc",
 		`{"o":""}`:          "ksp",
@@ -179,7 +179,7 @@ func TestReconnectsOnNewSecret(t *testing.T) {
 }
 
 // [M32] Keys deleted while no watch ran are emitted, also by the first watch.
-func TestCompaction(t *testing.T) {
+func TestWatcherReportsKeysDeletedBeforeWatch(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
 	etcd.put(fraud+"/vmodels/stays", `{}`)
@@ -223,7 +223,7 @@ func TestStoreWithResetRevisions(t *testing.T) {
 }
 
 // [M5] [M32] An outage causes exponential backoff and no panic, and a watch can be stopped during it.
-func TestOutage(t *testing.T) {
+func TestWatcherBacksOffDuringOutage(t *testing.T) {
 	f := newFixture(t).start(t)
 	etcd := f.stores["a"]
 	etcd.fail(errors.New("connection refused"))

@@ -11,7 +11,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 )
 
-func TestTransitions(t *testing.T) {
+func TestEventsForStatusTransitions(t *testing.T) {
 	failed := func(message, id string) v1alpha1.PredictorStatus {
 		return v1alpha1.PredictorStatus{ActiveModelState: "FailedToLoad", TransitionStatus: "UpToDate", LastFailureInfo: failure("ModelLoadFailed", message, id, "a", nil)}
 	}
@@ -73,7 +73,7 @@ func TestEachFailureIsReported(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
+func TestBackoffGrowsToOneMinute(t *testing.T) {
 	for attempt, want := range map[int]time.Duration{
 		0: time.Second, 1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 6: 32 * time.Second, 7: time.Minute, 100: time.Minute, 1 << 40: time.Minute,
 	} {
@@ -86,7 +86,7 @@ func TestPauses(t *testing.T) {
 }
 
 // An entry is due when it is about something else, when something happened, or when its time has come; and not before.
-func TestDue(t *testing.T) {
+func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 	known := modelState{requestKey: "m", result: statusReceived}
 	for name, tc := range map[string]struct {
 		change func(*modelState)

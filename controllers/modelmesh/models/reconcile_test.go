@@ -65,7 +65,7 @@ func TestRegistration(t *testing.T) {
 }
 
 // A paused model stays in the mesh as it is, whatever its spec becomes; when it is resumed, its spec takes effect. Its deletion is not held up.
-func TestPausing(t *testing.T) {
+func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
 	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
@@ -233,7 +233,7 @@ func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	}
 }
 
-func TestReplacing(t *testing.T) {
+func TestChangedSpecReplacesModel(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
 	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
@@ -381,7 +381,7 @@ func TestNamespacesThatAreNotServed(t *testing.T) {
 	}
 }
 
-func TestRemoval(t *testing.T) {
+func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
@@ -413,7 +413,7 @@ func TestRemoval(t *testing.T) {
 }
 
 // A model of the mesh without a resource was left behind while the manager was down.
-func TestOrphans(t *testing.T) {
+func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key   types.NamespacedName
 		owner string

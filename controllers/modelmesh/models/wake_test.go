@@ -89,7 +89,7 @@ func TestMeshAddressChangeNotifiesNamespace(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysIdentifySourceAndNamespace(t *testing.T) {
 	for key, want := range map[types.NamespacedName]struct{ source, namespace string }{
 		{Namespace: "ksp_ns"}:  {"ksp", "ns"},
 		{Namespace: "isvc_ns"}: {"isvc", "ns"},

@@ -242,7 +242,7 @@ func TestRenamesStorageSecret(t *testing.T) {
 }
 
 // [O4] Without a platform CA, the operator issues and renews the certificate of the sidecar, and keeps the Secret of a user.
-func TestCertificate(t *testing.T) {
+func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	s := newTestEnv(t, plain, predictor("p"))
 	always(&s.settings)
 	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {

@@ -85,7 +85,7 @@ func TestByBinding(t *testing.T) {
 }
 
 // The cache of data connections holds only their keys and versions.
-func TestIdentity(t *testing.T) {
+func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 	head := capability.MetadataOf(secretKind)
 	head.ObjectMeta = metav1.ObjectMeta{
 		Namespace: "team", Name: "aws", UID: "u", ResourceVersion: "7", Labels: map[string]string{LabelManaged: "true"},

@@ -38,7 +38,7 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
 // [M34] [O4] The NetworkPolicy of the legacy installation is adopted, that of a user is not.
-func TestGuards(t *testing.T) {
+func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
 	openShift := capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup)
 	off := func(s *meshsettings.Settings) { s.NetworkPolicy = false }
 	for name, c := range map[string]struct {

@@ -84,7 +84,7 @@ func TestServiceAccountHasNoFields(t *testing.T) {
 }
 
 // Objects in the namespace are controlled by the registry; others name it in their labels.
-func TestOwners(t *testing.T) {
+func TestOnlyObjectsInNamespaceHaveControllerReference(t *testing.T) {
 	m := registrytest.Registry(registrytest.Proxied, registrytest.Everywhere)
 	for _, o := range built(t, m, gateway) {
 		switch o.GetKind() {

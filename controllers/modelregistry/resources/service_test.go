@@ -14,7 +14,7 @@ import (
 func noDomain(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "" }
 
 // [modelregistry-38] [modelregistry-41] Only existing addresses are published. [D22]
-func TestAddresses(t *testing.T) {
+func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 	inside := []string{"team-a.lab-registries.svc.cluster.local", "team-a.lab-registries", "team-a"}
 	const (
 		route  = "team-a-rest.apps.example.com"

@@ -367,7 +367,7 @@ func TestSecretsOfUsers(t *testing.T) {
 }
 
 // IssuerPod has only the CA, and without mutual TLS there is no Secret.
-func TestIssuers(t *testing.T) {
+func TestIssuerDeterminesSecrets(t *testing.T) {
 	ca, head, worker := demoSecrets(t)
 	for name, tc := range map[string]struct {
 		mode raycluster.Mode
@@ -498,7 +498,7 @@ func TestDeletedJustAfterItWasWritten(t *testing.T) {
 }
 
 // Errors name the object, and the next reconcile repeats all steps.
-func TestFailures(t *testing.T) {
+func TestReconcileErrorNamesObjectAndIsRetried(t *testing.T) {
 	w, cluster := newFixture(t), demo(t)
 	ca, _, _ := demoSecrets(t)
 	w.fail = errors.New("away")

@@ -93,7 +93,7 @@ func TestAllErrorsAreReported(t *testing.T) {
 }
 
 // YAML anchors and merge keys are supported.
-func TestAnchors(t *testing.T) {
+func TestReadSupportsAnchorsAndMergeKeys(t *testing.T) {
 	got := mustRead(t, Default(), "modelMeshResources: &r {limits: &l {cpu: 4, memory: 2Gi}}\nstorageHelperResources: *r\nrestProxy: {resources: {limits: {<<: *l, cpu: 5}}}")
 	for name, have := range map[string]string{
 		got.ModelMeshResources.Limits.Memory().String():     "2Gi",

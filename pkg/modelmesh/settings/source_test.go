@@ -33,7 +33,7 @@ func TestDefaultsWithoutConfigMaps(t *testing.T) {
 }
 
 // A document overrides the keys of lower documents that it sets, and no others.
-func TestPrecedence(t *testing.T) {
+func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	images := config.ModelMeshImages{ModelMesh: "env/mm:1", RESTProxy: "env/rest:1"}
 	f := newFixture(t, config.ModelMesh{Images: images, Defaults: "podsPerRuntime: 90\nheadlessService: true", DefaultsFile: "/file"},
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: default/mm, tag: old}\nstorageHelperImage: {name: default/helper}\nmetrics: {port: 2222}\nrunTimePodLabels: {a: d, b: d, c: d}"),

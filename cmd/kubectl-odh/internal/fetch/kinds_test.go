@@ -53,7 +53,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestParts(t *testing.T) {
+func TestListableKindsExcludeSubresources(t *testing.T) {
 	for _, k := range everything(t).Kinds {
 		if !k.Listable || strings.Contains(k.Resource, "/") {
 			t.Errorf("unexpected result: %+v", k)

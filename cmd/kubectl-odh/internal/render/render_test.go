@@ -85,7 +85,7 @@ func TestFromPlatform(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRenderRejectsInvalidInput(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stdin string
 		args  []string
