@@ -24,7 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// series returns the samples of a metric of ours, by the value of one label.
+// series returns the samples of a metric of the operator, by the value of one label.
 func series(t *testing.T, name, label string) map[string]*dto.Metric {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -41,7 +41,7 @@ func TestPermissions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err    error
 		listed bool
-		want   string // what the report says this account may not do; "" for no report
+		want   string // the permission that the report names as missing; "" for no report
 	}{
 		"list":                     {refusal("list", "widgets", "test.io"), false, "list"},
 		"as informers wrap it":     {fmt.Errorf("failed to list Widget: %w", refusal("list", "widgets", "test.io")), false, "list"},

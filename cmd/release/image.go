@@ -173,7 +173,7 @@ func (r *release) layout(name string) (layout.Path, error) {
 	return path, nil
 }
 
-// names says in a layout what the image is called.
+// names records the names of the image in a layout.
 func names(repository, tag string) layout.Option {
 	return layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag, nameAnnotation: repository + ":" + tag})
 }

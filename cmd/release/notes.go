@@ -70,7 +70,7 @@ func absoluteLinks(text, version, folder string) string {
 	})
 }
 
-// section returns what the changelog says about a version; for one that it does not name yet, what is unreleased.
+// section returns the section of a version in the changelog, or the section of unreleased changes if it has none.
 func section(changelog, version string) (string, error) {
 	sections := strings.Split("\n"+changelog, "\n## ")[1:]
 	for _, name := range []string{version, "Unreleased"} {

@@ -108,7 +108,7 @@ func elsewhere(t *testing.T, r *release) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("GOFLAGS", "-tags=other") // what the environment says does not get in
+	t.Setenv("GOFLAGS", "-tags=other") // the environment must not affect the build
 	again := small(t, folder, r.registry)
 	first, second := string(read(t, r, checksumsFile)), string(read(t, again, checksumsFile))
 	if first != second {

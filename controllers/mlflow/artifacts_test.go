@@ -187,7 +187,7 @@ func TestForeignArtifactsServer(t *testing.T) {
 	}
 }
 
-// Elsewhere than on OpenShift each server has a certificate of ours, and the second goes with its server. [mlflow-94]
+// On other clusters than OpenShift each server has a certificate of the operator, and the second is deleted with its server. [mlflow-94]
 func TestCertificatesOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
 	in := on["plain"]

@@ -51,7 +51,7 @@ func withStorageSpec(size string, changes ...func(*mlflowv1.MLflow)) *mlflowv1.M
 
 func deleting(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
 
-// [D23] Which claims are ours, and which are only used.
+// [D23] Claims of the operator are distinguished from claims that are only used.
 func TestIsManagedClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim

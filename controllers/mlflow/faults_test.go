@@ -144,7 +144,7 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 	return jobs(t, s, client.MatchingLabels{resources.LabelMigrationJob: "true"})
 }
 
-// A Job that has the name of the migration and is not ours is named in a condition and left alone; when it is gone, the database is
+// A Job that has the name of the migration and is foreign is reported in a condition and not changed; once it is deleted, the database is
 // migrated.
 func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}

@@ -89,7 +89,7 @@ func TestFinalizerRemoverErrors(t *testing.T) {
 	}
 }
 
-// fixed is feedback that says one thing.
+// fixed is feedback that always returns the same report.
 type fixed struct {
 	status          metav1.ConditionStatus
 	reason, message string

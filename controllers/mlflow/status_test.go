@@ -148,7 +148,7 @@ func TestReportExposureError(t *testing.T) {
 	}
 }
 
-// [D23] The condition about the claim exists only while there is something to say.
+// [D23] The condition about the claim exists only while it reports a problem.
 func TestReportClaim(t *testing.T) {
 	m := &mlflowv1.MLflow{}
 	reportClaim(m, "")

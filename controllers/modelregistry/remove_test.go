@@ -156,7 +156,7 @@ func TestFinalize(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
 	w.get(claim, "ns", "demo-postgres-storage")
-	claim.OwnerReferences = []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", m.UID)} // as the original had it
+	claim.OwnerReferences = []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", m.UID)} // as the legacy operator set it
 	w.requireNoError(w.server.Update(t.Context(), claim))
 	w.takeWrites()
 	w.requireWait(w.finalize(t.Context(), m), "status")

@@ -333,7 +333,7 @@ func TestAIHubManagementState(t *testing.T) {
 	}
 }
 
-// The Deployments that the original's AIHub made are taken away once, with their pods; those owned by others stay.
+// The Deployments of the legacy AIHub are deleted once, with their pods; those of other owners are kept.
 func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(legacyRegistryDeployment, "one", "hub"), programOf(legacyCatalogDeployment, "two", "another"))
 	going := programOf(legacyRegistryDeployment, "", "")

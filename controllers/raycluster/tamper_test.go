@@ -137,7 +137,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 						continue // the cache selects by these labels, so it would not show the object any more
 					}
 					if was.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
-						continue // they say whose binding it is: one with others has another owner
+						continue // the labels identify the cluster: a binding with others has another owner
 					}
 					is := s.fetch(title)
 					changed, _, _ := unstructured.NestedFieldNoCopy(is.Object, path...)

@@ -144,7 +144,7 @@ func toJSON(value any) any {
 }
 
 // AddReferences adds the Secrets, ConfigMaps, ServiceAccounts and tokens anywhere in a value, which must be convertible to JSON. It recognizes
-// them by the field names that all Kubernetes APIs, and ours, use.
+// them by the field names that all Kubernetes APIs and those of this operator use.
 func (u *References) AddReferences(value any, path *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -245,7 +245,7 @@ func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	}
 }
 
-// Levels beyond the default are kept to by pods whose author says nothing.
+// Pods comply with stricter levels than the default if the author sets no security context.
 func TestRestrictedAllowsDefaultedSecurityContext(t *testing.T) {
 	u := References{}
 	u.AddPrivileges(Restricted, &metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}, field.NewPath("spec"))

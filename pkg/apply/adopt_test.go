@@ -37,7 +37,7 @@ func TestCheckForeign(t *testing.T) {
 		manager   string // who made it; default: them
 		ownership Ownership
 		adopts    bool
-		want      string // the error, empty when it is ours
+		want      string // the error; empty if the object is adopted
 	}{
 		"made by another client": {change: func(*corev1.ConfigMap) {},
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
@@ -153,7 +153,7 @@ func TestAdoptionHappensOnce(t *testing.T) {
 	b.applies(blind, settings("a", "1"))
 	object := b.get("a")
 	object.Data["theirs"] = "1"
-	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // a person with kubectl, say
+	b.must(b.server.Update(t.Context(), object, client.FieldOwner("old"))) // for example, a user with kubectl
 	b.restart()
 	b.applies(looks, settings("a", "1"))
 	if b.get("a").Data["theirs"] != "1" {
@@ -270,7 +270,7 @@ func TestSharedObjectsKeepEveryOwner(t *testing.T) {
 	b.applies(both, object)
 	b.applies(quiet, object)
 	b.owner = first
-	b.applies(looks, object) // our entry has changed, though not by a stranger
+	b.applies(looks, object) // another client did not change the entry, so the object is adopted
 	b.applies(quiet, object)
 	refs := b.get("a").OwnerReferences
 	if len(refs) != 2 || refs[0].Controller != nil || refs[1].Controller != nil {

@@ -94,7 +94,7 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 	return n
 }
 
-// It is followed live, without a read for it in the steady state, and every change is reported once.
+// The KubeRay of the platform is watched without reads in the steady state, and every change is reported once.
 func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}

@@ -39,7 +39,7 @@ func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Uns
 	return u
 }
 
-// says is one condition, as Envoy Gateway writes it.
+// says returns a condition as Envoy Gateway writes it.
 func says(kind, status, reason string, generation int64) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "the words of the Gateway",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// remembered is the number of former measurements with which a new one is compared.
+	// remembered is the number of previous measurements with which a new one is compared.
 	remembered = 30
-	// tolerated is how much greater than the median of the former ones a ratio may be.
+	// tolerated is how much greater than the median of the previous ones a ratio may be.
 	tolerated = 1.2
 )
 
@@ -47,7 +47,7 @@ func readHistory(path string) ([]measurement, error) {
 	return all, nil
 }
 
-// remember adds a measurement to a file, and returns errWorse with those ratios that are worse than former ones. The file keeps them too, so
+// remember adds a measurement to a file, and returns errWorse with those ratios that are worse than previous ones. The file keeps them too, so
 // that what is accepted becomes the measure.
 func remember(path string, now measurement) error {
 	former, err := readHistory(path)
@@ -71,7 +71,7 @@ func remember(path string, now measurement) error {
 	return nil
 }
 
-// worse describes the ratios that are more than a fifth above the median of former measurements.
+// worse describes the ratios that are more than a fifth above the median of previous measurements.
 func (m measurement) worse(former []measurement) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(m.Ratios)) {

@@ -60,7 +60,7 @@ type bench struct {
 	kinds  string
 	// ratios are those that the history compares, by name.
 	ratios map[string]float64
-	// history is the file with former ratios; empty for none.
+	// history is the file with previous ratios; empty for none.
 	history string
 	// leader enables the measurement of leader changes alone.
 	leader bool

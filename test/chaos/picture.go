@@ -71,7 +71,7 @@ func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, 
 // picture holds the compared fields of objects, by object and field path.
 type picture map[id]map[string]string
 
-// ours reports whether the manager has created an object.
+// ours reports whether the manager created an object.
 func managed(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)

@@ -61,7 +61,7 @@ func olmModule() module {
 	}
 }
 
-// Peer is a program of another project that tests run together with ours.
+// Peer is a program of another project that tests run together with the manager.
 type Peer string
 
 // The peers. Most require an older Kubernetes than the control plane, and KServe a still older one.
@@ -79,7 +79,7 @@ const (
 	Registry Peer = "registry"
 	// KubeRBACProxy is the sidecar of servers that authorizes requests with the API server.
 	KubeRBACProxy Peer = "kube-rbac-proxy"
-	// KServeTypes is a small program of ours around the types of KServe.
+	// KServeTypes is a small program of this repository with the types of KServe.
 	KServeTypes Peer = "kserve-types"
 	// EnvoyGateway is a controller of the Gateway API. Its proxy, Envoy, is a package of PyPI.
 	EnvoyGateway Peer = "envoy-gateway"

@@ -169,7 +169,7 @@ func contains(t *testing.T, path string, whole, part any) {
 
 const ourPackages = "github.com/odh-platform/odh-platform-operator/apis/serving/"
 
-// fieldsOf lists the fields of a type of ours, including nested types of ours.
+// fieldsOf lists the fields of a type of this repository, including nested types of it.
 func fieldsOf(kind reflect.Type, known []string) []string {
 	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Map {
 		kind = kind.Elem()
@@ -214,7 +214,7 @@ func note(set map[string]bool, value reflect.Value) {
 	}
 }
 
-// [M6] One number that the schema allows makes lists of runtimes unreadable with KServe's types, but not with ours.
+// [M6] One number that the schema allows makes lists of runtimes unreadable with KServe's types, but not with those of this repository.
 func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 	list := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntimeList", "items": []any{

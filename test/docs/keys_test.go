@@ -103,7 +103,7 @@ func keysOf(file *ast.File, all map[string]bool) {
 	})
 }
 
-// Every key in the code, and every one of ours in the manifests, is in one row of docs/labels.md, and no row is stale.
+// Every key in the code, and every one of the project in the manifests, is in one row of docs/labels.md, and no row is stale.
 func TestKeysAreOnThePage(t *testing.T) {
 	want := keys(t)
 	for _, key := range inOtherFiles {

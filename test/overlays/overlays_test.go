@@ -59,7 +59,7 @@ func references(object *unstructured.Unstructured) []string {
 	return found
 }
 
-// Each object exists once, under a name of ours or a well-known one.
+// Each object exists once, under a name of the project or a well-known one.
 func TestNoObjectStandsTwice(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		seen := map[string]bool{}

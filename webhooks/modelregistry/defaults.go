@@ -149,7 +149,7 @@ func migrateProxy(spec, oauth, old map[string]any) {
 	}
 }
 
-// clearDefaults removes values that earlier releases stored as defaults, so that the registry follows the platform again: a former default
+// clearDefaults removes values that earlier releases stored as defaults, so that the registry follows the platform again: a previous default
 // image, and with it default resources. Registries with status.specDefaults are not changed.
 func clearDefaults(object map[string]any, s Settings) {
 	if defaults := nestedMap(object, "status")["specDefaults"]; !isEmpty(defaults) && defaults != "{}" {

@@ -41,7 +41,7 @@ const (
 type Settings struct {
 	// Namespace is the only one allowed for registries and the catalog; empty for any.
 	Namespace string
-	// RESTImages are the current and former default images.
+	// RESTImages are the current and previous default images.
 	RESTImages []string
 	// OpenShift is set if the cluster serves Routes: a registry then always has a proxy.
 	OpenShift bool

@@ -54,7 +54,7 @@ func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			accepted(t, of, touched, stored) // its webhook may come before ours
+			accepted(t, of, touched, stored) // its webhook may be called before that of the operator
 			accepted(t, of, got, stored)
 			back := copyOf(got, changedHead)
 			if diff := cmp.Diff(defaulted(t, s, copyOf(back, put(nil, "spec", "autoscalerOptions")), nil), defaulted(t, s, back, got)); diff != "" {

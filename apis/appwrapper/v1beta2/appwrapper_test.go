@@ -24,7 +24,7 @@ func TestScheme(t *testing.T) {
 	}
 }
 
-// stored is an AppWrapper as the original left it, with every field of the API.
+// stored is an AppWrapper as the legacy operator stored it, with every field of the API.
 const stored = `
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper

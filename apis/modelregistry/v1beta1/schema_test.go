@@ -113,7 +113,7 @@ func (s node) child(name string) node {
 	return child
 }
 
-// about says in one line what a schema demands.
+// about summarizes the constraints of a schema in one line.
 func (s node) about() string {
 	var out []string
 	for _, key := range []string{"default", "enum", "minimum", "maximum", "maxLength", "required"} {

@@ -87,7 +87,7 @@ func FuzzGroupsKeepStructure(f *testing.F) {
 	})
 }
 
-// Only what we or the original made may be removed [D33].
+// Only bindings that this operator or the legacy one created are deleted [D33].
 func TestIsOurs(t *testing.T) {
 	made := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ViewBinding}}

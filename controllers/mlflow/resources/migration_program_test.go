@@ -241,7 +241,7 @@ func TestMigrationReport(t *testing.T) {
 	}
 }
 
-// Where the termination log cannot be written, the exit code still says it all.
+// Where the termination log cannot be written, the exit code still reports the result.
 func TestMigrationProgramWithoutLog(t *testing.T) {
 	command := exec.Command(python(t), "-c", strings.ReplaceAll(migrationProgram, "/dev/termination-log", t.TempDir()))
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "MLFLOW_BACKEND_STORE_URI=file:///mlruns"}

@@ -77,7 +77,7 @@ url: grpc://modelmesh-serving.ns:8033
 	}
 }
 
-// The recording of the original, with the reason and message that it lacked.
+// The recording of the legacy controller, with the reason and message that it lacked.
 func TestStatusOfAnInferenceServiceThatWaits(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, LastFailureInfo: failure("RuntimeUnhealthy", messageNoPods, "digits__isvc-9793aabec7", "", nil)}
 	want := `conditions:

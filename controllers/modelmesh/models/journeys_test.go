@@ -192,7 +192,7 @@ func (j *journey) run(t testing.TB, d time.Duration) {
 	}
 }
 
-// begin is a manager that starts: nothing is remembered, every resource is reconciled, and the mesh lists what it has.
+// begin starts a manager: it has no state, reconciles every resource, and lists the models of the mesh.
 func (j *journey) begin(t testing.TB) {
 	j.states.entries, j.breakers.byNamespace = map[types.NamespacedName]modelState{}, nil
 	clear(j.timers)

@@ -81,7 +81,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	w.rests(aService)
 }
 
-// A runtime that has more to say than an object may hold does not keep the status from being written.
+// A message of a runtime that exceeds the size of an object does not prevent the status update.
 func TestLongFailures(t *testing.T) {
 	w := newTestEnv(t, service(t, aModel))
 	w.mesh.answer = statusOf(serviceID, with(concrete(loadFailed, strings.Repeat("ä", 1<<20)), copyAt("a", loadFailed, at(0))))
@@ -123,7 +123,7 @@ func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// Only what is ours is in the patch.
+// The patch contains only fields of the operator.
 func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 	s := service(t, aModel)
 	s.Status.ObservedGeneration, s.Status.DeploymentMode = 7, "ModelMesh"
@@ -142,7 +142,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 	}
 }
 
-// An InferenceService that cannot be converted reports it, and serves what it served.
+// An InferenceService that cannot be converted reports the error, and keeps serving its model.
 func TestConversionErrors(t *testing.T) {
 	w := newTestEnv(t, service(t, `{model: {modelFormat: {name: a}, storageUri: "hdfs://b/p"}}`))
 	w.mesh.fault = meshclient.ErrNoAddress

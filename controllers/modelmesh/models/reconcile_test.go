@@ -324,7 +324,7 @@ func TestInvalidSpecOfANewModel(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.clash = alreadyExists()
-	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // nothing of ours
+	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // no model of the operator
 	if again := w.reconcile(aPredictor); again == 0 {
 		t.Error("want a requeue for another attempt")
 	}
@@ -446,7 +446,7 @@ func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
 	}
 }
 
-// A source that is away says nothing about its models.
+// While the API of a source is unavailable, its models are kept.
 func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	w := newTestEnv(t)
 	w.kinds = capability.NewSet()

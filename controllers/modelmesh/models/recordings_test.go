@@ -48,7 +48,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// recorded reads the resource as the API server stores it, and says of which source it is.
+// recorded returns the resource as the API server stores it, and its source.
 func recorded(t *testing.T, text []byte) (client.Object, string) {
 	t.Helper()
 	object, source := client.Object(&v1beta1.InferenceService{}), "isvc"
@@ -75,7 +75,7 @@ func asRecorded(t *testing.T, object client.Object) map[string]any {
 	switch o := object.(type) {
 	case *v1alpha1.Predictor: // empty, but written; see TestNoPods
 		out.Status["grpcEndpoint"], out.Status["httpEndpoint"] = o.Status.GRPCEndpoint, o.Status.HTTPEndpoint
-		delete(out.Status, "conditions") // the original had none; see TestReady
+		delete(out.Status, "conditions") // the legacy controller set none; see TestReady
 		delete(out.Status, "observedGeneration")
 	case *v1beta1.InferenceService: // a default of the schema, which a fake client does not know
 		states, _ := out.Status["modelStatus"].(map[string]any)["states"].(map[string]any)

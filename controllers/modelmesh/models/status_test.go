@@ -284,7 +284,7 @@ func TestStatusOfUnregisteredModel(t *testing.T) {
 	}
 }
 
-// anyModel draws what the mesh may say of a model, or nothing.
+// anyModel draws a status that the mesh may report for a model, or nil.
 func anyModel(t *rapid.T, name string) *meshpb.ModelStatusInfo {
 	if rapid.IntRange(0, 5).Draw(t, name+" absent") == 0 {
 		return nil

@@ -162,7 +162,7 @@ func (w *testEnv) patch(ctx context.Context, c client.Client, sub string, o clie
 	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
 		return err
 	}
-	// As a real client does it: the answer is read over what the object has, also over what it points to.
+	// As in a real client, the response is decoded into the object, and overwrites the values that its pointers refer to.
 	document, err := json.Marshal(answer)
 	if err != nil {
 		return err

@@ -133,7 +133,7 @@ func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	}
 }
 
-// An etcd may tell of endless names.
+// An etcd may contain an unlimited number of names.
 func TestNamesFromEtcdAreLimited(t *testing.T) {
 	w, q := newWakes(t)
 	if err := w.Start(t.Context(), q); err != nil {

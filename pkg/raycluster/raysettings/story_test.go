@@ -115,7 +115,7 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
 	end := f.follows(t)
 	defer end()
-	// The last of these is a change of ours, so the others have been seen when it is in force.
+	// The last change is made by the test, so the earlier ones have been read once it takes effect.
 	for _, text := range []string{
 		"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "appwrapper: {enabled: true}\nkuberay: {ingressDomain: .one.example.org.}",
 		"kuberay: {ingressDomain: one.example.org}\nmcad: {}", "kuberay: {ingressDomain: two.example.org}",

@@ -47,7 +47,7 @@ func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []disco
 	return s
 }
 
-// The condition Available, for every way in which a server can be on its way.
+// The condition Available, for every state of a server that is starting or rolling out.
 func TestReview(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	stopped := &appsv1.Deployment{}

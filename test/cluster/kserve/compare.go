@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Relation is the relation of an installed CRD to ours.
+// Relation is the relation of an installed CRD to the one of this repository.
 type Relation string
 
 // The relations.
@@ -18,15 +18,15 @@ const (
 	Missing Relation = "missing"
 	// Same means that both have the same fields.
 	Same Relation = "same"
-	// Older means that the installed CRD lacks fields of ours and has all others.
+	// Older means that the installed CRD lacks fields of the one of this repository and has all others.
 	Older Relation = "older"
-	// Newer means that the installed CRD has all fields of ours and more.
+	// Newer means that the installed CRD has all fields of the one of this repository and more.
 	Newer Relation = "newer"
 	// Different means that each CRD has fields that the other lacks.
 	Different Relation = "different"
 )
 
-// Compare compares the fields of the served versions of an installed CRD with those of ours: other installers drop version marks in
+// Compare compares the fields of the served versions of an installed CRD with those of this repository: other installers drop version marks in
 // annotations. A nil live CRD is [Missing].
 func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	if live == nil {

@@ -60,7 +60,7 @@ func TestAHealthyInstallation(t *testing.T) {
 					t.Errorf("unexpected finding: %+v", finding)
 				}
 			}
-			if len(seen) < len(checks)-1 { // runtimes says nothing while ModelMesh is off
+			if len(seen) < len(checks)-1 { // runtimes has no finding while ModelMesh is disabled
 				t.Errorf("only %v say something", slices.Sorted(maps.Keys(seen)))
 			}
 		})
