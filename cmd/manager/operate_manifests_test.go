@@ -13,14 +13,14 @@ import (
 )
 
 // selects fails the test unless a selector chooses the pods of the manager.
-func selects(t *testing.T, what string, selector *metav1.LabelSelector, pods map[string]string) {
+func selects(t *testing.T, description string, selector *metav1.LabelSelector, pods map[string]string) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil || s.Empty() || !s.Matches(labels.Set(pods)) {
-		t.Errorf("%s selects %v, the pods have %v, error %v", what, selector, pods, err)
+		t.Errorf("%s selects %v, the pods have %v, error %v", description, selector, pods, err)
 	}
 	if s.Matches(labels.Set{"app.kubernetes.io/name": "odh-platform-operator"}) {
-		t.Errorf("%s selects foreign pods, such as those that components make", what)
+		t.Errorf("%s selects foreign pods, such as those that components make", description)
 	}
 }
 

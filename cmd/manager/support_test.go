@@ -126,7 +126,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, description string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -134,7 +134,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
+			t.Fatalf("timed out waiting until %s", description)
 		case <-tick.C:
 		}
 	}

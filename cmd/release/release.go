@@ -64,8 +64,8 @@ func (r *release) make(ctx context.Context) (err error) {
 	}
 	r.subjects = map[string]string{}
 	for _, step := range []struct {
-		what string
-		run  func(context.Context) error
+		description string
+		run         func(context.Context) error
 	}{
 		{"image of the operator", r.operator},
 		{"manifests and chart", r.manifests},
@@ -74,9 +74,9 @@ func (r *release) make(ctx context.Context) (err error) {
 		{"release notes", r.notes},
 		{"checksums and provenance", r.attest},
 	} {
-		fmt.Fprintf(r.out, "making: %s\n", step.what)
+		fmt.Fprintf(r.out, "making: %s\n", step.description)
 		if err := step.run(ctx); err != nil {
-			return fmt.Errorf("making %s: %w", step.what, err)
+			return fmt.Errorf("making %s: %w", step.description, err)
 		}
 	}
 	fmt.Fprintf(r.out, "%s is in %s; make push sends its images to %s\n", r.version, r.dist, r.registry)

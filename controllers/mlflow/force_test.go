@@ -24,7 +24,7 @@ func (w *fixture) force(value string) {
 }
 
 // until reconciles, with workloads that fare as given, until the MLflow is as wanted.
-func (w *fixture) until(what string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
+func (w *fixture) until(description string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
 	w.t.Helper()
 	var last error
 	for range 20 {
@@ -34,7 +34,7 @@ func (w *fixture) until(what string, fare workloads, wanted func(*mlflowv1.MLflo
 		}
 		fare.run(w.t, w.server)
 	}
-	w.t.Fatalf("never %s: %v\n%+v", what, last, current(w.t, w.server).Status)
+	w.t.Fatalf("never %s: %v\n%+v", description, last, current(w.t, w.server).Status)
 }
 
 // madeJobs counts the migration Jobs that were created after so many writes.

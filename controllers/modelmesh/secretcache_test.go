@@ -50,11 +50,11 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
 	reader := newCountingReader(secret)
 	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
-	expect := func(what, want string, there bool, reads int) {
+	expect := func(description, want string, there bool, reads int) {
 		t.Helper()
 		got, found, err := c.Get(t.Context(), name)
 		if err != nil || found != there || got != want || reader.live != reads {
-			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", what, got, found, err, reader.live, want, reads)
+			t.Errorf("%s: %q, %v, %v after %d live reads, want %q after %d", description, got, found, err, reader.live, want, reads)
 		}
 	}
 	expect("first", "a", true, 1)

@@ -161,8 +161,8 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 		"ClusterRoleBinding": "apply ServiceAccount ", "Secret": "apply ServiceAccount ", "ServiceAccount": "apply Secret ", "RayCluster": "apply Secret ",
 	} {
 		s := newTestEnv(t)
-		s.refuse = func(_, what string) error {
-			if what == kind {
+		s.refuse = func(_, description string) error {
+			if description == kind {
 				return errors.New("no " + kind)
 			}
 			return nil

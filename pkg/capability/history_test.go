@@ -96,21 +96,21 @@ func (w *environment) truth() Set {
 
 // step is a random event, drawn before the synctest bubble starts.
 type step struct {
-	kind  schema.GroupVersionKind
-	what  int
-	pause time.Duration
+	kind        schema.GroupVersionKind
+	description int
+	pause       time.Duration
 }
 
 var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	return step{
-		kind:  rapid.SampledFrom(kinds).Draw(t, "kind"),
-		what:  rapid.IntRange(0, 5).Draw(t, "what"),
-		pause: time.Duration(rapid.IntRange(0, 40_000).Draw(t, "pause")) * time.Millisecond,
+		kind:        rapid.SampledFrom(kinds).Draw(t, "kind"),
+		description: rapid.IntRange(0, 5).Draw(t, "what"),
+		pause:       time.Duration(rapid.IntRange(0, 40_000).Draw(t, "pause")) * time.Millisecond,
 	}
 }), 1, 12)
 
 func (w *environment) do(s step) {
-	switch s.what {
+	switch s.description {
 	case 0, 1:
 		w.define(s.kind)
 	case 2:
@@ -204,7 +204,7 @@ func TestFailuresNeverDowngrade(t *testing.T) {
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
 			for i, s := range script {
-				if s.what%2 == 0 {
+				if s.description%2 == 0 {
 					env.toggleFailure()
 				} else {
 					env.toggleStale(s.kind.GroupVersion())

@@ -115,7 +115,7 @@ func TestInitialFailuresNeverDowngrade(t *testing.T) {
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			run(t, w)
 			for _, s := range script {
-				if s.what%2 == 0 {
+				if s.description%2 == 0 {
 					env.toggleFailure()
 				} else if listsSome(env.d, s.kind.GroupVersion()) {
 					env.toggleStale(s.kind.GroupVersion())

@@ -330,8 +330,8 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 	logic := sized()
 	logic.Finalizer, logic.Finalize = finalizer, func(context.Context, *widget) error { return nil }
 	b := newBench(t, logic, newWidget())
-	b.failing = func(what string) error {
-		if what == "patch" {
+	b.failing = func(operation string) error {
+		if operation == "patch" {
 			return apierrors.NewConflict(schema.GroupResource{}, key.Name, errors.New("changed"))
 		}
 		return nil

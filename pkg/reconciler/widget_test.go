@@ -77,10 +77,10 @@ type bench struct {
 	gone       []types.UID
 
 	mu      sync.Mutex
-	writes  []string                // "patch" or "patch status" with the body
-	failing func(what string) error // if set, returns the errors of writes
-	stale   *widget                 // if set, the object in the cache
-	older   bool                    // the CRD has no status.url
+	writes  []string                     // "patch" or "patch status" with the body
+	failing func(operation string) error // if set, returns the errors of writes
+	stale   *widget                      // if set, the object in the cache
+	older   bool                         // the CRD has no status.url
 }
 
 const (
@@ -157,16 +157,16 @@ func storeWithoutURL(ctx context.Context, c client.Client, obj client.Object, p 
 	return c.Status().Patch(ctx, obj, client.RawPatch(p.Type(), body))
 }
 
-func (b *bench) note(what string, obj client.Object, p client.Patch) error {
+func (b *bench) note(operation string, obj client.Object, p client.Patch) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failing != nil {
-		if err := b.failing(what); err != nil {
+		if err := b.failing(operation); err != nil {
 			return err
 		}
 	}
 	body, err := p.Data(obj)
-	b.writes = append(b.writes, what+" "+string(body))
+	b.writes = append(b.writes, operation+" "+string(body))
 	return err
 }
 

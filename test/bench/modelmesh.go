@@ -76,8 +76,8 @@ func (b *bench) loadedModels(ctx context.Context) error {
 	if err := b.untilAtRest(ctx); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.models, meshes, took.Round(time.Second))
-	if err := b.noteRequests(what, b.models, mark, ""); err != nil {
+	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.models, meshes, took.Round(time.Second))
+	if err := b.noteRequests(description, b.models, mark, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()

@@ -50,8 +50,8 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	if err := b.untilAtRest(ctx); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.clusters, took.Round(time.Second))
-	if err := b.noteRequests(what, b.clusters, mark, ""); err != nil {
+	description := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.clusters, took.Round(time.Second))
+	if err := b.noteRequests(description, b.clusters, mark, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()

@@ -121,8 +121,8 @@ func (c *campaign) plotOf(key id) *plot {
 
 func (c *campaign) unreadyPlot(ctx context.Context) (string, error) {
 	for _, p := range c.plots {
-		if what, err := p.wrong(ctx, c.testCluster, p.ready); what != "" || err != nil {
-			return what, err
+		if problem, err := p.wrong(ctx, c.testCluster, p.ready); problem != "" || err != nil {
+			return problem, err
 		}
 	}
 	return "", nil
@@ -147,12 +147,12 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	all := differences(c.base, now, c.ignore)
-	what, err := c.unreadyPlot(ctx)
+	problem, err := c.unreadyPlot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if what != "" {
-		all = append(all, what)
+	if problem != "" {
+		all = append(all, problem)
 	}
 	claims, err := c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...)
 	for name, uid := range c.data {
@@ -219,8 +219,8 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	if err := c.populate(ctx); err != nil {
 		return err
 	}
-	if what, err := c.broken(ctx); err != nil || what != "" {
-		return errors.Join(fmt.Errorf("%w: %s", errNotWhole, what), err)
+	if problem, err := c.broken(ctx); err != nil || problem != "" {
+		return errors.Join(fmt.Errorf("%w: %s", errNotWhole, problem), err)
 	}
 	r := row{Scenario: d.name, Fault: d.fault, Injections: d.injections, Bound: d.bound, Remark: d.remark}
 	mark, err := c.audit.Mark()

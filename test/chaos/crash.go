@@ -240,8 +240,8 @@ func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*
 // first returns why the first unfinished plot has not ended a phase.
 func first(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string, error) {
 	for _, p := range plots {
-		if what, err := ph.wrong(p, ctx, w); what != "" || err != nil {
-			return what, err
+		if problem, err := ph.wrong(p, ctx, w); problem != "" || err != nil {
+			return problem, err
 		}
 	}
 	return "", nil
@@ -255,11 +255,11 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 			return "", nil
 		}
 		rest := slices.DeleteFunc(slices.Clone(k.plots), func(p *plot) bool { return slices.Contains(dead, p) })
-		what, err := first(ctx, s.testCluster, ph, rest)
-		if what == "" && since < lull {
-			what = "it still writes"
+		problem, err := first(ctx, s.testCluster, ph, rest)
+		if problem == "" && since < lull {
+			problem = "it still writes"
 		}
-		return what, err
+		return problem, err
 	})
 	if err != nil && !errors.Is(err, errTimeout) {
 		return nil, err
@@ -307,11 +307,11 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 		r.Recovery = max(r.Recovery, took)
 		r.Remark = "slowest; writes are crashes"
 		if late {
-			what, err := ph.wrong(p, ctx, s.testCluster)
+			problem, err := ph.wrong(p, ctx, s.testCluster)
 			if err != nil {
 				return err
 			}
-			found[p] = append(found[p], slices.DeleteFunc([]string{what}, func(text string) bool { return text == "" })...)
+			found[p] = append(found[p], slices.DeleteFunc([]string{problem}, func(text string) bool { return text == "" })...)
 		}
 		for _, d := range found[p] {
 			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", p.crash, d))

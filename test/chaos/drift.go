@@ -18,8 +18,8 @@ import (
 
 // change is a change of a child by another client.
 type change struct {
-	class, what string
-	patch       []byte // nil means a deletion
+	class, problem string
+	patch          []byte // nil means a deletion
 	// to is the changed field; nil if it was removed.
 	to *leaf
 }
@@ -48,9 +48,9 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 		return nil, err
 	}
 	byClass := map[string][]change{}
-	add := func(class, what string, to *leaf, o operation) error {
+	add := func(class, problem string, to *leaf, o operation) error {
 		patch, err := patchOf(o)
-		byClass[class] = append(byClass[class], change{class, what, patch, to})
+		byClass[class] = append(byClass[class], change{class, problem, patch, to})
 		return err
 	}
 	for _, l := range owned {
@@ -77,7 +77,7 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 		c.random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 		all = append(all, some[:min(len(some), c.fields)]...)
 	}
-	return append(all, change{class: "deletion", what: "deleted"}), nil
+	return append(all, change{class: "deletion", problem: "deleted"}), nil
 }
 
 // another returns a value that another client may set in a field; false if there is no such value.
@@ -174,7 +174,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("changing %s, %s: %w", key, one.what, err)
+		return fmt.Errorf("changing %s, %s: %w", key, one.problem, err)
 	}
 	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
 	took := c.clock.Since(began)
@@ -184,7 +184,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 			return err
 		}
 		if took > prompt {
-			c.say("late: %s: %s: %s", key, one.what, seconds(took))
+			c.say("late: %s: %s: %s", key, one.problem, seconds(took))
 		}
 		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
 		return nil
@@ -196,15 +196,15 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		t.allowed++
 		t.reasons[why]++
 	} else {
-		t.lost = append(t.lost, fmt.Sprintf("%s: %s: %v", key, one.what, err))
+		t.lost = append(t.lost, fmt.Sprintf("%s: %s: %v", key, one.problem, err))
 	}
-	c.say("not repaired: %s: %s", key, one.what)
+	c.say("not repaired: %s: %s", key, one.problem)
 	return c.putBack(ctx, key)
 }
 
 func explanation(one change, kind string) string {
 	for _, e := range explained {
-		if (e.class == "" || e.class == one.class) && e.kind == kind && strings.Contains(one.what, e.field) {
+		if (e.class == "" || e.class == one.class) && e.kind == kind && strings.Contains(one.problem, e.field) {
 			return e.why
 		}
 	}

@@ -237,8 +237,8 @@ func (g *game) untrue(ctx context.Context) (string, error) {
 		if g.changed[name] && p.changed != "" {
 			ready = p.changed
 		}
-		if what, err := p.wrong(ctx, g.testCluster, ready); what != "" || err != nil {
-			return what, client.IgnoreNotFound(err)
+		if problem, err := p.wrong(ctx, g.testCluster, ready); problem != "" || err != nil {
+			return problem, client.IgnoreNotFound(err)
 		}
 	}
 	return "", nil
@@ -296,8 +296,8 @@ func (g *game) cleanUp(ctx context.Context) error {
 	for _, p := range g.plots {
 		plots = append(plots, p)
 		err := g.until(ctx, waitTimeout, func() (string, error) {
-			if what, err := p.gone(ctx, g.testCluster); what != "" || err != nil {
-				return what, err
+			if problem, err := p.gone(ctx, g.testCluster); problem != "" || err != nil {
+				return problem, err
 			}
 			left, err := g.leftOver(ctx, p)
 			return shorten(left, 3), err

@@ -182,12 +182,12 @@ func (w *testCluster) until(ctx context.Context, atMost time.Duration, wrong fun
 func (w *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, wrong func() (string, error)) error {
 	began := w.clock.Now()
 	for {
-		what, err := wrong()
-		if err == nil && what == "" {
+		problem, err := wrong()
+		if err == nil && problem == "" {
 			return nil
 		}
 		if w.clock.Since(began) > atMost {
-			return errors.Join(fmt.Errorf("%w (%s): %s", errTimeout, atMost, what), err)
+			return errors.Join(fmt.Errorf("%w (%s): %s", errTimeout, atMost, problem), err)
 		}
 		if err := w.pause(ctx, every); err != nil {
 			return err

@@ -152,11 +152,11 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	expectContains(t, "failure", fmt.Sprint(d.await(t.Context(), w)), "not ready: the manager has ended", "The manager has ended. The end of")
 }
 
-func expectContains(t *testing.T, what, text string, parts ...string) {
+func expectContains(t *testing.T, description, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("the %s lacks %q:\n%s", what, part, text)
+			t.Errorf("the %s lacks %q:\n%s", description, part, text)
 		}
 	}
 }

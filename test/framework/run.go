@@ -70,12 +70,12 @@ func attempts(flag int, ci string) int {
 func unsteadySpecs(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
-		what := ""
+		result := ""
 		switch {
 		case spec.State.Is(types.SpecStateFailureStates):
-			what = "FAILED"
+			result = "FAILED"
 		case spec.State == types.SpecStatePassed && spec.NumAttempts > 1 && spec.MaxFlakeAttempts > 1:
-			what = "FLAKED"
+			result = "FLAKED"
 		default:
 			continue
 		}
@@ -85,7 +85,7 @@ func unsteadySpecs(report ginkgo.Report) string {
 			name = fmt.Sprintf("%s: %.1000s", spec.LeafNodeType, strings.Join(strings.Fields(spec.FailureMessage()), " "))
 		}
 		lines += fmt.Sprintf("%s: %s: %s (%s, attempt %d)\n",
-			what, report.SuiteDescription, name, spec.RunTime.Round(time.Second), spec.NumAttempts)
+			result, report.SuiteDescription, name, spec.RunTime.Round(time.Second), spec.NumAttempts)
 	}
 	return lines
 }

@@ -192,12 +192,12 @@ func codeOf(name string) codes.Code {
 }
 
 // took removes an entry from a list.
-func (p *replayed) took(list *[]string, what string) error {
+func (p *replayed) took(list *[]string, entry string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(*list, what)
+	at := slices.Index(*list, entry)
 	if at < 0 {
-		return fmt.Errorf("%s is not among %q", what, *list)
+		return fmt.Errorf("%s is not among %q", entry, *list)
 	}
 	*list = slices.Delete(*list, at, at+1)
 	return nil
@@ -219,14 +219,14 @@ func (p *replayed) release(s step, err error) error {
 
 // load is the Loader: it waits until the recording ends the load.
 func (p *replayed) load(ctx context.Context, l Load) error {
-	what := l.ID + " on " + l.Instance
+	entry := l.ID + " on " + l.Instance
 	gate := make(chan error, 1)
 	p.mu.Lock()
 	if p.arranging {
 		gate <- nil
 	} else {
-		p.starts = append(p.starts, what)
-		p.gates[what] = gate
+		p.starts = append(p.starts, entry)
+		p.gates[entry] = gate
 	}
 	p.mu.Unlock()
 	select {
@@ -235,26 +235,26 @@ func (p *replayed) load(ctx context.Context, l Load) error {
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.cancelled = append(p.cancelled, what)
-		delete(p.gates, what)
+		p.cancelled = append(p.cancelled, entry)
+		delete(p.gates, entry)
 		return ctx.Err()
 	}
 }
 
-func (p *replayed) happens(what string) error {
-	words := strings.Fields(what)
+func (p *replayed) happens(entry string) error {
+	words := strings.Fields(entry)
 	switch {
-	case what == "etcd stops":
+	case entry == "etcd stops":
 		p.store.SetAway(true)
-	case what == "etcd is back with its data":
+	case entry == "etcd is back with its data":
 		p.store.SetAway(false)
-	case what == "etcd is back, empty":
+	case entry == "etcd is back, empty":
 		p.store.Wipe()
-	case strings.HasSuffix(what, " joins"):
+	case strings.HasSuffix(entry, " joins"):
 		p.join(words[0], true)
-	case strings.HasSuffix(what, "is killed"):
+	case strings.HasSuffix(entry, "is killed"):
 		p.layer.Kill(words[0])
-	case strings.HasSuffix(what, "gets SIGTERM"):
+	case strings.HasSuffix(entry, "gets SIGTERM"):
 		p.layer.mu.Lock()
 		defer p.layer.mu.Unlock()
 		p.layer.end(words[0])

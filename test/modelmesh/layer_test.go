@@ -99,7 +99,7 @@ func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 		l := layer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
 		unloaded := make(chan Load, 2)
-		l.options.Unload = func(_ context.Context, what Load) { unloaded <- what }
+		l.options.Unload = func(_ context.Context, description Load) { unloaded <- description }
 		set(t, l)
 		if concrete, instance, err := l.At("").Route(t.Context(), "digits"); concrete != "digits__ksp-1" || instance != first.ID || err != nil {
 			t.Errorf("routed to %q in %q, %v", concrete, instance, err)

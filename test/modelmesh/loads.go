@@ -120,9 +120,9 @@ func (l *Layer) launch(id string, m *model, instance string, r *run) {
 	r.waiting = false
 	ctx, cancel := context.WithCancel(l.ctx)
 	r.cancel = cancel
-	what := Load{Namespace: l.options.Namespace, ID: id, Instance: instance, Type: m.Type, Path: m.Path, Key: m.Key}
+	description := Load{Namespace: l.options.Namespace, ID: id, Instance: instance, Type: m.Type, Path: m.Path, Key: m.Key}
 	l.running.Go(func() {
-		err := l.options.Loader(ctx, what)
+		err := l.options.Loader(ctx, description)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		defer cancel()
@@ -132,7 +132,7 @@ func (l *Layer) launch(id string, m *model, instance string, r *run) {
 		if err != nil {
 			l.fail(id, instance, r, textOf(err))
 		} else {
-			l.loaded(id, instance, r, what)
+			l.loaded(id, instance, r, description)
 		}
 		l.next(instance)
 	})
@@ -163,10 +163,10 @@ func textOf(err error) string {
 }
 
 // loaded completes a load. It writes no record of it, but ends transitions.
-func (l *Layer) loaded(id, instance string, r *run, what Load) {
+func (l *Layer) loaded(id, instance string, r *run, description Load) {
 	r.loaded = true
 	if l.options.Size != nil {
-		r.size = l.options.Size(what)
+		r.size = l.options.Size(description)
 	}
 	l.evict(instance)
 	for name, v := range l.vmodels {

@@ -192,16 +192,16 @@ func TestMigration(t *testing.T) {
 			t.Parallel()
 			p := newPod(t)
 			spec := fromSecret(p, s.uri, "")
-			expect := func(what, revision, stdout string) {
+			expect := func(description, revision, stdout string) {
 				t.Helper()
 				got := p.migrate(spec, "v"+oldest+"+build")
 				if got.code != 0 || got.stdout != stdout || got.found != (resources.ImageReport{MLflow: p.image.release, Schema: revision, Database: revision}) {
-					t.Fatalf("[mlflow-42] %s: ended with %+v, want\n%s", what, got, stdout)
+					t.Fatalf("[mlflow-42] %s: ended with %+v, want\n%s", description, got, stdout)
 				}
 				if at := p.python("revision.py", s.uri); at != revision {
-					t.Errorf("%s: the database is at %s, want %s", what, at, revision)
+					t.Errorf("%s: the database is at %s, want %s", description, at, revision)
 				}
-				report.add("migration, "+s.dialect+", "+what, got.brief())
+				report.add("migration, "+s.dialect+", "+description, got.brief())
 			}
 			expect("fresh database", revision3140, "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
 			p.python("experiment.py", s.uri, "kept")

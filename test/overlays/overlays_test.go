@@ -133,13 +133,13 @@ func TestSelectorsAreThoseOfEveryOverlay(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		all := shipped(t, name)
 		deployment := all.deployment(t)
-		for what, got := range map[string]map[string]string{
+		for description, got := range map[string]map[string]string{
 			"selector": deployment.Spec.Selector.MatchLabels, "template": deployment.Spec.Template.Labels,
 			"metrics": selectorOf(t, all, "odh-platform-operator-metrics"), "webhook": selectorOf(t, all, "odh-platform-operator-webhook"),
 			"network policy": policySelectorOf(t, all), "disruption budget": budgetSelectorOf(t, all),
 		} {
 			if !maps.Equal(got, want) {
-				t.Errorf("%s: got %v, want %v", what, got, want)
+				t.Errorf("%s: got %v, want %v", description, got, want)
 			}
 		}
 		platform := name == "odh" || name == "rhoai"

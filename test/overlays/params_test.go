@@ -311,12 +311,12 @@ func TestEmptyValues(t *testing.T) {
 		if gotErr != nil || wantErr != nil {
 			t.Fatal(gotErr, wantErr)
 		}
-		for what, diff := range map[string]string{
+		for description, diff := range map[string]string{
 			"MLflow": cmp.Diff(want.MLflow, got.MLflow), "registries": cmp.Diff(want.ModelRegistry, got.ModelRegistry),
 			"ModelMesh": cmp.Diff(want.ModelMesh, got.ModelMesh), "Ray": cmp.Diff(wantRay, gotRay),
 		} {
 			if diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
+				t.Errorf("%s (-want +got):\n%s", description, diff)
 			}
 		}
 	})

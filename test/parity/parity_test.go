@@ -99,8 +99,8 @@ func TestChartEqualsBuilders(t *testing.T) {
 				}
 				want, missing := expected(t, m, in)
 				maps.Copy(absent, missing)
-				for what, diff := range differences(want, byKey(t, rendered)) {
-					t.Errorf("%s differs (-operator +chart):\n%s", what, diff)
+				for description, diff := range differences(want, byKey(t, rendered)) {
+					t.Errorf("%s differs (-operator +chart):\n%s", description, diff)
 				}
 			})
 		}
@@ -108,9 +108,9 @@ func TestChartEqualsBuilders(t *testing.T) {
 	if inputs < 40 {
 		t.Errorf("%d inputs, want at least 40", inputs)
 	}
-	for what := range leftOut {
-		if !absent[what] {
-			t.Errorf("%s is listed as left out, and the operator never makes it", what)
+	for description := range leftOut {
+		if !absent[description] {
+			t.Errorf("%s is listed as left out, and the operator never makes it", description)
 		}
 	}
 }
@@ -130,11 +130,11 @@ func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[s
 	}
 	missing = map[string]bool{}
 	made = slices.DeleteFunc(made, func(o *unstructured.Unstructured) bool {
-		what := o.GetKind() + " " + strings.ReplaceAll(strings.TrimSuffix(o.GetName(), suffix(m)), "mlflow"+suffix(m), "mlflow")
-		if leftOut[what] != "" {
-			missing[what] = true
+		description := o.GetKind() + " " + strings.ReplaceAll(strings.TrimSuffix(o.GetName(), suffix(m)), "mlflow"+suffix(m), "mlflow")
+		if leftOut[description] != "" {
+			missing[description] = true
 		}
-		return missing[what]
+		return missing[description]
 	})
 	for _, o := range made {
 		if o.GetKind() == "PersistentVolumeClaim" && len(o.GetOwnerReferences()) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Until calls ok every millisecond until it returns true, and fails the test after the timeout.
-func Until(t testing.TB, timeout time.Duration, what string, ok func() bool) {
+func Until(t testing.TB, timeout time.Duration, description string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(timeout)
 	tick := time.NewTicker(time.Millisecond)
@@ -15,7 +15,7 @@ func Until(t testing.TB, timeout time.Duration, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("timed out waiting until %s", what)
+			t.Fatalf("timed out waiting until %s", description)
 		case <-tick.C:
 		}
 	}

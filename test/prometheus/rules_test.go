@@ -110,10 +110,10 @@ func TestAlerts(t *testing.T) {
 }
 
 // compare compares alerts with the expected ones. Annotations are compared if a vector names them.
-func compare(t *testing.T, what string, got []alert, want []expectedAlert) {
+func compare(t *testing.T, description string, got []alert, want []expectedAlert) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Errorf("%s: %d alerts fire, want %d: %v", what, len(got), len(want), got)
+		t.Errorf("%s: %d alerts fire, want %d: %v", description, len(got), len(want), got)
 		return
 	}
 	for _, w := range want {
@@ -122,7 +122,7 @@ func compare(t *testing.T, what string, got []alert, want []expectedAlert) {
 			found = found || covers(g.labels, w.Labels) && covers(g.annotations, w.Annotations)
 		}
 		if !found {
-			t.Errorf("%s: none of %v has labels %v and annotations %v", what, got, w.Labels, w.Annotations)
+			t.Errorf("%s: none of %v has labels %v and annotations %v", description, got, w.Labels, w.Annotations)
 		}
 	}
 }

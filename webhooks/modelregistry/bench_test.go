@@ -117,10 +117,10 @@ func applyPatch(t *testing.T, r admission.Request, answer admission.Response) ma
 	return out
 }
 
-func requireEqual(t *testing.T, what string, want, got any) {
+func requireEqual(t *testing.T, description string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+		t.Errorf("%s (-want +got):\n%s", description, diff)
 	}
 }
 

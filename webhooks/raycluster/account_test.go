@@ -147,9 +147,9 @@ func TestResourcesAndContext(t *testing.T) {
 				nonRoot = nil // as the Ray container has it
 			}
 			for _, kind := range []string{"requests", "limits"} {
-				for _, what := range []string{"cpu", "memory"} {
-					if at(container, "resources", kind, what) == nil {
-						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, what)
+				for _, description := range []string{"cpu", "memory"} {
+					if at(container, "resources", kind, description) == nil {
+						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, description)
 					}
 				}
 			}

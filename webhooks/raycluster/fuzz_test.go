@@ -145,13 +145,13 @@ func FuzzEdit(f *testing.F) {
 	f.Add([]byte(`{}`), "a/b~c", "y", uint8(1))
 	f.Add([]byte(`{"a":[{"name":"x"}]}`), "a", "x", uint8(2))
 	f.Add([]byte(`{"a":"text"}`), "a", "x", uint8(3))
-	f.Fuzz(func(t *testing.T, raw []byte, where, name string, what uint8) {
+	f.Fuzz(func(t *testing.T, raw []byte, where, name string, description uint8) {
 		c, err := raycluster.Parse(raw)
 		if err != nil || c.Object() == nil || where == "" || !utf8.ValidString(where+name) {
 			t.Skip()
 		}
 		object := runtime.DeepCopyJSON(c.Object())
-		switch what % 4 {
+		switch description % 4 {
 		case 0:
 			upsert(object, where, element{"name": name, "value": "v"})
 		case 1:

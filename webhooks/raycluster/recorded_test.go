@@ -259,7 +259,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 		t.Error("want a token for the sidecar only if OAuth is enabled")
 	}
 	foreign := signing(`\nDNS.5 = rayclient-other-ns.old.example.com\nDNS.6 = other-head-svc.ns.svc`)
-	for what, forge := range map[string]func(map[string]any){
+	for description, forge := range map[string]func(map[string]any){
 		"program": changeOf(in(headPod, "initContainers"), "create-cert", set([]any{"sh", "-c", "true"}, "command")),
 		"names":   changeOf(in(headPod, "initContainers"), "create-cert", set(foreign, "command")),
 		"no name": changeOf(in(headPod, "initContainers"), "create-cert", set(signing(""), "command")),
@@ -269,7 +269,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 		forged := copyOf(stored, forge)
 		if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
 			find(listAt(defaulted(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
-			t.Errorf("%s: %s", what, diff)
+			t.Errorf("%s: %s", description, diff)
 		}
 	}
 }

@@ -240,7 +240,7 @@ priorityClassName: system-cluster-critical
 		return v["value"]
 	}
 	args := container["args"].([]any)
-	for what, pair := range map[string][2]any{
+	for description, pair := range map[string][2]any{
 		"image":       {container["image"], "example.org/manager:2"},
 		"replicas":    {after[key]["spec"].(map[string]any)["replicas"], 3.0},
 		"pull":        {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
@@ -259,7 +259,7 @@ priorityClassName: system-cluster-critical
 		"priority":    {spec["priorityClassName"], "system-cluster-critical"},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+			t.Errorf("%s (-want +got):\n%s", description, diff)
 		}
 	}
 	delete(before, key)

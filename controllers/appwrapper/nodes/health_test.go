@@ -153,7 +153,7 @@ func TestNoExecute(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(node).Build()
 	n := &Nodes{reader: c, taints: defaultTaints}
 	wakes := noExecuteChanged(defaultTaints)
-	change := func(what string, f func(*corev1.Node), woken bool, resources ...string) {
+	change := func(description string, f func(*corev1.Node), woken bool, resources ...string) {
 		t.Helper()
 		before := node.DeepCopy()
 		f(node)
@@ -161,10 +161,10 @@ func TestNoExecute(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := sets.List(n.NoExecute("n1")); !slices.Equal(got, resources) {
-			t.Errorf("%s: leave %v", what, got)
+			t.Errorf("%s: leave %v", description, got)
 		}
 		if got := wakes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != woken {
-			t.Errorf("%s: woken %t", what, got)
+			t.Errorf("%s: woken %t", description, got)
 		}
 	}
 	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || wakes.Create(event.CreateEvent{Object: node}) {

@@ -124,10 +124,10 @@ func TestSlackQueueFollowsNodes(t *testing.T) {
 	for _, kind := range queueKinds {
 		t.Run(kind.Version, func(t *testing.T) {
 			w := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
-			expect := func(what, want string) {
+			expect := func(description, want string) {
 				t.Helper()
 				if got := w.limit(); got != want {
-					t.Errorf("%s: the limit is %s, want %s", what, got, want)
+					t.Errorf("%s: the limit is %s, want %s", description, got, want)
 				}
 			}
 			expect("all well", "none")

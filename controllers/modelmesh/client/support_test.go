@@ -133,7 +133,7 @@ func clientOf(t *testing.T, p *Pool, namespace string) Client {
 }
 
 // eventually retries until there is no error, for asynchronous changes of connections.
-func eventually(t *testing.T, what string, try func() error) {
+func eventually(t *testing.T, description string, try func() error) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -145,7 +145,7 @@ func eventually(t *testing.T, what string, try func() error) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("timed out waiting until %s: %v", what, err)
+			t.Fatalf("timed out waiting until %s: %v", description, err)
 		case <-tick.C:
 		}
 	}

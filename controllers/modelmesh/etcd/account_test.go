@@ -23,12 +23,12 @@ func TestNewAccount(t *testing.T) {
 	if first != account(root, "team", "1") {
 		t.Error("the account differs for equal input")
 	}
-	for what, other := range map[string]Account{
+	for description, other := range map[string]Account{
 		"a namespace of the same name": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),
 		"another namespace": account(root, "team1", ""),
 	} {
 		if other.Password == first.Password {
-			t.Errorf("%s has the same password", what)
+			t.Errorf("%s has the same password", description)
 		}
 	}
 	data, err := Copy(source(root), "own", "team", &first)

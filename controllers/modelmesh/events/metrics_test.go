@@ -37,9 +37,9 @@ func shown(t *testing.T) map[string]float64 {
 func TestWatchingGauge(t *testing.T) {
 	watchingGauge.Reset()
 	f := newFixture(t)
-	expect := func(what string, want map[string]float64) {
+	expect := func(description string, want map[string]float64) {
 		t.Helper()
-		poll.Until(t, 30*time.Second, what, func() bool { return maps.Equal(shown(t), want) })
+		poll.Until(t, 30*time.Second, description, func() bool { return maps.Equal(shown(t), want) })
 	}
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")

@@ -142,12 +142,12 @@ func TestPredicatesByIdentity(t *testing.T) {
 		"another name":     {hasName("a", "b"), head("team", "c", nil), false},
 		"no names":         {hasName(), head("team", "", nil), false},
 	} {
-		for what, got := range map[string]bool{
+		for description, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
 			"update": tc.predicate.Update(event.UpdateEvent{ObjectOld: tc.object, ObjectNew: tc.object}),
 		} {
 			if got != tc.want {
-				t.Errorf("%s, %s: got %t, want %t", name, what, got, tc.want)
+				t.Errorf("%s, %s: got %t, want %t", name, description, got, tc.want)
 			}
 		}
 	}

@@ -179,11 +179,11 @@ func (s *testEnv) route(name string) []string {
 }
 
 // expectNoRequests expects that a reconcile sends no request.
-func (s *testEnv) expectNoRequests(what string, pass func() []string) {
+func (s *testEnv) expectNoRequests(description string, pass func() []string) {
 	s.t.Helper()
 	before := s.reads
 	if writes := pass(); len(writes) > 0 || s.reads != before {
-		s.t.Errorf("%s: at rest %q and %d reads", what, writes, s.reads-before)
+		s.t.Errorf("%s: at rest %q and %d reads", description, writes, s.reads-before)
 	}
 }
 

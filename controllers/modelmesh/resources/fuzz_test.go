@@ -110,11 +110,11 @@ func checkKeyed(t failing, d *appsv1.Deployment) {
 	}
 }
 
-func distinct[T any](t failing, what string, list []T, key func(T) string) {
+func distinct[T any](t failing, description string, list []T, key func(T) string) {
 	seen := map[string]bool{}
 	for _, each := range list {
 		if seen[key(each)] {
-			t.Errorf("%s: %q stands there twice", what, key(each))
+			t.Errorf("%s: %q stands there twice", description, key(each))
 		}
 		seen[key(each)] = true
 	}

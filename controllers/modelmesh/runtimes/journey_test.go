@@ -224,20 +224,20 @@ func TestRandomNamespaceChangesConverge(t *testing.T) {
 			scaled: map[string]bool{}, models: map[string]bool{}, on: true, service: "modelmesh-serving",
 		}
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
-			what := j.step()
+			description := j.step()
 			for range 5 {
 				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
-					r.Fatalf("after %s: %v", what, err)
+					r.Fatalf("after %s: %v", description, err)
 				}
 				if len(j.takeWrites()) == 0 {
 					break
 				}
 			}
-			r.Log(what)
+			r.Log(description)
 			j.check()
 			j.reads = nil
 			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.takeWrites())+len(j.reads) > 0 {
-				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", what, j.takeWrites(), j.reads, err)
+				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", description, j.takeWrites(), j.reads, err)
 			}
 		}
 	})

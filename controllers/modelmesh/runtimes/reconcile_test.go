@@ -372,12 +372,12 @@ func TestAutoscaler(t *testing.T) {
 		}
 		return h
 	}
-	expect := func(what string, replicas, least, most, target int32, metric string) {
+	expect := func(description string, replicas, least, most, target int32, metric string) {
 		t.Helper()
 		w.reconcileUntilStable("ns")
 		h := hpa()
 		if got := w.replicasOf("r"); got != replicas || (h == nil) != (most == 0) {
-			t.Errorf("%s: %d replicas, autoscaler %v", what, got, h)
+			t.Errorf("%s: %d replicas, autoscaler %v", description, got, h)
 			return
 		}
 		if h == nil {
@@ -385,7 +385,7 @@ func TestAutoscaler(t *testing.T) {
 		}
 		m := h.Spec.Metrics[0].Resource
 		if *h.Spec.MinReplicas != least || h.Spec.MaxReplicas != most || *m.Target.AverageUtilization != target || string(m.Name) != metric {
-			t.Errorf("%s: unexpected Spec: %+v", what, h.Spec)
+			t.Errorf("%s: unexpected Spec: %+v", description, h.Spec)
 		}
 	}
 	annotate := func(annotations map[string]string) {

@@ -268,10 +268,10 @@ func (w *testEnv) takeWrites() []string {
 	return out
 }
 
-func (w *testEnv) expect(what string, got, want []string) {
+func (w *testEnv) expect(description string, got, want []string) {
 	w.Helper()
 	if !slices.Equal(got, want) {
-		w.Errorf("%s:\n%s\nwant:\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		w.Errorf("%s:\n%s\nwant:\n%s", description, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

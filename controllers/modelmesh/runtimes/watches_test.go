@@ -194,9 +194,9 @@ func TestPredicates(t *testing.T) {
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
 	} {
 		var lets []string
-		for what, change := range changes {
+		for description, change := range changes {
 			if passes(tc.predicate, change) {
-				lets = append(lets, what)
+				lets = append(lets, description)
 			}
 		}
 		slices.Sort(lets)

@@ -31,7 +31,7 @@ func refused(who, namespace, text, message string) func(SpecContext) {
 }
 
 var _ = Describe("An editor of MLflow and of nothing else", func() {
-	for what, attempt := range map[string]struct{ spec, message string }{
+	for title, attempt := range map[string]struct{ spec, message string }{
 		"the account of the manager":             {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
 		"another user's account":                 {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
 		"the key of the CA, as variables":        {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
@@ -69,7 +69,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 		"devices by a template":                  {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
-		It("does not get "+what, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot set pod fields outside the MLflow schema, nor create a second MLflow", func(ctx SpecContext) {
@@ -121,7 +121,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 
 var _ = Describe("An editor of registries and of nothing else", func() {
 	external := func(more string) string { return "{postgres: {host: db, username: u, database: d, " + more + "}}" }
-	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
+	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
 		"the account pipeline":                {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
 		"the account default":                 {"", "default", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
 		"the account of MLflow":               {operatorNamespace, "mlflow-sa", "{}", "is reserved for other objects"},
@@ -152,7 +152,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 		"a foreign database":                  {"", "demo", "{postgres: {connectionSecretName: other-credentials}}", "get secrets other-credentials"},
 		"a foreign domain":                    {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
 	} {
-		It("does not get "+what, func(ctx SpecContext) {
+		It("does not get "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
 			if namespace == "" {
 				namespace = team
@@ -202,7 +202,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 
 var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
-	for what, attempt := range map[string]struct{ who, spec, message string }{
+	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                              {runtimeEditor, "{}", "create pods in namespace"},
 		"a Secret in a volume":                  {runtimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials"},
 		"a Secret in a projected volume":        {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{secret: {name: other-credentials}}]}}]}", "get secrets other-credentials"},
@@ -228,7 +228,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 		"capabilities":                          {developer, container("securityContext: {capabilities: {add: [NET_ADMIN]}}"), "Pod Security level baseline"},
 		"the traffic of the manager":            {developer, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
 	} {
-		It("does not get "+what, func(ctx SpecContext) {
+		It("does not get "+title, func(ctx SpecContext) {
 			err := as(attempt.who).Create(ctx, object(team, runtime("attempt", attempt.spec)), client.DryRunAll)
 			Expect(err).To(HaveOccurred())
 			Expect(apierrors.ReasonForError(err)).To(Equal(metav1.StatusReasonForbidden))
@@ -276,7 +276,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
 	foreign := func() string { return registry("wrapped", "{}") }
-	for what, attempt := range map[string]struct {
+	for title, attempt := range map[string]struct {
 		who, namespace string
 		components     func() []string
 		message        string
@@ -319,7 +319,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 			return []string{job("j", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")}
 		}, "it belongs to the manager"},
 	} {
-		It("does not get "+what, func(ctx SpecContext) {
+		It("does not get "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
 			if namespace == "" {
 				namespace = team
@@ -357,7 +357,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 })
 
 var _ = Describe("An editor of RayClusters and of nothing else", func() {
-	for what, attempt := range map[string]struct{ pod, message string }{
+	for title, attempt := range map[string]struct{ pod, message string }{
 		"the key of the CA, as a volume":   {"{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
 		"the key of the CA, as variables":  {"{containers: [{name: head, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
 		"the key of the CA, as a variable": {"{containers: [{name: head, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}]}", "it belongs to the manager"},
@@ -368,7 +368,7 @@ var _ = Describe("An editor of RayClusters and of nothing else", func() {
 		"the key of the CA, beside it":     {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
 		"a token of the manager":           {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
 	} {
-		It("does not get "+what, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot use the ServiceAccount of the manager: the head gets its own, and workers are rejected", func(ctx SpecContext) {

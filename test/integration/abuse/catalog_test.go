@@ -28,7 +28,7 @@ func clusterRuntime(name, spec string) *unstructured.Unstructured {
 
 var _ = Describe("An editor of Catalogs and of nothing else", func() {
 	external := func(secret string) string { return "{database: {external: {host: db, secretName: " + secret + "}}}" }
-	for what, attempt := range map[string]struct{ namespace, name, spec, message string }{
+	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
 		"another name":                            {"", "mine", "{}", "catalog resource name must be 'catalog'"},
 		"the name of its server":                  {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
 		"a foreign password":                      {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
@@ -46,7 +46,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 		"a higher priority":                       {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
 		"readers by an unknown word":              {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
 	} {
-		It("does not get "+what, func(ctx SpecContext) {
+		It("does not get "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
 			if namespace == "" {
 				namespace = team
@@ -91,7 +91,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 
 var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
-	for what, attempt := range map[string]struct{ who, spec, message string }{
+	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                               {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
 		"an image by rights in one namespace":    {developer, "{}", "create pods in all namespaces"},
 		"another command":                        {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
@@ -111,7 +111,7 @@ var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func
 		"a port of the node":                     {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
 		"root on the node":                       {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
 	} {
-		It("does not get "+what, func(ctx SpecContext) {
+		It("does not get "+title, func(ctx SpecContext) {
 			err := as(attempt.who).Create(ctx, clusterRuntime("attempt", attempt.spec), client.DryRunAll)
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 			Expect(err).To(MatchError(ContainSubstring(attempt.message)))

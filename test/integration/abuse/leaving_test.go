@@ -13,7 +13,7 @@ import (
 
 // The webhooks do not validate changes of terminating objects, so the manager must not reconcile them.
 var _ = Describe("An editor who blocks the deletion of an object with a finalizer", func() {
-	for what, attempt := range map[string]struct {
+	for title, attempt := range map[string]struct {
 		who, change string
 		object      func() *unstructured.Unstructured
 	}{
@@ -23,7 +23,7 @@ var _ = Describe("An editor who blocks the deletion of an object with a finalize
 			return object(team, catalog("catalog", "{}"))
 		}},
 	} {
-		It("changes no pod of "+what+" any more", func(ctx SpecContext) {
+		It("changes no pod of "+title+" any more", func(ctx SpecContext) {
 			o := attempt.object()
 			o.SetFinalizers([]string{"example.com/stay"})
 			Expect(as(attempt.who).Create(ctx, o)).To(Succeed())

@@ -122,14 +122,14 @@ var _ = Describe("An editor of InferenceServices and of nothing else", func() {
 })
 
 var _ = Describe("An editor of MLflow", func() {
-	for what, attempt := range map[string]struct{ name, spec, message string }{
+	for title, attempt := range map[string]struct{ name, spec, message string }{
 		"a foreign Secret":        {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
 		"foreign artifacts":       {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
 		"the root of the bucket":  {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
 		"a second configuration":  {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
 		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + long(513) + "}", "Too long"},
 	} {
-		It("does not get "+what+" by an MLflowConfig", refused(mlflowEditor, metav1.NamespaceDefault,
+		It("does not get "+title+" by an MLflowConfig", refused(mlflowEditor, metav1.NamespaceDefault,
 			"{apiVersion: mlflow.kubeflow.org/v1, kind: MLflowConfig, metadata: {name: "+attempt.name+"}, spec: "+attempt.spec+"}", attempt.message),
 			NodeTimeout(specTimeout))
 	}

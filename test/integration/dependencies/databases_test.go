@@ -41,7 +41,7 @@ var _ = Describe("The sample databases of registries", func() {
 				}
 				Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"}, Spec: *pod}, client.DryRunAll)).To(Succeed())
 				for _, variable := range pod.Containers[0].Env {
-					switch _, what, _ := strings.Cut(variable.Name, "_"); what {
+					switch _, description, _ := strings.Cut(variable.Name, "_"); description {
 					case "USER":
 						Expect(variable.Value).To(Equal(connection["username"]))
 					case "DATABASE":

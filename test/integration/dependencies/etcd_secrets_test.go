@@ -126,7 +126,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(err).NotTo(HaveOccurred())
 		apply := func(namespace, name string) error { return applySecret(ctx, account, namespace, name) }
 		Expect(apply(w.namespace, passwords)).To(Succeed(), "server-side apply creates what the Role names")
-		for what, err := range map[string]error{
+		for description, err := range map[string]error{
 			"another name":         apply(w.namespace, "other"),
 			"another namespace":    apply("default", passwords),
 			"creating without one": account.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "other-"}}),
@@ -134,7 +134,7 @@ var _ = Describe("The Secrets of etcd", func() {
 			"deleting":             account.Delete(ctx, w.secret(passwords)),
 			"ConfigMaps":           account.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
 		} {
-			Expect(err).To(Satisfy(apierrors.IsForbidden), what)
+			Expect(err).To(Satisfy(apierrors.IsForbidden), description)
 		}
 	}, NodeTimeout(specTimeout))
 })

@@ -21,7 +21,7 @@ type loader struct {
 	held chan struct{}
 }
 
-func (l *loader) load(ctx context.Context, what modelmesh.Load) error {
+func (l *loader) load(ctx context.Context, description modelmesh.Load) error {
 	l.mu.Lock()
 	held := l.held
 	l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *loader) load(ctx context.Context, what modelmesh.Load) error {
 			return ctx.Err()
 		}
 	}
-	return modelmesh.ByPath(ctx, what)
+	return modelmesh.ByPath(ctx, description)
 }
 
 // hold blocks all loads until the returned function is called or the spec ends.

@@ -53,7 +53,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with another name, without namespaces, or with an invalid domain [modelregistry-103]", func(ctx SpecContext) {
-		for what, change := range map[string]func(*platformv1alpha1.AIHub){
+		for description, change := range map[string]func(*platformv1alpha1.AIHub){
 			"Only the name 'default-aihub' is allowed": func(a *platformv1alpha1.AIHub) { a.Name = "default" },
 			"spec.applicationNamespace":                func(a *platformv1alpha1.AIHub) { a.Spec.ApplicationNamespace = "" },
 			"spec.instancesNamespace":                  func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "" },
@@ -63,7 +63,7 @@ var _ = Describe("An AIHub", func() {
 		} {
 			err := env.Admin.Create(ctx, hub("registries", change))
 			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-			Expect(err).To(MatchError(ContainSubstring(what)))
+			Expect(err).To(MatchError(ContainSubstring(description)))
 		}
 		bare := routeOf("x")
 		bare.SetAPIVersion(platformv1alpha1.GroupVersion.String())

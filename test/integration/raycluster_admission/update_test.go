@@ -27,8 +27,8 @@ const (
 	inGroup1 = "spec.workerGroupSpecs.1.template.spec."
 )
 
-func inBoth(what string, change func(*corev1.PodSpec)) []tampering {
-	return []tampering{{inHead + what, changeHead(change)}, {inGroup1 + what, changeGroup(1, change)}}
+func inBoth(description string, change func(*corev1.PodSpec)) []tampering {
+	return []tampering{{inHead + description, changeHead(change)}, {inGroup1 + description, changeGroup(1, change)}}
 }
 
 func one(message string, change func(*corev1.PodSpec)) []tampering {

@@ -150,9 +150,9 @@ func (p *Python) add(ctx context.Context, needed *Python, packages []string) err
 }
 
 // InstallPackages installs packages on Debian, if the user may.
-func InstallPackages(ctx context.Context, what string, packages ...string) error {
+func InstallPackages(ctx context.Context, description string, packages ...string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
-		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", what, packages)
+		return fmt.Errorf("this machine lacks %s: install it (on Debian: apt-get install %v) and run again", description, packages)
 	}
 	fmt.Println("installing", packages)
 	if err := do(ctx, "apt-get", "update", "-qq"); err != nil {
