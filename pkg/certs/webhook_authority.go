@@ -98,7 +98,7 @@ func (a *Authority) Ready(*http.Request) error {
 }
 
 // Start implements manager.Runnable. It returns nil when ctx ends. Failed syncs are retried with back-off: certificates are renewed after two
-// thirds of their lifetime, so the served one stays valid meanwhile.
+// thirds of their lifetime, so the served one stays valid until a retry succeeds.
 func (a *Authority) Start(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()

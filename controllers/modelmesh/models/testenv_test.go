@@ -103,7 +103,7 @@ type testEnv struct {
 	patches                     []string
 	patchFault                  error
 	missing                     []reference.Missing
-	// runtimeCause is the cause that the runtimes report; causeUnknown reports whether there is none yet.
+	// runtimeCause is the cause that the runtimes report; causeUnknown is true until they report one.
 	runtimeCause modelmeshcontroller.Cause
 	causeUnknown bool
 	unknown      bool
