@@ -63,7 +63,7 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			ingress("a-rest", "data"):                "data-a-rest",
 			ingress("c-x-rest", "not-ray-dashboard"): "not-ray-dashboard-c-x-rest",
 		}
-		put(ctx, team, registry("team-a", "{}"))
+		earlier := put(ctx, team, registry("team-a", "{}"))
 		put(ctx, "x-rest", rayCluster("c", "{}"))
 		put(ctx, team, catalog("catalog", "{}"))
 		for namespace, name := range map[string]string{"b-c": "a", "catalog": "registry", "a-rest": "data", "c-x-rest": "not-ray-dashboard"} {
@@ -99,6 +99,9 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(hosts).NotTo(Or(BeEmpty(), ContainElement(ContainSubstring(hostDomain))))
 
+		for _, served := range []*unstructured.Unstructured{earlier, m} {
+			env.WaitForCondition(ctx, served, "Available", metav1.ConditionTrue, "")
+		}
 		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 		for published := range first {
