@@ -293,6 +293,7 @@ func unmark(o *unstructured.Unstructured) {
 	labels := o.GetLabels()
 	delete(labels, names.OperatorLabel)
 	delete(labels, names.ComponentLabel)
+	delete(labels, names.HostLabel)
 	o.SetLabels(labels)
 	unstructured.RemoveNestedField(o.Object, "data", raycluster.KeyCookie)
 	refs, _, _ := unstructured.NestedSlice(o.Object, "metadata", "ownerReferences")

@@ -105,9 +105,6 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 	case in.MissingDomain(c):
 		return ReasonNoDomain, fmt.Sprintf("the dashboard has no Ingress, because no ingress domain is known: "+
 			"set kuberay.ingressDomain in ConfigMap %s of the operator's namespace, or raycluster.publish to none", raysettings.ConfigMapName)
-	case in.HostTaken:
-		return ReasonNotPublished, fmt.Sprintf("the dashboard has no Ingress, because an older RayCluster has the host %s.%s: "+
-			"create this RayCluster under another name", c.DashboardHost(), in.Domain)
 	case in.EffectiveAuth(c).Sidecar() && in.ViaGateway() && in.Exposure(c) == resources.Unpublished:
 		return ReasonNotPublished, "a Gateway cannot verify the certificate of the sidecar: install the CustomResourceDefinition BackendTLSPolicy of the Gateway API, " +
 			"which works except on OpenShift, publish dashboards in another way, or set rayDashboardOAuthEnabled to false"

@@ -1,7 +1,6 @@
 package raycluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,9 +49,6 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 	if in.KubeRay, known = r.kubeRayNamespaces(settings); !known {
 		return in, &reconciler.Wait{For: "the namespaces of KubeRay", Retry: reconciler.RequeueSoon}
 	}
-	if in.HostTaken, err = r.hostTaken(ctx, cluster, c, in); err != nil {
-		return in, err
-	}
 	if in.Pods, err = pods.List(ctx, r.pods, c.Namespace(), cluster.GetUID()); err != nil {
 		return in, err
 	}
@@ -70,29 +66,6 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 		in.Cookie = state.cookie
 	}
 	return in, err
-}
-
-// hostTaken reports whether an older RayCluster has the host of this one: cluster a-b in namespace c has that of cluster a in namespace b-c.
-// Controllers of Ingresses serve both under one host, while a router of OpenShift refuses the later Route.
-func (r *clusterReconciler) hostTaken(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) (bool, error) {
-	if in.HasPods(c) && in.Domain != "" && !in.OpenShift && !in.ViaGateway() {
-		others, err := r.list(ctx)
-		if err != nil {
-			return false, err
-		}
-		host := c.DashboardHost()
-		for i := range others.Items {
-			if other := &others.Items[i]; older(other, cluster) && raycluster.View(other.Object).DashboardHost() == host {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
-// older reports whether a was created before b. Creation times have whole seconds; of two equal ones the UIDs decide.
-func older(a, b *unstructured.Unstructured) bool {
-	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID())) < 0
 }
 
 // list returns all RayClusters of the cache, which must not be changed.

@@ -192,6 +192,9 @@ func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstr
 	labels := map[string]string{
 		"ray.openshift.ai/cluster-name": "demo", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "raycluster",
 	}
+	if u.GetKind() == "Ingress" {
+		labels["platform.opendatahub.io/host"] = u.GetName() + "-team1.apps.example.org"
+	}
 	if u.GetKind() == "ClusterRoleBinding" {
 		labels["ray.openshift.ai/cluster-namespace"] = "team1"
 		u.SetLabels(labels)

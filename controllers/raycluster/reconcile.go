@@ -127,9 +127,6 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 		errs = append(errs, err, routes.Wait())
 		r.emitEvents(cluster, c, in, routes)
 	}
-	if in.HostTaken {
-		errs = append(errs, &reconciler.Wait{For: "the host of the dashboard to be free", Retry: reconciler.RequeueBlocked})
-	}
 	err = errors.Join(errs...)
 	if _, waiting := reconciler.AsWait(err); err != nil && !waiting {
 		return err

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 // but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
-// also Changes. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
+// also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
 // created without an owner reference, for an owner that is terminating or deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
@@ -77,6 +78,9 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 	if c.Ownership == Shared {
 		a.sharedMu.Lock()
 		defer a.sharedMu.Unlock()
+	}
+	if _, first, err := FindHost(ctx, a.Client, c.Object); err != nil || first != nil {
+		return cmp.Or(err, a.withdraw(ctx, o, c.key))
 	}
 	supported, err := a.withoutUnsupportedFields(c)
 	if err == nil {

@@ -78,7 +78,7 @@ func mapper() meta.RESTMapper {
 	m.Add(configMapKind, meta.RESTScopeNamespace)
 	m.Add(deploymentKind, meta.RESTScopeNamespace)
 	for _, kind := range []schema.GroupVersionKind{
-		corev1.SchemeGroupVersion.WithKind("Service"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		corev1.SchemeGroupVersion.WithKind("Service"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), networkingv1.SchemeGroupVersion.WithKind("Ingress"),
 		rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)

@@ -16,6 +16,8 @@ const (
 	OperatorName = "odh-platform-operator"
 	// ComponentLabel is the component that manages an object.
 	ComponentLabel = "platform.opendatahub.io/component"
+	// HostLabel is the host of an Ingress of this operator, truncated like a name.
+	HostLabel = "platform.opendatahub.io/host"
 	// PausedAnnotation pauses the reconciliation of a custom resource while its value is true, see [Paused].
 	PausedAnnotation = "platform.opendatahub.io/paused"
 )

@@ -9,10 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
 // caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
@@ -42,7 +45,8 @@ func (p Published) Ingress(meta metav1.ObjectMeta, class string, extraAnnotation
 	if class != "" {
 		spec.WithIngressClassName(class)
 	}
-	return networkingv1ac.Ingress(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(annotations).WithSpec(spec)
+	return networkingv1ac.Ingress(meta.Name, meta.Namespace).WithLabels(meta.Labels).
+		WithLabels(map[string]string{names.HostLabel: names.Truncate(strings.ToLower(p.Host), validation.LabelValueMaxLength)}).WithAnnotations(annotations).WithSpec(spec)
 }
 
 // BackendTLS returns a ConfigMap with a CA and a BackendTLSPolicy, with which Gateways verify the server. A named port limits the policy to

@@ -32,6 +32,7 @@ kind: Ingress
 metadata:
   labels:
     a: b
+    platform.opendatahub.io/host: shop.example.org
   name: shop
   namespace: ns
 spec:
@@ -60,6 +61,7 @@ metadata:
     nginx.ingress.kubernetes.io/backend-protocol: HTTPS
   labels:
     a: b
+    platform.opendatahub.io/host: shop.example.org
   name: shop
   namespace: ns
 spec:

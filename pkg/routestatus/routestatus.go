@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -30,7 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Condition is False while a Gateway or router rejects an object, Unknown while no Gateway has responded, and absent otherwise.
+// Condition is False while a Gateway or router rejects an object or a host is taken, Unknown while no Gateway has responded, and absent otherwise.
 const Condition = "RouteAccepted"
 
 // Reasons of problems besides those that Gateways set.
@@ -38,6 +39,7 @@ const (
 	ReasonNotAccepted = "NotAccepted"
 	ReasonNotSeen     = "NotSeen"
 	ReasonNotAdmitted = "RouteNotAdmitted"
+	ReasonHostTaken   = "HostTaken"
 )
 
 // maxActionBytes is the limit of the events API.
@@ -57,17 +59,21 @@ type Problem struct {
 // Report contains the problems of the objects of one server.
 type Report struct {
 	Problems []Problem
-	// GatewayTimeout is the remaining time for a Gateway to respond; zero if all have.
-	GatewayTimeout time.Duration
+	// Retry is the time until the status must be read again: the remaining time for a Gateway to respond, or the next look at a host
+	// that is taken. Zero if neither is awaited.
+	Retry time.Duration
 }
 
-// Read reads the status of objects from a cache of full objects. It skips objects that do not exist yet, and kinds that Gateways and routers
+// Read reads the status of objects from a cache of full objects, and whether the hosts of Ingresses are free. It skips objects that do not exist yet, and kinds that Gateways and routers
 // do not accept or reject.
 func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var report Report
 	for _, desired := range objects {
 		kind, name, err := desired.Key()
 		if err != nil {
+			return report, err
+		}
+		if err := report.readHost(ctx, reader, desired, name.Name); err != nil {
 			return report, err
 		}
 		read := readers[kind]
@@ -96,6 +102,20 @@ var readers = map[schema.GroupVersionKind]func(*Report, *unstructured.Unstructur
 	capability.HTTPRoute: (*Report).readHTTPRoute, capability.BackendTLSPolicy: (*Report).readPolicy, capability.Route: (*Report).readRoute,
 }
 
+// readHost adds a problem if an older Ingress has the host of a desired one, which is then not written.
+func (r *Report) readHost(ctx context.Context, reader client.Reader, desired apply.Object, name string) error {
+	host, first, err := apply.FindHost(ctx, reader, desired)
+	if err != nil || first == nil {
+		return err
+	}
+	holder := ptr.Deref(metav1.GetControllerOf(first), metav1.OwnerReference{})
+	r.Retry = max(r.Retry, reconciler.RequeueBlocked)
+	r.Problems = append(r.Problems, Problem{Kind: "Ingress", Name: name, Rejected: true, Reason: ReasonHostTaken, Message: fmt.Sprintf(
+		"there is no Ingress, because the older Ingress %s/%s of %s %s has the host %s: recreate one of the two resources under another name or in another namespace",
+		first.Namespace, first.Name, holder.Kind, holder.Name, host)})
+	return nil
+}
+
 func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resources.Gateway, now time.Time) error {
 	route, err := resources.Decode[gatewayv1.HTTPRoute](object)
 	if err != nil {
@@ -109,7 +129,7 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 		return nil
 	}
 	if remaining := gatewayGracePeriod - now.Sub(lastAppliedTime(object)); remaining > 0 {
-		r.GatewayTimeout = max(r.GatewayTimeout, min(remaining, gatewayGracePeriod)) // clocks differ
+		r.Retry = max(r.Retry, min(remaining, gatewayGracePeriod)) // clocks differ
 		return nil
 	}
 	r.Problems = append(r.Problems, Problem{Kind: route.Kind, Name: route.Name, Reason: ReasonNotSeen, Message: fmt.Sprintf(
@@ -212,9 +232,11 @@ func (r Report) Message() string {
 // of the first is kept.
 func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
 
-// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object.
+// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object. An Ingress whose host is taken counts as rejected by a router.
 func (r Report) RejectedBy(router bool) bool {
-	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && (p.Kind == capability.Route.Kind) == router })
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
+		return p.Rejected && (p.Kind == capability.Route.Kind || p.Reason == ReasonHostTaken) == router
+	})
 }
 
 // Set sets or removes Condition for the first problem.
@@ -230,12 +252,12 @@ func (r Report) Set(ref *[]metav1.Condition, generation int64) {
 	conditions.Set(ref, Condition, status, first.Reason, first.Message, generation)
 }
 
-// Wait returns a *reconciler.Wait until a Gateway must have responded, nil if all have.
+// Wait returns a *reconciler.Wait until Retry, nil if nothing is awaited.
 func (r Report) Wait() error {
-	if r.GatewayTimeout == 0 {
+	if r.Retry == 0 {
 		return nil
 	}
-	return &reconciler.Wait{For: "a Gateway to answer", Retry: r.GatewayTimeout}
+	return &reconciler.Wait{For: "a Gateway to answer, or a host to be free", Retry: r.Retry}
 }
 
 // Watch makes a controller watch full objects of optional kinds, because metadata does not contain the status.

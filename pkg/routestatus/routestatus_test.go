@@ -6,15 +6,21 @@ import (
 	"testing"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
@@ -125,7 +131,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
-			if err != nil || got.GatewayTimeout != c.due || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.due == 0) {
+			if err != nil || got.Retry != c.due || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.due == 0) {
 				t.Fatalf("report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
@@ -160,5 +166,32 @@ func TestReadFailsForInvalidStatus(t *testing.T) {
 	_, err := read(t, stored(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// [B-5] An older Ingress with the same host is reported with its owner and the cure.
+func TestReadTakenHost(t *testing.T) {
+	const host = "data-a-rest.apps.example.org"
+	holder := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "a-rest", Name: "data", UID: "1", Labels: map[string]string{names.HostLabel: host},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.kserve.io/v1beta1", Kind: "InferenceService", Name: "data", UID: "2", Controller: new(true)}},
+	}}
+	published := resources.Published{Service: "data-a", Port: intstr.FromInt32(8443), Host: host}.Ingress(metav1.ObjectMeta{Namespace: "team", Name: "data-a-https"}, "", nil)
+	server := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(holder).Build()
+	got, err := Read(t.Context(), server, public, apply.Desired{{Config: published}}, now)
+	if err != nil || !got.RejectedBy(true) || got.RejectedBy(false) || got.Retry != reconciler.RequeueBlocked {
+		t.Fatalf("report %+v, error %v", got, err)
+	}
+	want := Problem{Kind: "Ingress", Name: "data-a-https", Rejected: true, Reason: ReasonHostTaken,
+		Message: "there is no Ingress, because the older Ingress a-rest/data of InferenceService data has the host " + host +
+			": recreate one of the two resources under another name or in another namespace"}
+	if *got.FirstProblem() != want {
+		t.Errorf("problem %+v", got.FirstProblem())
+	}
+	if err := server.Delete(t.Context(), holder); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = Read(t.Context(), server, public, apply.Desired{{Config: published}}, now); err != nil || len(got.Problems) != 0 || got.Retry != 0 {
+		t.Errorf("report %+v, error %v", got, err)
 	}
 }

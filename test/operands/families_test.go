@@ -43,7 +43,7 @@ func TestOneFamily(t *testing.T) {
 			}
 			container := render(t, spec, func(in *resources.Inputs) { in.IPv6 = c.ipv6 }).server().Containers[0]
 			server := p.command(t.Context(), &container)
-			isolate(server, c.removed)
+			isolate(server, "ip address delete "+c.removed+" dev lo")
 			log, err := os.Create(p.path("server.log"))
 			p.must(err)
 			defer log.Close()
@@ -65,10 +65,13 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
-// isolate runs a command in its own network namespace, with the loopback interface and without one of its addresses.
-func isolate(command *exec.Cmd, removed string) {
-	script := `export PATH="$PATH:/usr/sbin:/sbin"; ip link set lo up && ip address delete ` + removed + ` dev lo && exec "$@"`
+// isolate runs a command in its own network namespace, in which the loopback interface is up and the setup has run.
+func isolate(command *exec.Cmd, setup string) {
+	script := `export PATH="$PATH:/usr/sbin:/sbin"; ip link set lo up && ` + setup + ` && exec "$@"`
 	command.Args = append([]string{"sh", "-c", script, "sh", command.Path}, command.Args[1:]...)
 	command.Path = "/bin/sh"
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	command.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
 }

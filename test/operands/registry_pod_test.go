@@ -23,16 +23,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
+// replacement replaces a part of an argument by its value on this machine.
+type replacement struct{ rendered, here, why string }
+
 // movedRegistry maps the paths and ports of a registry's pod to those of this machine.
-var movedRegistry = []struct{ rendered, here, why string }{
+var movedRegistry = []replacement{
 	{"--hostname=0.0.0.0", "--hostname=127.0.0.1", "all interfaces: here the local one only"},
 	{"--port=8080", "--port={rest}", "the port of the server: here one that is free"},
-	{"=/etc/", "={dir}/etc/", "volumes"},
+	movedVolumes,
 }
+
+// movedVolumes is necessary even if the process has its own network.
+var movedVolumes = replacement{"=/etc/", "={dir}/etc/", "volumes"}
 
 // registryPod runs the server of a registry as a process.
 type registryPod struct {
@@ -42,11 +50,13 @@ type registryPod struct {
 	spec corev1.PodSpec
 	// content has the data of the Secrets and ConfigMaps that volumes and variables refer to.
 	content map[string]map[string]string
+	// moved is movedRegistry, or a part of it.
+	moved []replacement
 }
 
 func newRegistryPod(t *testing.T, spec corev1.PodSpec, content map[string]map[string]string) *registryPod {
 	t.Helper()
-	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content}
+	p := &registryPod{t: t, dir: t.TempDir(), spec: spec, content: content, moved: movedRegistry}
 	var err error
 	p.rest, err = machine.FreePort()
 	p.must(err)
@@ -93,7 +103,7 @@ func (p *registryPod) mount(mount corev1.VolumeMount) {
 // here replaces the paths and ports in the arguments of a container by those of this machine.
 func (p *registryPod) here(text string) string {
 	var pairs []string
-	for _, place := range movedRegistry {
+	for _, place := range p.moved {
 		pairs = append(pairs, place.rendered, p.fill(place.here))
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
@@ -114,13 +124,8 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), buildExpiry)
 	defer cancel()
-	if !slices.Equal(container.Command, []string{"/model-registry", "proxy"}) {
-		p.t.Fatalf("%s runs %v", container.Name, container.Command)
-	}
-	program, err := programs.ModelRegistry(ctx)
-	p.must(err)
+	program, words := p.program(ctx, container)
 	env := p.environment(container, leftOut)
-	words := container.Command[1:]
 	for _, word := range container.Args {
 		words = append(slices.Clip(words), p.here(machine.Expand(word, env)))
 	}
@@ -148,6 +153,23 @@ func (p *registryPod) start(container *corev1.Container, leftOut ...string) *run
 	})
 	p.t.Cleanup(r.stop)
 	return r
+}
+
+// program returns the program of a container and its first arguments.
+func (p *registryPod) program(ctx context.Context, container *corev1.Container) (path string, words []string) {
+	p.t.Helper()
+	var err error
+	switch {
+	case slices.Equal(container.Command, []string{"/model-registry", "proxy"}):
+		path, err = programs.ModelRegistry(ctx)
+		words = container.Command[1:]
+	case container.Name == rbacproxy.ContainerName && len(container.Command) == 0: // the image starts it
+		path, err = cluster.BuildPeer(ctx, cluster.KubeRBACProxy, os.Stdout)
+	default:
+		p.t.Fatalf("%s runs %v", container.Name, container.Command)
+	}
+	p.must(err)
+	return path, words
 }
 
 // environment returns the variables of a container with expanded references.

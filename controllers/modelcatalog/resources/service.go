@@ -37,9 +37,11 @@ func externalAddress(in Inputs) string {
 	switch {
 	case in.HasGatewayAddress():
 		return in.Gateway.Domain + "/catalog"
+	case in.RouteReport.RejectedBy(true):
+		return ""
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift && in.Domain != "" && !in.RouteReport.RejectedBy(true):
+	case in.OpenShift && in.Domain != "":
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""

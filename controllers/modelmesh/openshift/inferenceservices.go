@@ -131,8 +131,8 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 		return 0, err
 	}
 	r.recordProblem(s, cmp.Or(problem, blocked), report)
-	if report.GatewayTimeout > 0 && (retry == 0 || report.GatewayTimeout < retry) {
-		retry = report.GatewayTimeout
+	if report.Retry > 0 && (retry == 0 || report.Retry < retry) {
+		retry = report.Retry
 	}
 	return retry, r.pruneRoutes(ctx, s, desired)
 }

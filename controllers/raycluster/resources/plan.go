@@ -22,8 +22,6 @@ type Inputs struct {
 	Gateway, BackendTLSPolicies, CertManager bool
 	// Domain is the ingress domain, from settings or discovered; "" if unknown.
 	Domain string
-	// HostTaken reports whether an older RayCluster has the same host below Domain.
-	HostTaken bool
 	// KubeRay are the namespaces from which KubeRay connects to the heads.
 	KubeRay []string
 	// Pods are the pods that the cluster controls.

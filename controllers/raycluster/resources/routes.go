@@ -26,7 +26,7 @@ func dashboardRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	case in.OpenShift:
 		p.Host = explicitHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
-	case in.Domain != "" && !in.HostTaken:
+	case in.Domain != "":
 		ingress := p.Ingress(meta, in.RayCluster.Exposure.IngressClass, in.RayCluster.Exposure.IngressAnnotations)
 		if !in.RayCluster.Exposure.Ingress() {
 			ingress.Spec.TLS = nil // as in Ingresses of the CodeFlare operator
@@ -73,7 +73,7 @@ func clientPortRoutes(c raycluster.Cluster, in Inputs) apply.Desired {
 	case in.OpenShift:
 		p.Host = explicitHost(meta.Name, p.Host, c, in)
 		desired.Add(p.Route(meta))
-	case in.Domain != "" && !in.HostTaken:
+	case in.Domain != "":
 		p.Port = intstr.FromInt32(c.Port(raycluster.PortClient))
 		ingress := p.Ingress(meta, cmp.Or(in.RayCluster.Exposure.IngressClass, "nginx"), map[string]string{
 			"nginx.ingress.kubernetes.io/rewrite-target":  "/",

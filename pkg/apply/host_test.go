@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+const sharedHost = "a-b-c.apps.example.org"
+
+// publication returns the desired Ingress of the owner of a testApplier.
+func publication() Object {
+	return Object{Config: networkingv1ac.Ingress("own", "ns").WithLabels(map[string]string{names.HostLabel: sharedHost}).
+		WithSpec(networkingv1ac.IngressSpec().WithRules(networkingv1ac.IngressRule().WithHost(sharedHost)))}
+}
+
+// existing returns an Ingress of this operator, created some seconds after the start of 2026.
+func existing(namespace, name, host string, second int, owners ...metav1.OwnerReference) *networkingv1.Ingress {
+	labels := names.Labels("test")
+	if host != "" {
+		labels[names.HostLabel] = host
+	}
+	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: labels, UID: types.UID(name), OwnerReferences: owners,
+		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC)),
+	}}
+}
+
+// [B-5] Of all Ingresses with one host only the oldest is written.
+func TestOneIngressForAHost(t *testing.T) {
+	mine := ownerReference("owner", "owner-uid", true)
+	for name, c := range map[string]struct {
+		present []client.Object
+		// holder is the name of the Ingress that FindHost finds.
+		holder string
+		// stays reports whether there is an own Ingress afterwards.
+		stays bool
+	}{
+		"the host is free":              {nil, "", true},
+		"another has it":                {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
+		"another has another":           {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
+		"the own one is older":          {[]client.Object{existing("ns", "own", sharedHost, 1, mine), existing("other", "a", sharedHost, 2)}, "", true},
+		"the own one is younger":        {[]client.Object{existing("ns", "own", sharedHost, 2, mine), existing("other", "a", sharedHost, 1)}, "a", false},
+		"both are as old":               {[]client.Object{existing("ns", "own", sharedHost, 1, mine), existing("other", "a", sharedHost, 1)}, "a", false},
+		"the own one has no label yet":  {[]client.Object{existing("ns", "own", "", 1, mine), existing("other", "a", sharedHost, 2)}, "", true},
+		"the own one had another host":  {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, mine), existing("other", "a", sharedHost, 2)}, "a", false},
+		"one of this name is not owned": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
+		"the oldest of three":           {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTestApplier(t, c.present...)
+			host, first, err := FindHost(t.Context(), b.server, publication())
+			b.must(err)
+			if (first == nil) != (c.holder == "") || first != nil && (first.Name != c.holder || host != sharedHost) {
+				t.Errorf("the host %q, found %v", host, first)
+			}
+			for range 2 {
+				b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+			}
+			err = b.server.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "own"}, &networkingv1.Ingress{})
+			b.must(client.IgnoreNotFound(err))
+			if (err == nil) != c.stays {
+				t.Errorf("there is an own Ingress: %t", err == nil)
+			}
+			if writes := b.seen["apply"] + b.seen["delete"]; writes > 1 {
+				t.Errorf("%d writes", writes)
+			}
+		})
+	}
+}
+
+// A later Ingress is written once the earlier one is deleted.
+func TestHostBecomesFree(t *testing.T) {
+	other := existing("other", "a", sharedHost, 1)
+	b := newTestApplier(t, other)
+	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+	if b.seen["apply"] != 0 {
+		t.Error("it was written while the host was taken")
+	}
+	b.must(b.server.Delete(t.Context(), other))
+	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
+	if b.seen["apply"] != 1 {
+		t.Error("it was not written")
+	}
+}

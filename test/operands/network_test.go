@@ -1,0 +1,290 @@
+//go:build operands
+
+package operands
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
+)
+
+// podNetworks are the networks of pods in clusters with one address family. The address is that of the pod, from which alone kubelets and
+// clients reach it. The loopback interface of a pod has 127.0.0.1 in both, because the kernel assigns it; a cluster without IPv6 has no ::1.
+var podNetworks = map[string]podNetwork{
+	"IPv6": {address: "fd00:9::5", api: "fd00:9::1", host: "::", setup: "ip -6 address add fd00:9::5/128 dev lo nodad"},
+	"IPv4": {address: "10.9.0.5", api: "10.9.0.1", host: "0.0.0.0", setup: "ip address add 10.9.0.5/32 dev lo && ip -6 address delete ::1/128 dev lo"},
+}
+
+type podNetwork struct {
+	address string
+	// api is the address of the Service of the API server.
+	api string
+	// host is the argument with which MLflow listens.
+	host string
+	// setup is a command that gives the loopback interface its addresses.
+	setup string
+}
+
+// networkVariable is set in the process that runs in one of podNetworks; its value is the name.
+const networkVariable = "OPERANDS_POD_NETWORK"
+
+// inPodNetwork are the programs with the ports and arguments of their pods. Each must be reached at the address of the pod.
+var inPodNetwork = map[string]func(podNetwork, *testing.T){
+	"registry":            podNetwork.startsRegistry,
+	"registry with proxy": podNetwork.startsProxy,
+	"etcd of ModelMesh":   podNetwork.startsEtcd,
+	"manager":             podNetwork.startsManager,
+}
+
+// TestPodNetworks starts the programs of pods in networks whose pods have an address of one family. It runs itself in each network. [BR-F6]
+func TestPodNetworks(t *testing.T) {
+	if name := os.Getenv(networkVariable); name != "" {
+		for program, start := range inPodNetwork {
+			t.Run(program, func(t *testing.T) { start(podNetworks[name], t) })
+		}
+		return
+	}
+	t.Parallel()
+	for name, network := range podNetworks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPodNetworks$", "-test.v", "-test.parallel=1", "-test.timeout=20m")
+			command.Env = append(os.Environ(), networkVariable+"="+name)
+			isolate(command, network.setup)
+			command.SysProcAttr.Setpgid = true
+			command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+			output, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: if network namespaces are forbidden, run this as root outside of restricted containers\n%s", err, output)
+			}
+			for program := range inPodNetwork {
+				passed := "--- PASS: TestPodNetworks/" + strings.ReplaceAll(program, " ", "_") + " "
+				if !strings.Contains(string(output), passed) {
+					t.Errorf("%s was not started\n%s", program, output)
+				}
+				report.add(program+", pods with "+name+" alone", "reached")
+			}
+		})
+	}
+}
+
+// reach waits until a URL of the pod returns a status.
+func (n podNetwork) reach(t *testing.T, scheme string, port int32, path string, status int, log func() string) {
+	t.Helper()
+	insecure := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, // kubelets do not verify certificates either
+	}}
+	url := fmt.Sprintf("%s://%s%s", scheme, net.JoinHostPort(n.address, fmt.Sprint(port)), path)
+	NewWithT(t).Eventually(func(g Gomega) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := insecure.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.StatusCode).To(Equal(status), "%s", text)
+	}, startExpiry, poll).Should(Succeed(), func() string { return url + "\n" + log() })
+}
+
+// probe waits until all probes of a container succeed.
+func (n podNetwork) probe(t *testing.T, c *corev1.Container, log func() string) {
+	t.Helper()
+	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if probe == nil || probe.HTTPGet == nil {
+			continue
+		}
+		get := probe.HTTPGet
+		port := get.Port.IntVal
+		if at := slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == get.Port.StrVal }); get.Port.StrVal != "" {
+			port = c.Ports[at].ContainerPort
+		}
+		n.reach(t, cmp.Or(strings.ToLower(string(get.Scheme)), "http"), port, get.Path, http.StatusOK, log)
+	}
+}
+
+func (n podNetwork) startsRegistry(t *testing.T) { n.registry(t, "alone", nil) }
+
+func (n podNetwork) startsProxy(t *testing.T) { n.registry(t, "proxied", &v1beta1.ProxyConfig{}) }
+
+// registry starts the containers of a registry with the rendered addresses and ports. Its proxy connects to it at a loopback address.
+func (n podNetwork) registry(t *testing.T, name string, proxy *v1beta1.ProxyConfig) {
+	t.Helper()
+	must(t, database.Create(t.Context(), name))
+	spec, content := onPostgres(name)
+	spec.KubeRBACProxy = proxy
+	r := renderRegistry(t, "registries", spec)
+	maps.Copy(r.content, content)
+	r.content["Secret/"+registryName+"-kube-rbac-proxy"] = map[string]string{
+		corev1.TLSCertKey: read(t, authority.Certificate), corev1.TLSPrivateKeyKey: read(t, authority.Key),
+	}
+	p := newRegistryPod(t, r.pod(), r.content)
+	p.moved = []replacement{movedVolumes}
+	for i := range p.spec.Containers {
+		c := &p.spec.Containers[i]
+		if c.Name == rbacproxy.ContainerName {
+			// Probes pass the proxy without a review.
+			c.Args = append(c.Args, "--kubeconfig="+write(t, p.dir, "kubeconfig", noCluster))
+		}
+		process := p.start(c)
+		if c.Name == rbacproxy.ContainerName || proxy == nil {
+			n.probe(t, c, process.read)
+		}
+	}
+	n.probe(t, &p.spec.Containers[0], func() string { return read(t, filepath.Join(p.dir, p.spec.Containers[0].Name+".log")) })
+}
+
+// noCluster is the kubeconfig of a program that sends no request to the API server.
+const noCluster = `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "https://localhost:1"}}], users: [{name: a, user: {token: none}}]}`
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	must(t, err)
+	return string(content)
+}
+
+func write(t *testing.T, dir, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, name)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// startsEtcd starts the etcd of config/etcd: first the container that enables authentication, then the server.
+func (n podNetwork) startsEtcd(t *testing.T) {
+	objects, err := operator.Kustomize("config/etcd")
+	must(t, err)
+	var d appsv1.Deployment
+	rendered{t, objects}.read("Deployment", "etcd", &d)
+	dir, pod := t.TempDir(), d.Spec.Template.Spec
+	for name, text := range (rendered{t, objects}).configMap("etcd-scripts") {
+		write(t, dir, "scripts/"+name, text)
+	}
+	write(t, dir, "run/root-password", "secret")
+	path := binaries(t, dir)
+	start := func(c *corev1.Container, log io.Writer) *exec.Cmd {
+		here := strings.NewReplacer("/scripts/", dir+"/scripts/", "/run/etcd", dir+"/run", "/var/lib/etcd", dir+"/data").Replace
+		var words []string
+		for _, word := range c.Command {
+			words = append(words, here(word))
+		}
+		command := exec.CommandContext(t.Context(), "env", words...)
+		command.Env = []string{"PATH=" + path + ":/usr/bin:/bin"}
+		for _, entry := range c.Env {
+			command.Env = append(command.Env, entry.Name+"="+here(entry.Value))
+		}
+		command.Stdout, command.Stderr = log, log
+		must(t, command.Start())
+		return command
+	}
+	logFile := filepath.Join(dir, "log")
+	log, err := os.Create(logFile)
+	must(t, err)
+	defer log.Close()
+	enabler := &pod.InitContainers[slices.IndexFunc(pod.InitContainers, func(c corev1.Container) bool { return c.Name == "enable-auth" })]
+	if err := start(enabler, log).Wait(); err != nil {
+		t.Fatalf("enabling authentication: %v\n%s", err, read(t, logFile))
+	}
+	server := start(&pod.Containers[0], log)
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	n.probe(t, &pod.Containers[0], func() string { return read(t, logFile) })
+}
+
+// binaries returns a folder with etcd and etcdctl.
+func binaries(t *testing.T, dir string) string {
+	t.Helper()
+	built, err := cluster.Build(t.Context(), os.Stdout)
+	must(t, err)
+	etcdctl, err := cluster.BuildPeer(t.Context(), cluster.Etcdctl, os.Stdout)
+	must(t, err)
+	path := filepath.Join(dir, "bin")
+	must(t, os.MkdirAll(path, 0o755))
+	must(t, os.Symlink(built[cluster.Etcd], filepath.Join(path, "etcd")))
+	must(t, os.Symlink(etcdctl, filepath.Join(path, "etcdctl")))
+	return path
+}
+
+// startsManager starts the manager with the arguments of its Deployment, and reads the address at which MLflow shall listen.
+func (n podNetwork) startsManager(t *testing.T) {
+	ctx := t.Context()
+	instance, err := cluster.StartAPI(ctx, cluster.Options{Name: "network-" + strings.ToLower(os.Getenv(networkVariable)), Ephemeral: true, Progress: os.Stdout})
+	must(t, err)
+	t.Cleanup(func() { must(t, instance.Stop(context.WithoutCancel(ctx))) })
+	installed, err := operator.Install(ctx, instance, "config/overlays/kubernetes")
+	must(t, err)
+	binary, err := operator.Build(ctx, os.Stdout)
+	must(t, err)
+	pod := installed.Deployment.Spec.Template.Spec
+	c := pod.Containers[0]
+	env := []string{"KUBECONFIG=" + instance.Kubeconfig(), "KUBERNETES_SERVICE_HOST=" + n.api}
+	downward := map[string]string{
+		"metadata.namespace": installed.ServiceAccount.Namespace, "metadata.name": "manager-0", "spec.serviceAccountName": pod.ServiceAccountName,
+	}
+	for _, entry := range c.Env {
+		if from := entry.ValueFrom; from != nil && from.FieldRef != nil {
+			entry.Value = downward[from.FieldRef.FieldPath]
+		}
+		if entry.Value != "" {
+			env = append(env, entry.Name+"="+entry.Value)
+		}
+	}
+	process, err := instance.StartProcess("manager", binary, slices.Concat([]string{"run"}, c.Args, []string{fmt.Sprintf("--webhook-port=%d", installed.WebhookPort)}), env)
+	must(t, err)
+	n.probe(t, &c, process.LogTail)
+	port := c.Ports[slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == "metrics" })].ContainerPort
+	n.reach(t, "https", port, "/metrics", http.StatusUnauthorized, process.LogTail)
+	n.reach(t, "https", int32(installed.WebhookPort), "/", http.StatusNotFound, process.LogTail)
+	n.listens(t, instance, process)
+}
+
+// listens compares the argument with which a created MLflow listens.
+func (n podNetwork) listens(t *testing.T, instance *cluster.Instance, process *cluster.Process) {
+	t.Helper()
+	config, err := instance.Config()
+	must(t, err)
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(mlflowv1.AddToScheme(scheme), appsv1.AddToScheme(scheme)))
+	admin, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}, Spec: mlflowv1.MLflowSpec{
+		BackendStoreURI: "sqlite:////mlflow/mlflow.db", ServeArtifacts: true, Storage: &corev1.PersistentVolumeClaimSpec{},
+	}}
+	g := NewWithT(t)
+	g.Eventually(func() error { return admin.Create(t.Context(), m) }, startExpiry, poll).Should(Succeed(), process.LogTail)
+	g.Eventually(func(g Gomega) {
+		var deployments appsv1.DeploymentList
+		g.Expect(admin.List(t.Context(), &deployments)).To(Succeed())
+		g.Expect(deployments.Items).To(HaveLen(1))
+		g.Expect(deployments.Items[0].Spec.Template.Spec.Containers[0].Args).To(ContainElement("--host=" + n.host))
+	}, startExpiry, poll).Should(Succeed(), process.LogTail)
+}
