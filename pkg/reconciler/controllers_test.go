@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	built  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(`)
-	shared = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
+	built  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(|\breconciler\.NewController\(`)
+	shared = regexp.MustCompile(`WithOptions\(ControllerOptions\(|reconciler\.ControllerOptionsOf\(|\breconciler\.NewController\(`)
 )
 
 // Every controller has the fair queue and the limited back-off.
