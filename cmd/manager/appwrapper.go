@@ -49,10 +49,10 @@ func appWrapperSpec(env *Env) componentSpec {
 				if err != nil {
 					return err
 				}
-				applier := env.Applier(apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
+				applier := env.Applier(mgr, apply.Options{FieldOwner: appwrapper.FieldOwner, Component: appwrapper.ComponentName})
 				settings := appwrapper.SettingsOf(c)
 				settings.Authors = env.Config.Authors
-				return appwrapper.Setup(settings, env.served, applier)(ctx, mgr)
+				return appwrapper.Setup(ctx, mgr, settings, env.Capabilities, applier)
 			},
 		},
 		FieldOwner: appwrapper.FieldOwner,

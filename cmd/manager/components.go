@@ -27,8 +27,8 @@ type componentSpec struct {
 	CABundleTargets []certs.Target
 }
 
-// Env holds the dependencies of components. Config is set when the registry is read; the other fields are set before Controllers and Webhooks
-// are called. An empty Env suffices to list the component names.
+// Env holds the dependencies of components. Config is set when the registry is read, except the TLS profile; this and the other fields are set
+// before Controllers and Webhooks are called. An empty Env suffices to list the component names.
 type Env struct {
 	Config       config.Config
 	Clock        clock.Clock
@@ -42,19 +42,11 @@ type Env struct {
 	FullObjectKinds []schema.GroupVersionKind
 }
 
-// Applier returns a constructor of appliers with the clients of the manager. The caller sets FieldOwner, Component and LegacyManagers.
-func (e *Env) Applier(o apply.Options) func(ctrl.Manager) *apply.Applier {
-	return func(mgr ctrl.Manager) *apply.Applier {
-		o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
-		return apply.New(o)
-	}
+// Applier returns an Applier with the clients of the manager. The caller sets FieldOwner, Component and LegacyManagers.
+func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
+	o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
+	return apply.New(o)
 }
-
-// Components receive these getters before the values are set.
-func (e *Env) served() *capability.Watcher    { return e.Capabilities }
-func (e *Env) domain() *clusterdomain.Watcher { return e.Domain }
-func (e *Env) hub() *aihub.Watcher            { return e.Hub }
-func (e *Env) clock() clock.Clock             { return e.Clock }
 
 // withGuards returns a Component.Webhooks function that passes the checks of the requesting users to register.
 func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) error) func(ctrl.Manager, bool) error {

@@ -20,49 +20,52 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
 // mlflowSpec returns the component MLflow.
 func mlflowSpec(env *Env) componentSpec {
-	settings := kinds.MLflow(env.Config)
-	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the address of the first family of the cluster
 	return componentSpec{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,
 			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{mlflowv1.GroupVersion.WithKind("MLflow")},
 			Optional: mlflow.OptionalKinds(),
-			Caches:   mlflow.Caches(settings.Namespace),
+			Caches:   mlflow.Caches(env.Config.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
-				webhook.Register(mgr, enabled, guards, settings.Namespace)
+				webhook.Register(mgr, enabled, guards, env.Config.Namespace)
 				return nil
 			}),
-			Controllers: mlflowControllers(env, settings),
+			Controllers: env.mlflowControllers,
 		},
 		FieldOwner:      mlflow.FieldOwner,
 		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},
 	}
 }
 
-// mlflowControllers returns the controllers of MLflow and, if enabled, of namespace RBAC, which reports its state in the status of MLflow.
-func mlflowControllers(env *Env, settings mlflow.Settings) func(context.Context, ctrl.Manager) error {
-	applier := env.Applier(apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName})
-	if !env.Config.MLflow.NamespaceRBAC {
-		return mlflow.Setup(settings, env.served, applier, env.clock, nil)
-	}
-	groups := access.New(env.Config.MLflow.ResourceNamePrefix, env.served, env.clock,
-		func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
-			return apply.New(apply.Options{
-				Client: reader, Live: mgr.GetAPIReader(), FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName,
-				FullObjectKinds: []schema.GroupVersionKind{access.RoleBindingKind},
-			})
+// mlflowControllers adds the controllers of MLflow and, if enabled, of namespace RBAC, which reports its state in the status of MLflow.
+func (e *Env) mlflowControllers(ctx context.Context, mgr ctrl.Manager) error {
+	options := apply.Options{FieldOwner: mlflow.FieldOwner, Component: mlflow.ComponentName}
+	d := mlflow.Deps{Settings: mlflowSettings(e.Config), Served: e.Capabilities, Applier: e.Applier(mgr, options), Clock: e.Clock}
+	if e.Config.MLflow.NamespaceRBAC {
+		report, err := access.Setup(ctx, mgr, access.Deps{
+			Prefix: e.Config.MLflow.ResourceNamePrefix, Served: e.Capabilities, Dynamic: e.Dynamic, Clock: e.Clock,
+			Applier: func(reader client.Client) *apply.Applier {
+				options.Client, options.Live, options.FullObjectKinds = reader, mgr.GetAPIReader(), []schema.GroupVersionKind{access.RoleBindingKind}
+				return apply.New(options)
+			},
 		})
-	servers := mlflow.Setup(settings, env.served, applier, env.clock, groups)
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		if err := groups.Setup(ctx, mgr); err != nil {
+		if err != nil {
 			return err
 		}
-		return servers(ctx, mgr)
+		d.Feedback = report
 	}
+	return mlflow.Setup(mgr, d)
+}
+
+func mlflowSettings(cfg config.Config) mlflow.Settings {
+	settings := kinds.MLflow(cfg)
+	settings.IPv6 = strings.Contains(os.Getenv("KUBERNETES_SERVICE_HOST"), ":") // the address of the first family of the cluster
+	return settings
 }

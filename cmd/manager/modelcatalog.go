@@ -19,34 +19,33 @@ import (
 
 // modelCatalogSpec returns the component of the model catalog.
 func modelCatalogSpec(env *Env) componentSpec {
-	settings := modelcatalog.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
 	return componentSpec{
 		Component: component.Component{
 			Name:     modelcatalog.ComponentName,
 			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
-			Caches:   modelcatalog.Caches(settings.Namespace),
+			Caches:   modelcatalog.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.RegisterCatalog(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					hubConfig, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
+					hubConfig, err := env.Hub.ApplyToOrError(env.Config.ModelRegistry)
 					return webhook.Settings{Namespace: hubConfig.Namespace}, err
 				})
 				return nil
 			}),
-			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
-				Served: env.served,
-				Domain: env.domain,
-				Hub:    env.hub,
-				Clock:  env.clock,
-				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
-					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.FullObjectKinds,
-						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
-						LegacyManagers:   []string{modelcatalog.LegacyManager},
-						StripAnnotations: []string{modelcatalog.LastApplied},
-					})
-				},
-			}),
+			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
+				return modelcatalog.Setup(ctx, mgr, modelcatalog.Deps{
+					Settings: modelcatalog.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry},
+					Served:   env.Capabilities, Domain: env.Domain, Hub: env.Hub, Dynamic: env.Dynamic, Clock: env.Clock,
+					Applier: func(reader client.Client) *apply.Applier {
+						return apply.New(apply.Options{
+							Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.FullObjectKinds,
+							FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
+							LegacyManagers:   []string{modelcatalog.LegacyManager},
+							StripAnnotations: []string{modelcatalog.LastApplied},
+						})
+					},
+				})
+			},
 		},
 		FieldOwner:      modelcatalog.FieldOwner,
 		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},

@@ -32,17 +32,16 @@ func modelMeshSpec(env *Env) componentSpec {
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   m.caches(),
 			Webhooks: env.withGuards(m.webhooks),
-			Controllers: modelmesh.Setup(modelmesh.Options{
-				Config: env.Config,
-				Served: env.served,
-				Clock:  env.clock,
-				Applier: env.Applier(apply.Options{
-					FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
-					LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
-				}),
-				Settings:       func() *meshsettings.Source { return m.source },
-				Subcontrollers: []modelmesh.Subcontroller{runtimes.Setup, models.Setup, openshift.Setup},
-			}),
+			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
+				return modelmesh.Setup(ctx, mgr, modelmesh.Options{
+					Config: env.Config, Served: env.Capabilities, Clock: env.Clock, Settings: m.source,
+					Applier: env.Applier(mgr, apply.Options{
+						FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
+						LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations(),
+					}),
+					Subcontrollers: []modelmesh.Subcontroller{runtimes.Setup, models.Setup, openshift.Setup},
+				})
+			},
 		},
 		FieldOwner:      modelmesh.FieldOwner,
 		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}},

@@ -19,16 +19,15 @@ import (
 
 // modelRegistrySpec returns the component of model registries.
 func modelRegistrySpec(env *Env) componentSpec {
-	settings := modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry}
 	return componentSpec{
 		Component: component.Component{
 			Name:     modelregistry.ComponentName,
 			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},
-			Caches:   modelregistry.Caches(settings.Namespace),
+			Caches:   modelregistry.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, func(context.Context) (webhook.Settings, error) {
-					hubConfig, err := env.Hub.ApplyToOrError(settings.ModelRegistry)
+					hubConfig, err := env.Hub.ApplyToOrError(env.Config.ModelRegistry)
 					if err != nil {
 						return webhook.Settings{}, err
 					}
@@ -36,17 +35,16 @@ func modelRegistrySpec(env *Env) componentSpec {
 				})
 				return nil
 			}),
-			Controllers: modelregistry.Setup(modelregistry.Environment{
-				Settings: settings,
-				Served:   env.served,
-				Domain:   env.domain,
-				Hub:      env.hub,
-				Clock:    env.clock,
-				Applier: env.Applier(apply.Options{
-					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
-					LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
-				}),
-			}),
+			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
+				return modelregistry.Setup(mgr, modelregistry.Deps{
+					Settings: modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry},
+					Served:   env.Capabilities, Domain: env.Domain, Hub: env.Hub, Clock: env.Clock,
+					Applier: env.Applier(mgr, apply.Options{
+						FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
+						LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
+					}),
+				})
+			},
 		},
 		FieldOwner: modelregistry.FieldOwner,
 		CABundleTargets: []certs.Target{

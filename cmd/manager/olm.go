@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/odh-platform/odh-platform-operator/controllers/olm"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -13,10 +17,12 @@ func olmSpec(env *Env) componentSpec {
 			Name:     olm.ComponentName,
 			Requires: olm.Requires(),
 			Caches:   olm.Caches(),
-			Controllers: olm.Setup(env.Config.OperatorNamespace, olm.Environment{
-				Served:  env.served,
-				Applier: env.Applier(apply.Options{FieldOwner: olm.FieldOwner, Component: olm.ComponentName}),
-			}),
+			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
+				return olm.Setup(mgr, olm.Deps{
+					Namespace: env.Config.OperatorNamespace, Served: env.Capabilities,
+					Applier: env.Applier(mgr, apply.Options{FieldOwner: olm.FieldOwner, Component: olm.ComponentName}),
+				})
+			},
 		},
 		FieldOwner: olm.FieldOwner,
 	}

@@ -23,12 +23,17 @@ import (
 // supervisor, because a cluster may serve only one.
 func platformSpec(env *Env) componentSpec {
 	settings := platform.Settings{Namespace: env.Config.Namespace, MLflowVersion: env.Config.MLflow.Version, PlatformType: env.Config.PlatformType}
+	deps := func(mgr ctrl.Manager) platform.Deps {
+		return platform.Deps{Served: env.Capabilities, Clock: env.Clock, Hub: env.Hub,
+			Applier: env.Applier(mgr, apply.Options{FieldOwner: platform.AIHubFieldOwner, Component: platform.ComponentName})}
+	}
 	parts := platform.Components(
-		platform.SetupMLflowOperator(settings, env.served, env.clock),
-		platform.SetupAIHub(hubSettings(env), platform.AIHubEnvironment{
-			Served: env.served, Clock: env.clock, Watcher: env.hub,
-			Applier: env.Applier(apply.Options{FieldOwner: platform.AIHubFieldOwner, Component: platform.ComponentName}),
-		}))
+		func(_ context.Context, mgr ctrl.Manager) error {
+			return platform.SetupMLflowOperator(mgr, settings, deps(mgr))
+		},
+		func(_ context.Context, mgr ctrl.Manager) error {
+			return platform.SetupAIHub(mgr, hubSettings(env), deps(mgr))
+		})
 	return componentSpec{
 		Component: component.Component{
 			Name:     platform.ComponentName,

@@ -68,8 +68,8 @@ func (r *rayCluster) controllers(ctx context.Context, mgr ctrl.Manager) error {
 	return raycluster.Setup(ctx, mgr, raycluster.Deps{
 		OperatorNamespace: r.env.Config.OperatorNamespace, Settings: r.source, Served: r.env.Capabilities, Domain: r.env.Domain,
 		Dynamic: r.env.Dynamic, Clock: r.env.Clock, TakeOver: takeover.Add,
-		Applier: r.env.Applier(apply.Options{
+		Applier: r.env.Applier(mgr, apply.Options{
 			FieldOwner: raycluster.FieldOwner, Component: raycluster.ComponentName, Finalizer: ray.Finalizer,
-		})(mgr),
+		}),
 	})
 }

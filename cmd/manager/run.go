@@ -32,6 +32,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
@@ -101,8 +102,8 @@ func runManager(ctx context.Context, p process) error {
 		log.Info("A setting has no effect", "reason", warning)
 	}
 	log.Info("Starting", "version", programVersion(), "components", cfg.EnabledComponents(), "namespace", cfg.Namespace)
-	if err = loadClusterTLS(ctx, env, restConfig, log); err == nil { // changes the configuration, so the registry is read again
-		err = startManager(ctx, env, p.registry(env), restConfig, permissions, log)
+	if err = loadClusterTLS(ctx, env, restConfig, log); err == nil {
+		err = startManager(ctx, env, specs, restConfig, permissions, log)
 	}
 	// A cause other than context.Canceled explains later errors.
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
@@ -151,8 +152,13 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	enabled := enabledSpecs(specs, env.Config.Enabled)
 	options := managerOptions(env.Config, enabled, scheme, listener)
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
-	cacheFactory := &capability.CacheFactory{}
-	options.NewCache = cacheFactory.NewCache
+	running, restart := context.WithCancelCause(ctx)
+	defer restart(nil)
+	watchers, err := newWatchers(running, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)))
+	if err != nil {
+		return err
+	}
+	options.NewCache = env.Capabilities.NewCache
 	if options.LeaderElectionResourceLockInterface, err = leaderLock(env.Config.LeaderElection, restConfig, env.Clock); err != nil {
 		return err
 	}
@@ -162,13 +168,10 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err != nil {
 		return err
 	}
-	running, restart := context.WithCancelCause(ctx)
-	defer restart(nil)
-	if err := addCapabilities(running, mgr, env, listener, restart, component.WatchedKinds(componentsOf(enabled))); err != nil {
-		return err
+	for _, watcher := range watchers {
+		err = errors.Join(err, mgr.Add(watcher))
 	}
-	cacheFactory.SetWatcher(env.Capabilities)
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addToManager(mgr)); err != nil {
+	if err := errors.Join(err, env.Hub.AddTo(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("capabilities", env.Capabilities.Ready), hooks.addToManager(mgr)); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	env.FullObjectKinds = component.FullObjectKinds(componentsOf(enabled))
@@ -226,7 +229,7 @@ func managerOptions(cfg config.Config, enabled []componentSpec, scheme *runtime.
 		LeaseDuration: &le.LeaseDuration, RenewDeadline: &le.RenewDeadline, RetryPeriod: &le.RetryPeriod,
 		LeaderElectionReleaseOnCancel: true, // safe, because the process exits after the manager stopped
 		GracefulShutdownTimeout:       new(stopTimeout),
-		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: noCacheSyncTimeout, MaxConcurrentReconciles: concurrentReconciles, ReconciliationTimeout: reconcileTimeout},
+		Controller:                    ctrlconfig.Controller{CacheSyncTimeout: noCacheSyncTimeout, SkipNameValidation: new(true), MaxConcurrentReconciles: concurrentReconciles, ReconciliationTimeout: reconcileTimeout},
 	}
 }
 
@@ -275,21 +278,18 @@ func isRetryableStartError(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }
 
-// addCapabilities adds the watchers of the served APIs, of OpenShift's TLS profile and domain, and of the platform's AIHub. When the TLS
-// profile for servers in pods changes, the manager starts again.
-func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *tlsprofile.Listener, restart context.CancelCauseFunc, kinds []schema.GroupVersionKind) error {
-	restConfig, httpClient, log := mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger()
-	discoveryClient, discoveryErr := discovery.NewDiscoveryClientForConfigAndClient(restConfig, httpClient)
-	metadataClient, metadataErr := metadata.NewForConfigAndClient(restConfig, httpClient)
-	dynamicClient, dynamicErr := dynamic.NewForConfigAndClient(restConfig, httpClient)
+// newWatchers returns the watchers of the served APIs, of OpenShift's TLS profile and domain, and of the platform's AIHub. When the TLS profile
+// for servers in pods changes, the manager starts again.
+func newWatchers(ctx context.Context, env *Env, restConfig *rest.Config, listener *tlsprofile.Listener, restart context.CancelCauseFunc, kinds []schema.GroupVersionKind) ([]manager.Runnable, error) {
+	log := ctrl.Log
+	discoveryClient, discoveryErr := discovery.NewDiscoveryClientForConfig(restConfig)
+	metadataClient, metadataErr := metadata.NewForConfig(restConfig)
+	dynamicClient, dynamicErr := dynamic.NewForConfig(restConfig)
 	if err := errors.Join(discoveryErr, metadataErr, dynamicErr); err != nil {
-		return fmt.Errorf("building the clients for discovery, metadata and untyped objects: %w", err)
+		return nil, fmt.Errorf("building the clients for discovery, metadata and untyped objects: %w", err)
 	}
 	env.Dynamic = dynamicClient
-	options := capability.Options{
-		Discovery: discoveryClient, Metadata: metadataClient, Cache: mgr.GetCache(), Scheme: mgr.GetScheme(), Clock: env.Clock,
-		Log: log.WithName("capability"), Kinds: kinds,
-	}
+	options := capability.Options{Discovery: discoveryClient, Metadata: metadataClient, Clock: env.Clock, Log: log.WithName("capability"), Kinds: kinds}
 	if env.Config.Enabled(raycluster.ComponentName) {
 		options.KubeRay = env.Dynamic
 	}
@@ -307,10 +307,7 @@ func addCapabilities(ctx context.Context, mgr ctrl.Manager, env *Env, listener *
 		env.Domain.SetServed(s.Has(capability.OpenShiftIngress))
 		env.Hub.SetServed(s.Has(aihub.Kind))
 	})
-	if err := errors.Join(mgr.Add(env.Capabilities), mgr.Add(profile), mgr.Add(env.Domain), env.Hub.AddTo(mgr)); err != nil {
-		return fmt.Errorf("adding to the manager: %w", err)
-	}
-	return nil
+	return []manager.Runnable{env.Capabilities, profile, env.Domain}, nil
 }
 
 // checkPorts binds every listener briefly: the errors of the library do not name the setting.

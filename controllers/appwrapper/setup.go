@@ -59,31 +59,26 @@ func Caches() []component.CacheNeed {
 }
 
 // Setup registers the workload controller with a manager, and those of nodes and of the slack queue if configured.
-func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		kinds := &kindReader{
-			live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
-			watched: map[schema.GroupVersionKind]*watchedKind{},
-		}
-		labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, transform)
-		if err != nil {
-			return fmt.Errorf("pods and components: %w", err)
-		}
-		if err := addIndexes(ctx, labelled); err != nil {
-			return err
-		}
-		kinds.cache = labelled
-		w := newWorkloadReconciler(settings, applier(mgr), kinds, mgr.GetRESTMapper())
-		w.recorder = mgr.GetEventRecorder(RecorderName)
-		watched, err := nodes.Setup(ctx, mgr, settings.AppWrapper, served)
-		if err != nil {
-			return err
-		}
-		if err := mgr.Add(labelled); err != nil {
-			return fmt.Errorf("adding the cache of pods and components: %w", err)
-		}
-		return w.watch(mgr, labelled, watched)
+func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *capability.Watcher, applier *apply.Applier) error {
+	kinds := &kindReader{
+		live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
+		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
+	labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, transform)
+	if err != nil {
+		return fmt.Errorf("pods and components: %w", err)
+	}
+	if err := addIndexes(ctx, labelled); err != nil {
+		return err
+	}
+	kinds.cache = labelled
+	w := newWorkloadReconciler(settings, applier, kinds, mgr.GetRESTMapper())
+	w.recorder = mgr.GetEventRecorder(RecorderName)
+	watched, err := nodes.Setup(mgr, settings.AppWrapper, served)
+	if err != nil {
+		return err
+	}
+	return w.watch(mgr, labelled, watched)
 }
 
 // addIndexes indexes pods by AppWrapper and by node.
@@ -108,7 +103,7 @@ func addIndexes(ctx context.Context, labelled cache.Cache) error {
 // watch builds the controller. watched is nil if nodes are not watched.
 func (w *workloadReconciler) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	b := reconciler.NewController(mgr, ComponentName).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).
 		WatchesRawSource(source.Kind(labelled, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(labelToAppWrapper), podChanged{})).

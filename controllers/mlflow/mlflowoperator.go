@@ -13,12 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -164,18 +162,6 @@ func isDefaultMLflowOperator() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
 }
 
-// setup watches the MLflowOperator. Without the component platform no other controller removes the finalizer of an existing
-// MLflowOperator, so setup starts a finalizerRemover.
-func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c capability.Controller, every handler.EventHandler) error {
-	if !g.settings.Platform {
-		return setupFinalizerRemover(ctx, mgr, served)
-	}
-	served.Watch(ctx, c, mlflowOperatorKind, func() source.Source {
-		return source.Kind(mgr.GetCache(), client.Object(&platformv1alpha1.MLflowOperator{}), every, isDefaultMLflowOperator())
-	})
-	return nil
-}
-
 // Permissions of the gate and of the finalizerRemover.
 
 // +kubebuilder:rbac:groups=components.platform.opendatahub.io,resources=mlflowoperators,verbs=list;watch
@@ -185,12 +171,13 @@ func (g *platformGate) setup(ctx context.Context, mgr ctrl.Manager, served *capa
 type finalizerRemover struct{ client client.Client }
 
 // setupFinalizerRemover registers a finalizerRemover that runs while the API is served.
-func setupFinalizerRemover(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
-	c, err := controller.New("mlflowoperator-release", mgr, reconciler.ControllerOptionsFor(&finalizerRemover{client: mgr.GetClient()}))
+func setupFinalizerRemover(mgr ctrl.Manager, served *capability.Watcher) error {
+	err := reconciler.NewController(mgr, "mlflowoperator-release").
+		WatchesRawSource(served.Kind(mgr.GetCache(), mlflowOperatorKind, nil, &handler.EnqueueRequestForObject{})).
+		Complete(reconciler.ClassifyErrors(&finalizerRemover{client: mgr.GetClient()}))
 	if err != nil {
 		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
 	}
-	served.WatchMetadata(ctx, c, mlflowOperatorKind, &handler.EnqueueRequestForObject{})
 	return nil
 }
 

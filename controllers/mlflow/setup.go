@@ -19,11 +19,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/artifactstore"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
@@ -181,55 +181,62 @@ func Caches(namespace string) []component.CacheNeed {
 	}
 }
 
-// Setup returns a function that registers the MLflow controller with a manager. The applier writes as FieldOwner; feedback may
-// be nil. The other functions are called only when the returned function runs.
-func Setup(settings Settings, served func() *capability.Watcher, applier func(ctrl.Manager) *apply.Applier,
-	clk func() clock.Clock, feedback Feedback,
-) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		served := served()
-		platform := &platformGate{settings: settings, cached: mgr.GetClient(), served: served.Current}
-		r := &mlflowReconciler{
-			platform:    platform,
-			authorRules: settings.AuthorRules,
-			feedback:    feedback,
-			cached:      mgr.GetClient(),
-			apiReader:   mgr.GetAPIReader(),
-			applier:     applier(mgr),
-			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			inputs:      platform.inputs,
-			clock:       clk(),
-			fullObjects: mgr.GetCache(),
-		}
-		r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: r.cached, apiReader: r.apiReader}
-		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
-		c, err := r.watch(mgr, served, owned)
-		if err != nil {
-			return fmt.Errorf("building the MLflow controller: %w", err)
-		}
-		for _, kind := range optionalChildKinds {
-			served.WatchMetadata(ctx, c, kind, owned)
-		}
-		routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
-		if err := artifactstore.Setup(ctx, mgr, served); err != nil {
-			return err
-		}
-		return platform.setup(ctx, mgr, served, c, r.enqueueMLflow())
-	}
+// Deps are the dependencies of the controller.
+type Deps struct {
+	Settings Settings
+	Served   *capability.Watcher
+	// Applier writes as FieldOwner.
+	Applier *apply.Applier
+	Clock   clock.Clock
+	// Feedback may be nil.
+	Feedback Feedback
 }
 
-// watch builds the controller with watches on all kinds that every cluster serves. owned enqueues the owner of a child.
-func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, owned handler.EventHandler) (controller.Controller, error) {
+// Setup registers the MLflow controller with a manager.
+func Setup(mgr ctrl.Manager, d Deps) error {
+	platform := &platformGate{settings: d.Settings, cached: mgr.GetClient(), served: d.Served.Current}
+	r := &mlflowReconciler{
+		platform:    platform,
+		authorRules: d.Settings.AuthorRules,
+		feedback:    d.Feedback,
+		cached:      mgr.GetClient(),
+		apiReader:   mgr.GetAPIReader(),
+		applier:     d.Applier,
+		references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+		inputs:      platform.inputs,
+		clock:       d.Clock,
+		fullObjects: mgr.GetCache(),
+	}
+	r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: r.cached, apiReader: r.apiReader}
+	if err := r.watch(mgr, d.Served); err != nil {
+		return fmt.Errorf("building the MLflow controller: %w", err)
+	}
+	if err := artifactstore.Setup(mgr, d.Served); err != nil || d.Settings.Platform {
+		return err
+	}
+	return setupFinalizerRemover(mgr, d.Served) // no other controller removes the finalizer of an existing MLflowOperator
+}
+
+// watch builds the controller.
+func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) error {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
 		Phases: r.phases(), OnDeleted: r.onDeleted, InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions())
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
+	b := reconciler.NewController(mgr, ComponentName)
 	if r.feedback != nil {
 		b.WatchesRawSource(r.feedback.Source(r.enqueueMLflow()))
 	}
+	if r.platform.settings.Platform {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), mlflowOperatorKind, &platformv1alpha1.MLflowOperator{}, r.enqueueMLflow(), isDefaultMLflowOperator()))
+	}
+	for _, kind := range optionalChildKinds {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
+	}
+	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
 	return b.
 		For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed())).
 		Owns(&appsv1.Deployment{}).
@@ -246,8 +253,8 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, o
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumer(reference.Secret)).
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumer(reference.ConfigMap)).
-		WatchesRawSource(served.Changes(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API is installed or removed
-		Build(shell)
+		WatchesRawSource(served.EventSource(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API is installed or removed
+		Complete(shell)
 }
 
 // enqueueMLflow enqueues the singleton MLflow, if it exists, for any event.

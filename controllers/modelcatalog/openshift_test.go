@@ -126,7 +126,7 @@ func TestUnknownDomain(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
 	b.r.settings.DefaultDomain = ""
-	b.served = capability.NewSet(append(b.served.Kinds(), capability.OpenShiftIngress)...)
+	b.served = capability.NewSet(append(b.served.UnsortedList(), capability.OpenShiftIngress)...)
 	b.r.domain = domainless(false)
 	b.writes = nil
 	result, err := b.reconcile()

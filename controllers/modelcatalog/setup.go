@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -73,17 +72,17 @@ type Settings struct {
 	Authors admission.Rules
 }
 
-// Environment holds the dependencies of Setup. The functions are called when the controller starts.
-type Environment struct {
-	// Served returns the watcher of optional APIs.
-	Served func() *capability.Watcher
-	// Domain returns the watcher of the domain of OpenShift's routers.
-	Domain func() *clusterdomain.Watcher
-	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
-	Hub func() *aihub.Watcher
+// Deps are the dependencies of the controller.
+type Deps struct {
+	Settings Settings
+	Served   *capability.Watcher
+	Domain   *clusterdomain.Watcher
+	Dynamic  dynamic.Interface
+	// Hub watches the AIHub; nil if component platform is disabled.
+	Hub *aihub.Watcher
 	// Applier returns an Applier that reads through the given client.
-	Applier func(ctrl.Manager, client.Client) *apply.Applier
-	Clock   func() clock.Clock
+	Applier func(client.Client) *apply.Applier
+	Clock   clock.Clock
 }
 
 // Caches returns the informers of the controller: children by their managed label. Objects of users have caches of their own.
@@ -94,70 +93,59 @@ func Caches(namespace string) []component.CacheNeed {
 }
 
 // Setup registers the controller of Catalogs and bootstrap with a manager.
-func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		extra, err := newExtraCaches(mgr, settings.Namespace)
-		if err != nil {
-			return err
-		}
-		dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-		if err != nil {
-			return fmt.Errorf("building the client for single objects of the platform: %w", err)
-		}
-		served, domain, hub := env.Served(), env.Domain(), env.Hub()
-		admins := newAdminGroupsWatcher(ctx, dyn, served, env.Clock(), mgr.GetLogger())
-		proxy := newClusterProxyWatcher(dyn, env.Clock(), mgr.GetLogger())
-		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
-		served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
-		reader := extra.delegatingClient(mgr.GetClient())
-		r := &catalogReconciler{
-			settings: settings, aihub: hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: extra, applier: env.Applier(mgr, reader),
-			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
-			references: reference.NewTracker(reader, mgr.GetAPIReader()),
-		}
-		r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
-		c, err := r.watch(mgr, served, domain)
-		if err != nil {
-			return fmt.Errorf("building the Catalog controller: %w", err)
-		}
-		for _, kind := range registry.OptionalKinds {
-			served.WatchMetadata(ctx, c, kind, r.enqueueAllCatalogs(), catalogPredicate())
-		}
-		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.enqueueAllCatalogs(), catalogPredicate())
-		for _, watcher := range []manager.Runnable{admins, proxy, keys} {
-			if err := mgr.Add(watcher); err != nil {
-				return fmt.Errorf("adding what is followed: %w", err)
-			}
-		}
-		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
-			recorder: mgr.GetEventRecorder(ComponentName), clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
+func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
+	extra, err := newExtraCaches(mgr, d.Settings.Namespace)
+	if err != nil {
+		return err
 	}
+	admins := newAdminGroupsWatcher(ctx, d.Dynamic, d.Served, d.Clock, mgr.GetLogger())
+	proxy := newClusterProxyWatcher(d.Dynamic, d.Clock, mgr.GetLogger())
+	keys := huggingface.NewWatcher(d.Dynamic, d.Settings.Namespace, d.Clock, mgr.GetLogger().WithName("hugging-face"))
+	d.Served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
+	reader := extra.delegatingClient(mgr.GetClient())
+	r := &catalogReconciler{
+		settings: d.Settings, aihub: d.Hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: extra, applier: d.Applier(reader),
+		admins: admins, proxy: proxy, keys: keys, served: d.Served.Current, domain: d.Domain, clock: d.Clock,
+		references: reference.NewTracker(reader, mgr.GetAPIReader()),
+	}
+	r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
+	if err := r.watch(mgr, d.Served, d.Domain); err != nil {
+		return fmt.Errorf("building the Catalog controller: %w", err)
+	}
+	for _, watcher := range []manager.Runnable{admins, proxy, keys} {
+		if err := mgr.Add(watcher); err != nil {
+			return fmt.Errorf("adding what is followed: %w", err)
+		}
+	}
+	return mgr.Add(&bootstrap{settings: d.Settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
+		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock, log: mgr.GetLogger().WithName(ComponentName)})
 }
 
-// watch builds the controller with watches of all kinds that every cluster serves.
-func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+// watch builds the controller.
+func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) error {
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
 	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
-	b := registry.OwnServerChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	b := registry.OwnServerChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
 		For(catalog, builder.WithPredicates(reconciler.Changed()))).
 		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(createDeletePredicate())).
 		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
-		WatchesRawSource(served.Changes(catalog, enqueue)).
+		WatchesRawSource(served.EventSource(catalog, enqueue)).
 		WatchesRawSource(domain.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.aihub.Changes(catalog, enqueue)).
 		WatchesRawSource(r.admins.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.proxy.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.keys.EventSource(catalog, enqueue))
-	for _, s := range r.extraCaches.eventSources(enqueue) {
-		b.WatchesRawSource(s)
+	for _, kind := range registry.OptionalKinds {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueue, catalogPredicate()))
 	}
-	return b.Build(base)
+	routestatus.Watch(b, served, mgr.GetCache(), routestatus.Kinds, enqueue, catalogPredicate())
+	return b.Complete(base)
 }
 
 // enqueueAllCatalogs maps any event to all Catalogs; normally there is one.

@@ -56,32 +56,29 @@ var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version:
 // +kubebuilder:rbac:groups="",resources=namespaces/finalizers,verbs=update
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=servicemonitors,verbs=get;list;watch;create;patch;delete
 
-// Options are the parameters of Setup. Its functions are called when the component starts.
+// Options are the parameters of Setup.
 type Options struct {
 	Config  config.Config
-	Served  func() *capability.Watcher
-	Clock   func() clock.Clock
-	Applier func(ctrl.Manager) *apply.Applier
-	// Settings returns the source of settings, which is a runnable of the program.
-	Settings       func() *meshsettings.Source
+	Served  *capability.Watcher
+	Clock   clock.Clock
+	Applier *apply.Applier
+	// Settings is a runnable of the program.
+	Settings       *meshsettings.Source
 	Subcontrollers []Subcontroller
 }
 
-// Setup returns a function that registers the controllers with a manager. It runs when the API of Predictors is served, and is retried
-// after an error.
-func Setup(o Options) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		dependencies, err := o.newDependencies(mgr)
-		if err != nil {
+// Setup registers the controllers with a manager. It runs when the API of Predictors is served, and is retried after an error.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	dependencies, err := o.newDependencies(mgr)
+	if err != nil {
+		return err
+	}
+	for _, setup := range o.Subcontrollers {
+		if err := setup(ctx, mgr, dependencies); err != nil {
 			return err
 		}
-		for _, setup := range o.Subcontrollers {
-			if err := setup(ctx, mgr, dependencies); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
+	return nil
 }
 
 // newDependencies creates the dependencies of the subcontrollers and adds their runnables to the manager.
@@ -91,15 +88,15 @@ func (o Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, log := o.Settings(), mgr.GetLogger().WithName(ComponentName)
+	log := mgr.GetLogger().WithName(ComponentName)
 	catalog := &Catalog{
-		Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served().Current, Settings: settings.For,
+		Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
 	}
 	d := &Dependencies{
-		Catalog: catalog, Config: o.Config, Served: o.Served(), Clock: o.Clock(), Applier: o.Applier(mgr),
-		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: settings,
+		Catalog: catalog, Config: o.Config, Served: o.Served, Clock: o.Clock, Applier: o.Applier,
+		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: o.Settings,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
-		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock(), Log: log.WithName("events")}),
+		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock, Log: log.WithName("events")}),
 	}
 	endpointSlices, err := newEndpointSliceCache(mgr, namespaces)
 	if err != nil {

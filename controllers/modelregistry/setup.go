@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -83,66 +82,70 @@ func Caches(namespace string) []component.CacheNeed {
 		component.CacheNeed{Kind: capability.UserGroup})
 }
 
-// Environment holds the dependencies of Setup. The functions are called when the controller starts.
-type Environment struct {
+// Deps are the dependencies of the controller.
+type Deps struct {
 	Settings Settings
-	Served   func() *capability.Watcher
-	Domain   func() *clusterdomain.Watcher
-	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
-	Hub   func() *aihub.Watcher
-	Clock func() clock.Clock
-	// Applier returns an Applier with FieldOwner, LegacyManagers and LastApplied.
-	Applier func(ctrl.Manager) *apply.Applier
+	Served   *capability.Watcher
+	Domain   *clusterdomain.Watcher
+	// Hub watches the AIHub; nil if component platform is disabled.
+	Hub   *aihub.Watcher
+	Clock clock.Clock
+	// Applier has FieldOwner, LegacyManagers and LastApplied.
+	Applier *apply.Applier
 }
 
 // Setup registers the controller of registries with a manager.
-func Setup(e Environment) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		pods, err := newPodCache(mgr, e.Settings.Namespace)
-		if err != nil {
-			return err
-		}
-		logs, err := newLogReader(mgr.GetConfig(), mgr.GetHTTPClient())
-		if err != nil {
-			return err
-		}
-		served, domain, hub := e.Served(), e.Domain(), e.Hub()
-		r := &registryReconciler{
-			settings:    e.Settings,
-			aihub:       hub,
-			served:      served.Current,
-			domain:      domain,
-			clock:       e.Clock(),
-			cached:      mgr.GetClient(),
-			fullObjects: mgr.GetCache(),
-			apiReader:   mgr.GetAPIReader(),
-			pods:        pods,
-			applier:     e.Applier(mgr),
-			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			recorder:    mgr.GetEventRecorder(ComponentName),
-			readPodLog:  logs,
-		}
-		r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
-		c, err := r.watch(mgr, pods, served, domain)
-		if err != nil {
-			return fmt.Errorf("building the controller of model registries: %w", err)
-		}
-		r.watchOptional(ctx, mgr, served, c)
-		log := mgr.GetLogger().WithName(ComponentName)
-		return errors.Join(
-			mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
-			mgr.Add(&storage.Migration{
-				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
-				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
-			}))
+func Setup(mgr ctrl.Manager, d Deps) error {
+	pods, err := newPodCache(mgr, d.Settings.Namespace)
+	if err != nil {
+		return err
 	}
+	logs, err := newLogReader(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	r := &registryReconciler{
+		settings:    d.Settings,
+		aihub:       d.Hub,
+		served:      d.Served.Current,
+		domain:      d.Domain,
+		clock:       d.Clock,
+		cached:      mgr.GetClient(),
+		fullObjects: mgr.GetCache(),
+		apiReader:   mgr.GetAPIReader(),
+		pods:        pods,
+		applier:     d.Applier,
+		references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
+		recorder:    mgr.GetEventRecorder(ComponentName),
+		readPodLog:  logs,
+	}
+	r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
+	if err := r.watch(mgr, pods, d.Served, d.Domain); err != nil {
+		return fmt.Errorf("building the controller of model registries: %w", err)
+	}
+	log := mgr.GetLogger().WithName(ComponentName)
+	return errors.Join(
+		mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+		mgr.Add(&storage.Migration{
+			Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
+			Source: d.Settings.StorageMigration.Source, Target: d.Settings.StorageMigration.Target,
+		}))
 }
 
-// watch builds the controller with watches of all kinds that every cluster serves.
-func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) (controller.Controller, error) {
+// watch builds the controller.
+func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) error {
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	b := reconciler.NewController(mgr, ComponentName).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
+	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
+	}
+	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueueByLabels()))
+	}
+	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
+	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
 	return registry.OwnServerChildren(b).
 		Owns(&batchv1.CronJob{}).
 		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
@@ -152,23 +155,10 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
-		WatchesRawSource(served.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
+		WatchesRawSource(served.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
 		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
-		Build(base)
-}
-
-// watchOptional watches the children of optional APIs.
-func (r *registryReconciler) watchOptional(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher, c controller.Controller) {
-	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
-	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
-		served.WatchMetadata(ctx, c, kind, owned)
-	}
-	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
-		served.WatchMetadata(ctx, c, kind, enqueueByLabels())
-	}
-	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
-	routestatus.Watch(ctx, served, mgr.GetCache(), c, []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
+		Complete(base)
 }
 
 // newPodCache returns a cache of the pods of registries and their databases, trimmed by trimPod.

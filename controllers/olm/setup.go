@@ -43,10 +43,12 @@ const (
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelmesh-predictor-claim;odh-platform-operator-modelmesh-predictor-pinned,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=console.openshift.io,resources=consoleyamlsamples,resourceNames=odh-platform-operator-modelregistry-mysql;odh-platform-operator-modelregistry-postgres;odh-platform-operator-modelregistry-proxy;odh-platform-operator-modelregistry-secure-mysql;odh-platform-operator-modelregistry-secure-postgres,verbs=get;patch;delete
 
-// Environment holds the dependencies of the controller. The functions are called when the controller starts.
-type Environment struct {
-	Served  func() *capability.Watcher
-	Applier func(ctrl.Manager) *apply.Applier
+// Deps are the dependencies of the controller.
+type Deps struct {
+	// Namespace is that of the manager.
+	Namespace string
+	Served    *capability.Watcher
+	Applier   *apply.Applier
 }
 
 // kinds lists the kinds of the managed objects.
@@ -64,35 +66,31 @@ func Caches() []component.CacheNeed {
 	return needs
 }
 
-// Setup returns a function that registers the controller. namespace is that of the manager.
-func Setup(namespace string, env Environment) func(context.Context, ctrl.Manager) error {
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		all, err := newGroups(namespace)
-		if err != nil {
-			return err
-		}
-		served := env.Served()
-		r := &addonReconciler{
-			groups: all, served: served.Current, apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), recorder: mgr.GetEventRecorder(ComponentName),
-		}
-		enqueueAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
-		c, err := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-			WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-				for _, request := range r.requests() {
-					queue.Add(request)
-				}
-				return nil
-			})).
-			WatchesRawSource(served.Changes(capability.MetadataOf(deploymentKind), enqueueAll)).
-			Build(reconciler.ClassifyErrors(r))
-		if err != nil {
-			return fmt.Errorf("building the controller: %w", err)
-		}
-		for _, kind := range kinds {
-			served.WatchMetadata(ctx, c, kind, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), apply.ManagedByPredicate(ComponentName))
-		}
-		return nil
+// Setup registers the controller with a manager.
+func Setup(mgr ctrl.Manager, d Deps) error {
+	all, err := newGroups(d.Namespace)
+	if err != nil {
+		return err
 	}
+	r := &addonReconciler{
+		groups: all, served: d.Served.Current, apiReader: mgr.GetAPIReader(), applier: d.Applier, recorder: mgr.GetEventRecorder(ComponentName),
+	}
+	enqueueAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return r.requests() })
+	b := reconciler.NewController(mgr, ComponentName).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			for _, request := range r.requests() {
+				queue.Add(request)
+			}
+			return nil
+		})).
+		WatchesRawSource(d.Served.EventSource(capability.MetadataOf(deploymentKind), enqueueAll))
+	for _, kind := range kinds {
+		b.WatchesRawSource(d.Served.Kind(mgr.GetCache(), kind, nil, handler.EnqueueRequestsFromMapFunc(r.enqueueOwner), apply.ManagedByPredicate(ComponentName)))
+	}
+	if err := b.Complete(reconciler.ClassifyErrors(r)); err != nil {
+		return fmt.Errorf("building the controller: %w", err)
+	}
+	return nil
 }
 
 // requests returns a request for each owner.

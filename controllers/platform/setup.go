@@ -87,14 +87,14 @@ type AIHubSettings struct {
 	Releases     []platformv1alpha1.Release
 }
 
-// AIHubEnvironment holds the dependencies of the AIHub controller. The functions are called when the controller starts.
-type AIHubEnvironment struct {
-	Served func() *capability.Watcher
-	Clock  func() clock.Clock
-	// Watcher returns the Watcher that webhooks use.
-	Watcher func() *aihub.Watcher
+// Deps are the dependencies of the controllers.
+type Deps struct {
+	Served *capability.Watcher
+	Clock  clock.Clock
+	// Hub watches the AIHub for webhooks.
+	Hub *aihub.Watcher
 	// Applier creates and deletes as AIHubFieldOwner.
-	Applier func(ctrl.Manager) *apply.Applier
+	Applier *apply.Applier
 }
 
 // OptionalKinds returns the kinds that the component watches while they are served.
@@ -120,65 +120,55 @@ func Caches() []component.CacheNeed {
 	return needs
 }
 
-// SetupMLflowOperator returns a function that registers the MLflowOperator controller with a manager.
-func SetupMLflowOperator(settings Settings, served func() *capability.Watcher, clk func() clock.Clock) func(context.Context, ctrl.Manager) error {
+// SetupMLflowOperator registers the MLflowOperator controller with a manager.
+func SetupMLflowOperator(mgr ctrl.Manager, settings Settings, d Deps) error {
 	const name = platformv1alpha1.MLflowOperatorName
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		served := served()
-		r := &mlflowOperator{
-			cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: clk(), served: served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
-			versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
-		}
-		var sources []source.Source
-		if settings.Namespace != "" {
-			versions, err := versionCache(mgr, settings.Namespace, configMapName)
-			if err != nil {
-				return err
-			}
-			r.versions = versions
-			sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
-		}
-		c, err := newController(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, served, sources).
-			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
-		if err != nil {
-			return fmt.Errorf("building the controller of MLflowOperator: %w", err)
-		}
-		served.Watch(ctx, c, mlflowKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), enqueue(name), createDeletePredicate())
-		})
-		return nil
+	r := &mlflowOperator{
+		cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), clock: d.Clock, served: d.Served.Current, release: settings.MLflowVersion, platformType: settings.PlatformType,
+		versionKey: types.NamespacedName{Namespace: settings.Namespace, Name: configMapName},
 	}
+	var sources []source.Source
+	if settings.Namespace != "" {
+		versions, err := versionCache(mgr, settings.Namespace, configMapName)
+		if err != nil {
+			return err
+		}
+		r.versions = versions
+		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
+	}
+	sources = append(sources, d.Served.Kind(mgr.GetCache(), mlflowKind, &mlflowv1.MLflow{}, enqueue(name), createDeletePredicate()))
+	err := newController(mgr, "mlflowoperator", name, &platformv1alpha1.MLflowOperator{}, d.Served, sources).
+		Complete(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
+	if err != nil {
+		return fmt.Errorf("building the controller of MLflowOperator: %w", err)
+	}
+	return nil
 }
 
-// SetupAIHub returns a function that registers the AIHub controller with a manager.
-func SetupAIHub(settings AIHubSettings, env AIHubEnvironment) func(context.Context, ctrl.Manager) error {
+// SetupAIHub registers the AIHub controller with a manager.
+func SetupAIHub(mgr ctrl.Manager, settings AIHubSettings, d Deps) error {
 	const name = platformv1alpha1.AIHubName
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		served, watcher := env.Served(), env.Watcher()
-		legacy, sources, err := newLegacyDeployments(mgr, settings.Namespace, enqueue(name))
-		if err != nil {
-			return err
-		}
-		versions, err := versionCache(mgr, "", aihubConfigMapName)
-		if err != nil {
-			return err
-		}
-		r := &aiHub{
-			settings: settings, cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: env.Applier(mgr), clock: env.Clock(),
-			served: served.Current, versions: versions, legacy: legacy, webhookNamespace: func() string { return webhookNamespace(watcher, settings) },
-		}
-		sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)))
-		c, err := newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, served, sources).
-			WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(deletePredicate())).
-			Build(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
-		if err != nil {
-			return fmt.Errorf("building the controller of AIHub: %w", err)
-		}
-		served.Watch(ctx, c, catalogKind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&aihubv1alpha1.Catalog{}), enqueue(name), createDeletePredicate())
-		})
-		return nil
+	legacy, sources, err := newLegacyDeployments(mgr, settings.Namespace, enqueue(name))
+	if err != nil {
+		return err
 	}
+	versions, err := versionCache(mgr, "", aihubConfigMapName)
+	if err != nil {
+		return err
+	}
+	r := &aiHub{
+		settings: settings, cached: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: d.Applier, clock: d.Clock,
+		served: d.Served.Current, versions: versions, legacy: legacy, webhookNamespace: func() string { return webhookNamespace(d.Hub, settings) },
+	}
+	sources = append(sources, source.Kind(versions, client.Object(&corev1.ConfigMap{}), enqueue(name)),
+		d.Served.Kind(mgr.GetCache(), catalogKind, &aihubv1alpha1.Catalog{}, enqueue(name), createDeletePredicate()))
+	err = newController(mgr, "aihub", name, &platformv1alpha1.AIHub{}, d.Served, sources).
+		WatchesMetadata(&corev1.Namespace{}, enqueue(name), builder.WithPredicates(deletePredicate())).
+		Complete(reconciler.NewWith(reconcilerOptions(mgr), r.logic(), r.conditionAccess()))
+	if err != nil {
+		return fmt.Errorf("building the controller of AIHub: %w", err)
+	}
+	return nil
 }
 
 func reconcilerOptions(mgr ctrl.Manager) reconciler.Options {
@@ -189,13 +179,9 @@ func reconcilerOptions(mgr ctrl.Manager) reconciler.Options {
 func newController(mgr ctrl.Manager, controller, name string, object client.Object, served *capability.Watcher,
 	sources []source.Source,
 ) *builder.Builder {
-	b := ctrl.NewControllerManagedBy(mgr).Named(controller).WithOptions(reconciler.ControllerOptions()).
+	return reconciler.NewController(mgr, controller, sources...).
 		For(object, builder.WithPredicates(hasName(name))).
-		WatchesRawSource(served.Changes(object, enqueue(name))) // removing an API deletes its objects without events
-	for _, s := range sources {
-		b.WatchesRawSource(s)
-	}
-	return b
+		WatchesRawSource(served.EventSource(object, enqueue(name))) // removing an API deletes its objects without events
 }
 
 // webhookNamespace returns the namespace in which webhooks allow a Catalog.

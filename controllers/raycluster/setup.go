@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -129,42 +128,32 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
 	sources := []source.Source{
-		d.Settings.EventSource(anyRayCluster(), r.enqueueAll()), d.Served.Changes(anyRayCluster(), r.enqueueAll()), d.Domain.EventSource(anyRayCluster(), r.enqueueAll()),
+		d.Settings.EventSource(anyRayCluster(), r.enqueueAll()), d.Served.EventSource(anyRayCluster(), r.enqueueAll()), d.Domain.EventSource(anyRayCluster(), r.enqueueAll()),
 	}
 	for _, value := range kubeRay.sources() {
 		sources = append(sources, value.EventSource(anyRayCluster(), r.enqueueAll()))
 	}
-	c, err := r.watch(mgr, podCache, sources)
-	if err != nil {
+	if err := r.watch(mgr, podCache, d.Served, sources); err != nil {
 		return fmt.Errorf("building the RayCluster controller: %w", err)
 	}
-	owned := enqueueOwner(mgr)
-	for _, kind := range optionalKinds {
-		d.Served.WatchMetadata(ctx, c, kind, owned)
-	}
-	routestatus.Watch(ctx, d.Served, mgr.GetCache(), c, routestatus.Kinds, owned)
-	for _, runnable := range []interface{ Start(context.Context) error }{podCache, kubeRay} {
-		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("adding to the manager: %w", err)
-		}
-	}
-	return nil
+	return mgr.Add(kubeRay)
 }
 
-// watch builds the controller with the watches of all kinds that are always served.
-func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, sources []source.Source) (controller.Controller, error) {
+// watch builds the controller.
+func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, served *capability.Watcher, sources []source.Source) error {
 	owned := enqueueOwner(mgr)
-	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+	b := reconciler.NewController(mgr, ComponentName, sources...).
 		For(emptyRayCluster(), builder.WithPredicates(clusterChanged())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(bindingToCluster)).
 		WatchesRawSource(source.Kind(podCache, client.Object(&corev1.Pod{}), handler.EnqueueRequestsFromMapFunc(pods.ToCluster), pods.Changed()))
 	for _, kind := range ownKinds {
 		b.WatchesMetadata(capability.MetadataOf(kind), owned)
 	}
-	for _, s := range sources {
-		b.WatchesRawSource(s)
+	for _, kind := range optionalKinds {
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
 	}
-	return b.Build(reconciler.ClassifyErrors(r))
+	routestatus.Watch(b, served, mgr.GetCache(), routestatus.Kinds, owned)
+	return b.Complete(reconciler.ClassifyErrors(r))
 }
 
 // clusterChanged filters Events of RayClusters. KubeRay updates the status often.

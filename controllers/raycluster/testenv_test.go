@@ -80,7 +80,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 		WithRESTMapper(mapper()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithIndex(&corev1.Pod{}, pods.Index, pods.IndexValue).
 		WithIndex(rayClusters(), metav1.ObjectNameField, nameOf).Build()
 	writer := interceptor.NewClient(s.server, interceptor.Funcs{
-		List: listMetadata,
+		List: fakeapi.ListMetadata,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			named, _ := o.(interface {
 				GetKind() string
@@ -111,7 +111,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			s.reads++
-			return listMetadata(ctx, c, l, opts...)
+			return fakeapi.ListMetadata(ctx, c, l, opts...)
 		},
 	})
 	s.certificates = &fakeCertificates{}
@@ -211,27 +211,6 @@ func bindingOf(name, cluster, namespace string) *rbacv1.ClusterRoleBinding {
 // brokenSettings fails.
 func brokenSettings(context.Context) (config.RayCluster, error) {
 	return config.RayCluster{}, errors.New("kuberay.mTLSEnabled 1: must be true or false")
-}
-
-// listMetadata also supports kinds without types in the fake API server.
-func listMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-	heads, ok := l.(*metav1.PartialObjectMetadataList)
-	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
-		return c.List(ctx, l, opts...)
-	}
-	whole := &unstructured.UnstructuredList{}
-	whole.SetGroupVersionKind(heads.GroupVersionKind())
-	if err := c.List(ctx, whole, opts...); err != nil {
-		return err
-	}
-	for i := range whole.Items {
-		head := metav1.PartialObjectMetadata{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &head); err != nil {
-			return err
-		}
-		heads.Items = append(heads.Items, head)
-	}
-	return nil
 }
 
 // mapper maps the kinds of these tests.

@@ -5,7 +5,6 @@
 // known state of the versions it could not read. Until the first successful call the set is empty, the Watcher is not ready, and
 // components, which all require a kind, wait. A version that is listed then without its resources counts as served.
 //
-// Optional kinds must be watched through Watcher.Watch, or by a component that requires them. Their informers are removed from the cache
-// when the kind is added or removed, so that none keeps listing a removed API. Reads from a cache of CacheFactory fail for kinds that
-// are not served.
+// Optional kinds must be watched through Watcher.Kind, or by a component that requires them. Reads from a cache of NewCache fail for kinds
+// that are not served.
 package capability

@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/discovery"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // fakeDiscovery is an API server with aggregated discovery.
@@ -217,36 +215,6 @@ func (c *fakeCluster) forbid() (allow func()) {
 		defer mu.Unlock()
 		allowed = true
 	}
-}
-
-// fakeCache records removed informers.
-type fakeCache struct {
-	cache.Cache
-	mu      sync.Mutex
-	removed []string
-	err     error
-}
-
-func (c *fakeCache) RemoveInformer(_ context.Context, obj client.Object) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	representation := "typed"
-	switch obj.(type) {
-	case *metav1.PartialObjectMetadata:
-		representation = "metadata"
-	case runtime.Unstructured:
-		representation = "unstructured"
-	}
-	c.removed = append(c.removed, representation+" "+obj.GetObjectKind().GroupVersionKind().Kind)
-	return c.err
-}
-
-func (c *fakeCache) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := c.removed
-	c.removed = nil
-	return out
 }
 
 // partial is aggregated discovery that lists versions whose resources it does not know.

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // environment is a cluster whose APIs are added and removed, and whose discovery lags and fails. It records the real state.
@@ -141,15 +143,15 @@ func TestAnyHistoryConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
-			env, heard, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*sources{}
+			env, heard, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*informers{}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 			w.Subscribe(t.Context(), heard.add)
-			c := newController(t)
-			defer start(t, c)()
+			var sources []source.Source
 			for _, k := range kinds {
-				watched[k] = &sources{}
-				w.Watch(t.Context(), c, k, watched[k].build)
+				watched[k] = &informers{}
+				sources = append(sources, w.Kind(watched[k], k, nil, &handler.EnqueueRequestForObject{}))
 			}
+			defer start(t, newController(t, sources...))()
 			run(t, w)
 			for _, s := range script {
 				env.do(s)
@@ -170,7 +172,7 @@ func TestAnyHistoryConverges(t *testing.T) {
 }
 
 // compare returns the differences between an idle watcher and the real state.
-func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersionKind]*sources) string {
+func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersionKind]*informers) string {
 	if !w.Current().Equal(truth) {
 		return fmt.Sprintf("current %q, truth %q", w.Current(), truth)
 	}
@@ -184,7 +186,7 @@ func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersion
 	}
 	for k, s := range watched {
 		if want := truth.Has(k); (s.running == 1) != want || s.running > 1 {
-			return fmt.Sprintf("%d sources run for %s, served is %t", s.running, k.Kind, want)
+			return fmt.Sprintf("%d informers run for %s, served is %t", s.running, k.Kind, want)
 		}
 	}
 	return ""

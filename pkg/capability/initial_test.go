@@ -57,7 +57,7 @@ func TestFirstDescriptionIsKept(t *testing.T) {
 			t.Errorf("current %q: it is unknown which of them are served", w.Current())
 		}
 		d.markStale(gv, nil)
-		pass(maxBackoff)
+		pass(maxBackoff + discoveryGracePeriod + maxBackoff)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q after the first description", w.Current())
 		}
@@ -122,7 +122,7 @@ func TestInitialFailuresNeverDowngrade(t *testing.T) {
 				}
 				pass(s.pause)
 				answered := w.Ready(nil) == nil
-				if answered && !w.Current().HasAll(served...) || !answered && len(w.Current().Kinds()) > 0 {
+				if answered && !w.Current().HasAll(served...) || !answered && len(w.Current().UnsortedList()) > 0 {
 					return "answered " + map[bool]string{true: "once", false: "never"}[answered] + ", current " + w.Current().String()
 				}
 			}

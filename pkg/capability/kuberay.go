@@ -20,6 +20,9 @@ const (
 	platformKubeRayPath    = "/mutate-ray-io-v1-raycluster"
 )
 
+// platformKubeRay represents the platform's KubeRay in a Set.
+var platformKubeRay = admissionregistrationv1.SchemeGroupVersion.WithKind(PlatformKubeRayConfiguration)
+
 var mutatingConfigurations = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 
 // IsPlatformKubeRay reports whether a MutatingWebhookConfiguration, which may be nil, belongs to the platform's KubeRay.

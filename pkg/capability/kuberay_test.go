@@ -108,7 +108,7 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 		at := lists(client)
 		want := func(there bool, reported int) {
 			t.Helper()
-			synctest.Wait()
+			pass(time.Second)
 			if w.Current().KubeRaySecures() != there || heard.len() != reported || !w.Current().Has(RayCluster) {
 				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), heard.len(), w.Current())
 			}
@@ -134,7 +134,8 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 		if lists(client) != at {
 			t.Errorf("%d reads at rest", lists(client)-at)
 		}
-		if l.with(`"platformKubeRay"=true`) != 1 || l.with(`"platformKubeRay"=false`) != 2 {
+		name := PlatformKubeRayConfiguration + ".admissionregistration.k8s.io/v1"
+		if l.with(`"gained"="`+name+`"`) != 1 || l.with(`"lost"="`+name+`"`) != 1 {
 			t.Error(l.lines)
 		}
 	})

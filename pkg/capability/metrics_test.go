@@ -17,7 +17,7 @@ func TestServedKindsMetric(t *testing.T) {
 		return m.GetGauge().GetValue()
 	}
 	for _, set := range []Set{NewSet(Route, KueueClusterQueue), NewSet(HTTPRoute, KueueClusterQueueOlder), {}} {
-		recordServed(followed, set)
+		(&Watcher{options: Options{Kinds: followed}}).record(set)
 		for _, k := range followed {
 			if got, want := shown(k), map[bool]float64{true: 1}[set.Has(k)]; got != want {
 				t.Errorf("%s is shown as %v while %s are served", k, got, set)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
 // A listener gets the current set and each change until its context ends.
@@ -65,15 +66,17 @@ func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 			w.Subscribe(ctx, left.add)
 			w.OnChange(ctx, func(Set) {})
 			for _, k := range []schema.GroupVersionKind{Route, HTTPRoute} {
-				w.Watch(ctx, newController(t), k, (&sources{}).build)
+				if err := w.Kind(&informers{}, k, nil, &handler.EnqueueRequestForObject{}).Start(ctx, nil); err != nil {
+					t.Fatal(err)
+				}
 			}
 			stop()
 			synctest.Wait()
 		}
 		env.come(Route)
 		pass(time.Second)
-		if w.listeners.Len() != 0 || left.len() != 0 {
-			t.Errorf("%d listeners stayed, and %d calls came after the end", w.listeners.Len(), left.len())
+		if w.Len() != 0 || left.len() != 0 {
+			t.Errorf("%d listeners stayed, and %d calls came after the end", w.Len(), left.len())
 		}
 	})
 }

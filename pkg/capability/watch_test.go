@@ -2,8 +2,6 @@ package capability
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,56 +9,59 @@ import (
 
 	"github.com/go-logr/logr"
 	routev1 "github.com/openshift/api/route/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// sources counts how many sources run and how many were started in all.
-type sources struct {
+// informers is a cache that counts how many informers of an object run, and how many were started in all.
+type informers struct {
+	informertest.FakeInformers
+	unsynced bool // informers never sync, like those of a removed kind
+
 	mu             sync.Mutex
 	running, total int
-	err            error
+	asked          []client.Object
 }
 
-func (s *sources) build() source.Source {
-	return source.Func(func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.err != nil {
-			return s.err
-		}
-		s.running++
-		s.total++
-		context.AfterFunc(ctx, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.running--
-		})
-		return nil
-	})
+func (c *informers) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, obj)
+	c.running++
+	c.total++
+	c.mu.Unlock()
+	if c.unsynced {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &controllertest.FakeInformer{}, nil
 }
 
-func (s *sources) want(t *testing.T, running, total int) {
+func (c *informers) RemoveInformer(context.Context, client.Object) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	return nil
+}
+
+func (c *informers) want(t *testing.T, running, total int) {
 	t.Helper()
 	synctest.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != running || s.total != total {
-		t.Errorf("%d sources run of %d started, want %d of %d", s.running, s.total, running, total)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != running || c.total != total {
+		t.Errorf("%d informers run of %d started, want %d of %d", c.running, c.total, running, total)
 	}
 }
 
 // newController returns a controller of controller-runtime that is not started.
-func newController(t *testing.T) controller.Controller {
+func newController(t *testing.T, sources ...source.Source) controller.Controller {
 	t.Helper()
 	c, err := controller.NewUnmanaged("test", controller.Options{
 		SkipNameValidation: new(true),
@@ -71,6 +72,11 @@ func newController(t *testing.T) controller.Controller {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
 }
@@ -107,152 +113,85 @@ func (c comeAndGo) goAway(k schema.GroupVersionKind) {
 	pass(time.Second)
 }
 
-func TestWatchStartsAndStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(), newCluster(t)}
-		store, s := &fakeCache{}, &sources{}
-		scheme := runtime.NewScheme()
-		if err := routev1.Install(scheme); err != nil {
-			t.Fatal(err)
-		}
-		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store, Scheme: scheme})
-		c := newController(t)
-		defer start(t, c)()
-		w.Watch(t.Context(), c, Route, s.build) // before Start
-		run(t, w)
-		s.want(t, 0, 0)
-		for round := range 3 {
-			env.come(Route)
-			s.want(t, 1, round+1)
-			store.take()
-			env.goAway(Route)
-			s.want(t, 0, round+1)
-			if got, want := store.take(), []string{"metadata Route", "unstructured Route", "typed "}; !slices.Equal(got, want) {
-				t.Errorf("removed informers %q, want %q", got, want)
-			}
-		}
-	})
+func TestKindStartsAndStops(t *testing.T) {
+	for name, object := range map[string]client.Object{"metadata": nil, "typed": &routev1.Route{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
+				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
+				defer start(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // before Start
+				run(t, w)
+				store.want(t, 0, 0)
+				for round := range 3 {
+					env.come(Route)
+					store.want(t, 1, round+1)
+					env.goAway(Route)
+					store.want(t, 0, round+1)
+				}
+				want := client.Object(MetadataOf(Route))
+				if object != nil {
+					want = object
+				}
+				for _, asked := range store.asked {
+					if asked != object && asked.GetObjectKind().GroupVersionKind() != want.GetObjectKind().GroupVersionKind() {
+						t.Errorf("asked for %T %s", asked, asked.GetObjectKind().GroupVersionKind())
+					}
+				}
+			})
+		})
+	}
 }
 
-func TestWatchOfServedKindAfterStart(t *testing.T) {
+func TestKindThatIsServedAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(), newCluster(t)}
+		env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		env.come(HTTPRoute)
-		s := &sources{}
-		ctx, cancel := context.WithCancel(t.Context())
-		c := newController(t)
-		defer start(t, c)()
-		w.Watch(ctx, c, HTTPRoute, s.build)
-		s.want(t, 1, 1)
+		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
+		store.want(t, 0, 0)
+		stop := start(t, c)
+		store.want(t, 1, 1)
 
-		// A watch whose context ended is not restarted.
-		cancel()
-		s.want(t, 0, 1)
+		// The source of a controller that ended is not started again.
+		stop()
 		env.goAway(HTTPRoute)
 		env.come(HTTPRoute)
-		s.want(t, 0, 1)
+		store.want(t, 1, 1)
 	})
 }
 
-func TestWatchBeforeTheControllerStarts(t *testing.T) {
+func TestKindBeforeTheControllerStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(), newCluster(t)}
+		env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		s, c := &sources{}, newController(t)
-		w.Watch(t.Context(), c, HTTPRoute, s.build)
+		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
 		env.come(HTTPRoute)
 		env.goAway(HTTPRoute)
 		env.come(HTTPRoute)
-		s.want(t, 0, 0)
+		store.want(t, 0, 0)
 		defer start(t, c)()
-		s.want(t, 1, 1) // only the watch of the last appearance
+		store.want(t, 1, 1) // only the watch of the last appearance
 	})
 }
 
-// stuck is a controller that holds its lock while its caches sync.
-type stuck struct{ release chan struct{} }
-
-func (s stuck) Watch(source.Source) error {
-	<-s.release
-	return errors.New("too late")
-}
-
-func TestWatchNeverBlocksTheNotifier(t *testing.T) {
+// A kind that vanishes while its informer syncs blocks neither the notifier nor the start of the controller, and leaves nothing behind: the
+// bubble fails on goroutines that hang.
+func TestKindThatVanishesWhileItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, heard, said := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &logs{}
-		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Log: said.logger()})
+		env, heard, store := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
+		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), heard.add)
-		c := stuck{make(chan struct{})}
-		w.Watch(t.Context(), c, HTTPRoute, (&sources{}).build)
+		defer start(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
 		run(t, w)
 		env.come(HTTPRoute)
-		env.goAway(HTTPRoute)
-		if heard.len() != 2 {
-			t.Errorf("%d changes came through, want 2", heard.len())
-		}
-		close(c.release)
-		synctest.Wait()
-		if said.with("too late") != 1 {
-			t.Error("the failed watch was not reported")
-		}
-	})
-}
-
-func TestWatchReportsSourcesThatDoNotStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		env, said := comeAndGo{newDiscovery(), newCluster(t)}, &logs{}
-		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Log: said.logger(),
-			Cache: &fakeCache{err: errors.New("no such informer")}, Scheme: runtime.NewScheme()})
-		c := newController(t)
-		defer start(t, c)()
-		w.Watch(t.Context(), c, HTTPRoute, (&sources{err: errors.New("no handler")}).build)
-		run(t, w)
-		env.come(HTTPRoute)
-		if said.with("no handler") != 1 || said.with("no such informer") == 0 {
-			t.Errorf("said %q", said.lines)
-		}
-	})
-}
-
-// syncingCache returns informers that never sync, like those of a removed kind.
-type syncingCache struct {
-	cache.Cache
-	mu    sync.Mutex
-	asked []client.Object
-}
-
-func (c *syncingCache) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
-	c.mu.Lock()
-	c.asked = append(c.asked, obj)
-	c.mu.Unlock()
-	toolscache.WaitForCacheSync(ctx.Done(), func() bool { return false })
-	return nil, ctx.Err()
-}
-
-func (c *syncingCache) RemoveInformer(context.Context, client.Object) error { return nil }
-
-// A kind that vanishes while its informer syncs leaves nothing behind; the bubble fails on goroutines that hang.
-func TestWatchMetadataOfAVanishingKind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(), newCluster(t)}
-		store := &syncingCache{}
-		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds, Cache: store, Scheme: runtime.NewScheme()})
-		c := newController(t)
-		defer start(t, c)()
-		w.WatchMetadata(t.Context(), c, HTTPRoute, &handler.EnqueueRequestForObject{})
-		run(t, w)
-		env.come(HTTPRoute)
+		store.want(t, 1, 1)
 		env.goAway(HTTPRoute)
 		pass(time.Minute)
-		if len(store.asked) != 1 {
-			t.Fatalf("%d informers were asked for, want 1", len(store.asked))
-		}
-		meta, ok := store.asked[0].(*metav1.PartialObjectMetadata)
-		if !ok || meta.GroupVersionKind() != HTTPRoute {
-			t.Errorf("asked for %T %s", store.asked[0], store.asked[0].GetObjectKind().GroupVersionKind())
+		store.want(t, 0, 1)
+		if heard.len() != 2 {
+			t.Errorf("%d changes came through, want 2", heard.len())
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package component
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,59 +46,59 @@ type cacheScope struct {
 // Optional kinds (of package capability, or required or used by a component) get their selector in NewInformer instead of ByObject,
 // because the cache looks up the scope of each kind in ByObject and fails to start if one is not served.
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
-	optional := WatchedKinds(enabled)
-	managedOnly := map[schema.GroupVersionKind]bool{}
+	optional, managedOnly := WatchedKinds(enabled), map[schema.GroupVersionKind]bool{}
 	for _, c := range enabled {
 		transform = chainTransforms(c.Transform, transform)
 	}
 	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
 	for kind, scope := range mergeNeeds(enabled) {
-		switch {
-		case slices.Contains(optional, kind):
+		if slices.Contains(optional, kind) {
 			managedOnly[kind] = !slices.Contains(slices.Collect(maps.Values(scope.includeForeign)), true)
-		case scope.includeForeign[""] && scope.fullObjects: // the default
-		default:
+		} else {
 			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
 			options.ByObject[capability.MetadataOf(kind)] = scope.byObject(transform)
 		}
 	}
-	options.NewInformer = informerFunc(managedOnly)
+	// Typed objects do not carry their kind, so optional kinds that are cached as such are not selected.
+	options.NewInformer = func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		selector := ""
+		if managedOnly[obj.GetObjectKind().GroupVersionKind()] {
+			selector = managedSelector().String()
+		}
+		if isCustomResource(obj) {
+			lw = listWatchCustomResources(lw, selector, clock.RealClock{})
+		}
+		maps.Copy(indexers, apply.OwnerIndexers())
+		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
+	}
 	return options
 }
 
 // byObject returns the configuration of the cache. One rule for all namespaces is set without Namespaces, which needs a watch for each.
 func (s cacheScope) byObject(transform toolscache.TransformFunc) cache.ByObject {
-	if includeForeign, all := s.includeForeign[""]; all && len(s.includeForeign) == 1 {
-		config := s.config(includeForeign, transform)
-		return cache.ByObject{Label: config.LabelSelector, Transform: config.Transform}
-	}
 	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
 	for namespace, includeForeign := range s.includeForeign {
-		by.Namespaces[namespace] = s.config(includeForeign, transform)
+		config := cache.Config{}
+		if !includeForeign {
+			config.LabelSelector = managedSelector()
+		} else if !s.fullObjects {
+			config.Transform = chainTransforms(stripForeign, transform)
+		}
+		by.Namespaces[namespace] = config
+	}
+	if all, found := by.Namespaces[""]; found && len(by.Namespaces) == 1 {
+		return cache.ByObject{Label: all.LabelSelector, Transform: all.Transform}
 	}
 	return by
-}
-
-func (s cacheScope) config(includeForeign bool, transform toolscache.TransformFunc) cache.Config {
-	switch {
-	case !includeForeign:
-		return cache.Config{LabelSelector: managedSelector()}
-	case !s.fullObjects:
-		return cache.Config{Transform: chainTransforms(stripForeign, transform)}
-	default:
-		return cache.Config{}
-	}
 }
 
 // FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because
 // reading metadata would start a second informer.
 func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
-	for _, c := range enabled {
-		for _, need := range c.Caches {
-			if need.FullObjects && !slices.Contains(out, need.Kind) {
-				out = append(out, need.Kind)
-			}
+	for kind, scope := range mergeNeeds(enabled) {
+		if scope.fullObjects {
+			out = append(out, kind)
 		}
 	}
 	return out
@@ -110,8 +108,8 @@ func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]cacheScope {
 	out := map[schema.GroupVersionKind]cacheScope{}
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			scope, found := out[need.Kind]
-			if !found {
+			scope := out[need.Kind]
+			if scope.includeForeign == nil {
 				scope.includeForeign = map[string]bool{}
 			}
 			scope.fullObjects = scope.fullObjects || need.FullObjects
@@ -136,10 +134,10 @@ func managedSelector() labels.Selector {
 
 // chainTransforms returns a transform that runs both. Either may be nil.
 func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformFunc {
-	if first == nil {
+	switch {
+	case first == nil:
 		return then
-	}
-	if then == nil {
+	case then == nil:
 		return first
 	}
 	return func(in any) (any, error) {
@@ -171,35 +169,4 @@ func StripMetadata(in any) (any, error) {
 
 func stripLists(metadata *metav1.PartialObjectMetadata) {
 	metadata.Labels, metadata.Annotations, metadata.OwnerReferences, metadata.Finalizers = nil, nil, nil, nil
-}
-
-type newInformerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
-
-// informerFunc returns a constructor of informers with owner indexes. Informers of the managedOnly kinds select managed objects, if they
-// cache metadata or unstructured objects: typed objects do not carry their kind.
-func informerFunc(managedOnly map[schema.GroupVersionKind]bool) newInformerFunc {
-	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if managedOnly[obj.GetObjectKind().GroupVersionKind()] {
-			lw = withSelector(lw, managedSelector().String())
-		}
-		if isCustomResource(obj) {
-			lw = withRelist(lw, clock.RealClock{})
-		}
-		maps.Copy(indexers, apply.OwnerIndexers())
-		return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
-	}
-}
-
-func withSelector(lw toolscache.ListerWatcher, selector string) toolscache.ListerWatcher {
-	inner := toolscache.ToListerWatcherWithContext(lw)
-	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector
-			return inner.ListWithContext(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			return inner.WatchWithContext(ctx, options)
-		},
-	}, lw)
 }

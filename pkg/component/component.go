@@ -99,12 +99,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, caps CapabilitySource, all []C
 func (c Component) addControllers(ctx context.Context, mgr *instrumentedManager, caps CapabilitySource) error {
 	if len(c.Requires) == 0 {
 		err := c.Controllers(ctx, mgr)
-		mgr.setControllersAdded(err == nil)
+		mgr.setReady(controllers, err == nil)
 		return err
 	}
-	s := newSupervisor(c, mgr, caps)
+	log := mgr.GetLogger().WithValues("component", c.Name)
 	if !caps.Current().HasAll(c.Requires...) {
-		s.log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())
+		log.Info("Waiting for the APIs that the component requires", "requires", capability.NewSet(c.Requires...).String())
 	}
-	return mgr.Add(s)
+	return mgr.Add(&supervisor{c, mgr, caps, log})
 }

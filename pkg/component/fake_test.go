@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -43,10 +42,7 @@ func newManager(t *testing.T) *fakeManager {
 	return &fakeManager{t: t, elected: make(chan struct{}), cache: &informertest.FakeInformers{Scheme: clientgoscheme.Scheme}}
 }
 
-func (m *fakeManager) Elected() <-chan struct{} { return m.elected }
-func (m *fakeManager) GetControllerOptions() config.Controller {
-	return config.Controller{GroupKindConcurrency: map[string]int{"kept": 3}}
-}
+func (m *fakeManager) Elected() <-chan struct{}   { return m.elected }
 func (m *fakeManager) GetScheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (m *fakeManager) GetCache() cache.Cache { return m.cache }

@@ -40,7 +40,7 @@ func (m *stuckManager) GetEventRecorder(string) recorder.EventRecorder { return 
 func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 	c := &stuck{Cache: &informertest.FakeInformers{}, err: errors.New("pods is forbidden")}
 	mgr := instrument(&stuckManager{cache: c}, "hungry", true)
-	mgr.setControllersAdded(true)
+	mgr.setReady(controllers, true)
 	expect := func(when string, want float64) {
 		t.Helper()
 		if got := valueOf(t, runningGauge.WithLabelValues("hungry")); got != want {
@@ -57,7 +57,7 @@ func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("when it has filled", 1)
-	mgr.setControllersAdded(false)
+	mgr.setReady(controllers, false)
 	expect("when it does not run", 0)
 }
 

@@ -24,14 +24,15 @@ func isCustomResource(obj runtime.Object) bool {
 	return err != nil
 }
 
-// withRelist makes a reflector relist after the API server closed a watch before its timeout, as it does after a change of the CRD schema.
-// Unchanged objects would stay cached without newly added fields otherwise.
-func withRelist(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.ListerWatcher {
+// listWatchCustomResources returns a ListerWatcher that selects objects by a label selector, which may be empty. It makes a reflector relist
+// after the API server closed a watch before its timeout, as it does after a change of the CRD schema: unchanged objects would stay cached
+// without newly added fields otherwise.
+func listWatchCustomResources(lw toolscache.ListerWatcher, selector string, clk clock.PassiveClock) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	var timeout time.Time // of the last watch; a reflector sends one request at a time
 	return toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			timeout = time.Time{}
+			timeout, options.LabelSelector = time.Time{}, selector
 			return inner.ListWithContext(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -40,7 +41,7 @@ func withRelist(lw toolscache.ListerWatcher, clk clock.PassiveClock) toolscache.
 				reconciler.RecordRelist()
 				return nil, apierrors.NewResourceExpired("the API server closed the watch early")
 			}
-			timeout = time.Time{}
+			timeout, options.LabelSelector = time.Time{}, selector
 			events, err := inner.WatchWithContext(ctx, options)
 			if err == nil && options.TimeoutSeconds != nil {
 				timeout = started.Add(time.Duration(*options.TimeoutSeconds) * time.Second)

@@ -50,10 +50,10 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-			lw := toolscache.ToListerWatcherWithContext(withRelist(&toolscache.ListWatch{
+			lw := toolscache.ToListerWatcherWithContext(listWatchCustomResources(&toolscache.ListWatch{
 				ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &corev1.PodList{}, nil },
 				WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
-			}, clk))
+			}, "", clk))
 			for round := range 2 {
 				if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{TimeoutSeconds: c.seconds}); err != nil {
 					t.Fatal(err)

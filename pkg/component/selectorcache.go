@@ -11,36 +11,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewCache returns a cache of the objects that match a label selector. Reads of kinds without an informer fail. The caller adds the cache to
-// the manager.
+// NewCache adds a cache of the objects that match a label selector to the manager. Reads of kinds without an informer fail.
 func NewCache(mgr ctrl.Manager, label string, transform toolscache.TransformFunc) (cache.Cache, error) {
 	selector, err := labels.Parse(label)
 	if err != nil {
 		return nil, fmt.Errorf("selecting by label %s: %w", label, err)
 	}
-	return buildCache(mgr, cache.Options{DefaultLabelSelector: selector, DefaultTransform: transform, ReaderFailOnMissingInformer: true})
+	return addCache(mgr, cache.Options{DefaultLabelSelector: selector, DefaultTransform: transform, ReaderFailOnMissingInformer: true})
 }
 
 // NewSelectorCache adds a cache for one kind with its own selector in all namespaces to the manager, whose cache has one selector for each
 // kind. The API server requires a field selector by name for list and watch if RBAC limits them to one name. The kind must always be
 // served.
 func NewSelectorCache(mgr ctrl.Manager, object client.Object, by cache.ByObject, transform toolscache.TransformFunc) (cache.Cache, error) {
-	c, err := buildCache(mgr, cache.Options{ByObject: map[client.Object]cache.ByObject{object: by}, DefaultTransform: transform})
+	return addCache(mgr, cache.Options{ByObject: map[client.Object]cache.ByObject{object: by}, DefaultTransform: transform})
+}
+
+// addCache adds a cache with the REST configuration of the manager.
+func addCache(mgr ctrl.Manager, options cache.Options) (cache.Cache, error) {
+	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	c, err := cache.New(mgr.GetConfig(), options)
 	if err == nil {
 		err = mgr.Add(c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("caching %T: %w", object, err)
-	}
-	return c, nil
-}
-
-// buildCache creates a cache with the REST configuration of the manager.
-func buildCache(mgr ctrl.Manager, options cache.Options) (cache.Cache, error) {
-	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
-	c, err := cache.New(mgr.GetConfig(), options)
-	if err != nil {
-		return nil, fmt.Errorf("making a cache: %w", err)
+		return nil, fmt.Errorf("adding a cache: %w", err)
 	}
 	return c, nil
 }

@@ -9,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -193,24 +190,6 @@ func TestRemovedKindAfterFailedAttempt(t *testing.T) {
 	})
 }
 
-func TestRunnablesAddedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		late := &worker{}
-		var seen ctrl.Manager
-		c := ray()
-		c.Controllers = func(_ context.Context, mgr ctrl.Manager) error { seen = mgr; return nil }
-		h := newHouse(t, c)
-		close(h.elected)
-		defer h.start()()
-		h.serve()
-		synctest.Wait()
-		if err := seen.Add(late); err != nil {
-			t.Fatal(err)
-		}
-		late.want(t, 1, 1)
-	})
-}
-
 // The context of Controllers ends with a failed attempt and with the manager.
 func TestContextOfAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -234,36 +213,6 @@ func TestContextOfAnAttempt(t *testing.T) {
 		stop()
 		if contexts[1].Err() == nil {
 			t.Error("the context of the component was not canceled with the manager")
-		}
-	})
-}
-
-// A later attempt can reuse controller names.
-func TestNamesAreReusable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		attempts := 0
-		c := ray()
-		c.Controllers = func(_ context.Context, mgr ctrl.Manager) error {
-			options := mgr.GetControllerOptions()
-			_, err := controller.NewUnmanaged("again", controller.Options{
-				SkipNameValidation: options.SkipNameValidation, Logger: logr.Discard(),
-				Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }),
-			})
-			if err != nil || options.GroupKindConcurrency["kept"] != 3 {
-				t.Errorf("%v, options %+v", err, options)
-			}
-			if attempts++; attempts < 3 {
-				return errors.New("not this time")
-			}
-			return nil
-		}
-		h := newHouse(t, c)
-		close(h.elected)
-		defer h.start()()
-		h.serve()
-		pass(time.Minute)
-		if attempts != 3 {
-			t.Errorf("%d attempts", attempts)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	constructors  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(`)
-	sharedOptions = regexp.MustCompile(`reconciler\.ControllerOptions(For|Of)?\(`)
+	constructors  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(|\breconciler\.NewController\(`)
+	sharedOptions = regexp.MustCompile(`WithOptions\(ControllerOptions\(|reconciler\.ControllerOptionsOf\(|\breconciler\.NewController\(`)
 )
 
 // ControllerOptions sets the fair queue and the limited back-off.

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
@@ -34,11 +37,13 @@ func ControllerOptionsOf(workers int) controller.Options {
 	}
 }
 
-// ControllerOptionsFor is ControllerOptions for a controller that is not built by a builder.
-func ControllerOptionsFor(r reconcile.Reconciler) controller.Options {
-	options := ControllerOptions()
-	options.Reconciler = ClassifyErrors(r)
-	return options
+// NewController returns the builder of a controller with ControllerOptions that watches the sources.
+func NewController(mgr ctrl.Manager, name string, sources ...source.Source) *builder.Builder {
+	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(ControllerOptions())
+	for _, s := range sources {
+		b.WatchesRawSource(s)
+	}
+	return b
 }
 
 // fairQueue is a work queue of client-go that serves namespaces round-robin, those with the fewest active reconciles first. It reserves

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -261,11 +261,9 @@ func (r Report) Wait() error {
 }
 
 // Watch makes a controller watch full objects of optional kinds, because metadata does not contain the status.
-func Watch(ctx context.Context, served *capability.Watcher, objectCache cache.Cache, c capability.Controller, kinds []schema.GroupVersionKind,
+func Watch(b *builder.Builder, served *capability.Watcher, objectCache cache.Cache, kinds []schema.GroupVersionKind,
 	h handler.EventHandler, predicates ...predicate.Predicate) {
 	for _, kind := range kinds {
-		served.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind[client.Object](objectCache, resources.NewUnstructured(kind), h, predicates...)
-		})
+		b.WatchesRawSource(served.Kind(objectCache, kind, resources.NewUnstructured(kind), h, predicates...))
 	}
 }

@@ -1,6 +1,8 @@
 package fakeapi
 
 import (
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -9,10 +11,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -31,4 +35,25 @@ func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 	}
 	return scheme
+}
+
+// ListMetadata lists metadata as an interceptor of the fake client, including kinds without types.
+func ListMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+	metadata, ok := l.(*metav1.PartialObjectMetadataList)
+	if !ok || c.Scheme().Recognizes(metadata.GroupVersionKind()) {
+		return c.List(ctx, l, opts...)
+	}
+	whole := &unstructured.UnstructuredList{}
+	whole.SetGroupVersionKind(metadata.GroupVersionKind())
+	if err := c.List(ctx, whole, opts...); err != nil {
+		return err
+	}
+	for i := range whole.Items {
+		item := metav1.PartialObjectMetadata{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &item); err != nil {
+			return err
+		}
+		metadata.Items = append(metadata.Items, item)
+	}
+	return nil
 }

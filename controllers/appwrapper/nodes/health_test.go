@@ -188,7 +188,7 @@ func TestSetupSwitchedOff(t *testing.T) {
 	off, none := config.DefaultAppWrapper(), config.DefaultAppWrapper()
 	off.Autopilot.MonitorNodes, none.Autopilot = false, nil
 	for _, settings := range []config.AppWrapper{off, none} {
-		if nodes, err := Setup(t.Context(), nil, settings, nil); nodes != nil || err != nil {
+		if nodes, err := Setup(nil, settings, nil); nodes != nil || err != nil {
 			t.Errorf("got %v, %v", nodes, err)
 		}
 	}

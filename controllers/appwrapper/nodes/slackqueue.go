@@ -38,25 +38,21 @@ var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capabil
 
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on them are in
 // config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
-func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served func() *capability.Watcher) error {
-	watcher := served()
+func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served *capability.Watcher) error {
 	s := &slackQueue{
-		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: watcher.Current,
+		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: served.Current,
 	}
 	toQueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: s.name}}}
 	})
-	c, err := ctrl.NewControllerManagedBy(mgr).Named(slackQueueController).WithOptions(reconciler.ControllerOptions()).
-		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints))).
-		Build(reconciler.ClassifyErrors(s))
-	if err != nil {
-		return fmt.Errorf("building the controller of the slack queue: %w", err)
-	}
+	b := reconciler.NewController(mgr, slackQueueController).
+		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints)))
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
 	for _, kind := range queueKinds {
-		watcher.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(newClusterQueue(kind)), toQueue, named)
-		})
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, newClusterQueue(kind), toQueue, named))
+	}
+	if err := b.Complete(reconciler.ClassifyErrors(s)); err != nil {
+		return fmt.Errorf("building the controller of the slack queue: %w", err)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 
 func (w *slackFixture) read() *unstructured.Unstructured {
 	w.t.Helper()
-	found := newClusterQueue(w.queue.served().Kinds()[0])
+	found := newClusterQueue(w.queue.served().UnsortedList()[0])
 	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
 		w.t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type namespaceReconciler struct {
 	bindings map[string]cache.Cache
 	applier  *apply.Applier
 	auth     *authWatcher
-	report   *failureReport
+	report   *Report
 	prefix   string
 }
 

@@ -166,7 +166,7 @@ func TestIgnoreTransient(t *testing.T) {
 // The condition reports the state of Auth first, then the first of the namespaces that failed; what is not known is not reported.
 func TestReportState(t *testing.T) {
 	a := auth{}
-	r := &failureReport{auth: func() auth { return a }, failures: map[string]string{}}
+	r := &Report{auth: func() auth { return a }, failures: map[string]string{}}
 	news := 0
 	r.listeners.Subscribe(t.Context(), func(struct{}) { news++ })
 	expect := func(status metav1.ConditionStatus, reason string, parts ...string) {

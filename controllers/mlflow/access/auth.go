@@ -103,8 +103,8 @@ const (
 	ReasonFailed         = "RoleBindingsFailed"
 )
 
-// failureReport stores the errors by namespace, for the condition that the MLflow controller writes.
-type failureReport struct {
+// Report stores the errors by namespace, for the condition that the MLflow controller writes.
+type Report struct {
 	auth      func() auth
 	listeners singleton.Listeners[struct{}]
 
@@ -113,7 +113,7 @@ type failureReport struct {
 }
 
 // record stores the result of the reconcile of a namespace.
-func (r *failureReport) record(namespace string, err error) {
+func (r *Report) record(namespace string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -131,7 +131,7 @@ func (r *failureReport) record(namespace string, err error) {
 }
 
 // State returns status, reason and message of the condition, or an empty status until Auth is read.
-func (r *failureReport) State() (status metav1.ConditionStatus, reason, message string) {
+func (r *Report) State() (status metav1.ConditionStatus, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch a := r.auth(); a.State {
@@ -155,6 +155,6 @@ func (r *failureReport) State() (status metav1.ConditionStatus, reason, message 
 }
 
 // Source calls the handler when State may have changed.
-func (r *failureReport) Source(h handler.EventHandler) source.Source {
+func (r *Report) Source(h handler.EventHandler) source.Source {
 	return r.listeners.EventSource(&mlflowv1.MLflow{}, h)
 }

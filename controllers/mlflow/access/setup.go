@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -45,48 +44,38 @@ const controllerName = "mlflow-namespace-rbac"
 // RoleBindingKind is cached as full objects, because roleRef is compared.
 var RoleBindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 
-// Access is the controller and its feedback to the MLflow controller.
-type Access struct {
-	*failureReport
-	prefix  string
-	served  func() *capability.Watcher
-	clock   func() clock.Clock
-	applier func(ctrl.Manager, client.Client) *apply.Applier
+// Deps are the dependencies of the controller.
+type Deps struct {
+	// Prefix is the prefix of the names of the bound ClusterRoles.
+	Prefix  string
+	Served  *capability.Watcher
+	Dynamic dynamic.Interface
+	Clock   clock.Clock
+	// Applier returns an Applier that reads full RoleBindings with the given client and writes as mlflow-operator.
+	Applier func(client.Client) *apply.Applier
 }
 
-// New returns an Access that is inactive until Setup. prefix is the prefix of the names of the bound ClusterRoles. The applier reads
-// full RoleBindings with the given client and writes as mlflow-operator.
-func New(prefix string, served func() *capability.Watcher, clk func() clock.Clock,
-	applier func(ctrl.Manager, client.Client) *apply.Applier) *Access {
-	return &Access{failureReport: &failureReport{failures: map[string]string{}}, prefix: prefix, served: served, clock: clk, applier: applier}
-}
-
-// Setup registers the controller with a manager.
-func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
+// Setup registers the controller with a manager. It returns the feedback to the MLflow controller.
+func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	hasLabel, err := labels.Parse(WorkspaceLabel) // with any value
 	if err != nil {
-		return fmt.Errorf("selecting namespaces: %w", err)
+		return nil, fmt.Errorf("selecting namespaces: %w", err)
 	}
 	labelled, err := component.NewSelectorCache(mgr, namespaceMetadata(), cache.ByObject{Label: hasLabel}, apply.Transform())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bindings, err := bindingCaches(mgr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("building the client for Auth: %w", err)
-	}
-	served := a.served()
-	follower := newAuthWatcher(dyn, served.Current, a.clock(), mgr.GetLogger().WithName("auth"))
-	served.OnChange(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
-	follower.Subscribe(ctx, func(auth) { a.listeners.Notify(struct{}{}) })
+	follower := newAuthWatcher(d.Dynamic, d.Served.Current, d.Clock, mgr.GetLogger().WithName("auth"))
+	report := &Report{auth: follower.current, failures: map[string]string{}}
+	d.Served.OnChange(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
+	follower.Subscribe(ctx, func(auth) { report.listeners.Notify(struct{}{}) })
 	if err := mgr.Add(follower); err != nil {
-		return fmt.Errorf("adding what follows Auth: %w", err)
+		return nil, fmt.Errorf("adding the watcher of Auth: %w", err)
 	}
-	a.auth = follower.current
 	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, ok := object.(*rbacv1.RoleBinding); ok {
 			return bindings[key.Name]
@@ -95,32 +84,26 @@ func (a *Access) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}}
 	r := &namespaceReconciler{
 		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
-		applier: a.applier(mgr, reader), auth: follower, report: a.failureReport, prefix: a.prefix,
+		applier: d.Applier(reader), auth: follower, report: report, prefix: d.Prefix,
 	}
-	c, err := controller.New(controllerName, mgr, reconciler.ControllerOptionsFor(r))
-	if err != nil {
-		return fmt.Errorf("building the controller %s: %w", controllerName, err)
+	if err := reconciler.NewController(mgr, controllerName, r.eventSources(mgr.GetCache())...).Complete(reconciler.ClassifyErrors(r)); err != nil {
+		return nil, fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
-	return r.watch(mgr, c)
+	return report, nil
 }
 
-// watch adds the watches of the controller.
-func (r *namespaceReconciler) watch(mgr ctrl.Manager, c controller.Controller) error {
+// eventSources returns the sources of the controller.
+func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	sources := []source.Source{
 		source.Kind(r.labelled, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
-		source.Kind(mgr.GetCache(), client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), existenceChanged()),
+		source.Kind(main, client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), existenceChanged()),
 		// The MLflow without a name enqueues the namespaces of every MLflow, because Auth affects all of them.
 		r.auth.EventSource(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
 	}
 	for _, bindings := range r.bindings {
 		sources = append(sources, source.Kind(bindings, client.Object(&rbacv1.RoleBinding{}), enqueueNamespace()))
 	}
-	for _, s := range sources {
-		if err := c.Watch(s); err != nil {
-			return fmt.Errorf("watching for %s: %w", controllerName, err)
-		}
-	}
-	return nil
+	return sources
 }
 
 func namespaceMetadata() *metav1.PartialObjectMetadata {

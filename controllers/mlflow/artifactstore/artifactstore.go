@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -47,14 +46,15 @@ type configReconciler struct {
 }
 
 // Setup registers the controller with a manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
+func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	secrets := map[string]cache.Cache{}
+	sources := []source.Source{served.Kind(mgr.GetCache(), Kind, &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())}
 	for _, name := range []string{artifactSecret, archiveSecret} { // list and watch are permitted by name only
 		named, err := component.NewSelectorCache(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
 		if err != nil {
 			return err
 		}
-		secrets[name] = named
+		secrets[name], sources = named, append(sources, source.Kind(named, client.Object(secret()), enqueueConfig()))
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
@@ -65,20 +65,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) er
 		OnDeleted:      r.references.Forget,
 		ReadyCondition: reference.Condition,
 	})
-	options := reconciler.ControllerOptions()
-	options.Reconciler = shell
-	c, err := controller.New(controllerName, mgr, options)
-	if err != nil {
+	if err := reconciler.NewController(mgr, controllerName, sources...).Complete(shell); err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
-	for _, named := range secrets {
-		if err := c.Watch(source.Kind(named, client.Object(secret()), enqueueConfig())); err != nil {
-			return fmt.Errorf("watching for %s: %w", controllerName, err)
-		}
-	}
-	served.Watch(ctx, c, Kind, func() source.Source {
-		return source.Kind[client.Object](mgr.GetCache(), &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())
-	})
 	return nil
 }
 

@@ -48,7 +48,7 @@ func RequestsForSlice(_ context.Context, slice *discoveryv1.EndpointSlice) []rec
 
 // SetupEndpointSliceController adds a controller that updates the pool from a cache of EndpointSlices.
 func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cache, pool *Pool) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(reconciler.ControllerOptions()).
+	err := reconciler.NewController(mgr, name).
 		WatchesRawSource(source.Kind(held, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(RequestsForSlice))).
 		Complete(&EndpointSliceReconciler{Slices: held, Pool: pool})
 	if err != nil {

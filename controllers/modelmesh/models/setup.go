@@ -47,18 +47,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 	}
 	w := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
 	options := reconciler.ControllerOptionsOf(maxConcurrentReconciles)
-	c, err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
+	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(options).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
-		WatchesRawSource(w).
-		Build(reconciler.ClassifyErrors(r))
-	if err != nil {
-		return fmt.Errorf("building the controller of models: %w", err)
-	}
+		WatchesRawSource(w)
 	if withServices {
-		shared.Served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(mgr.GetCache(), client.Object(&v1beta1.InferenceService{}), enqueueFor(modelmesh.SourceInferenceService))
-		})
+		b.WatchesRawSource(shared.Served.Kind(mgr.GetCache(), capability.InferenceService, &v1beta1.InferenceService{}, enqueueFor(modelmesh.SourceInferenceService)))
+	}
+	if err := b.Complete(reconciler.ClassifyErrors(r)); err != nil {
+		return fmt.Errorf("building the controller of models: %w", err)
 	}
 	w.subscribe(ctx, shared)
 	return nil

@@ -1,7 +1,6 @@
 package openshift
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -15,16 +14,13 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -195,34 +191,5 @@ func TestInferenceServicePredicates(t *testing.T) {
 	ended.Finalizers = []string{"a"}
 	if !modelmesh.SpecOrAnnotationsChanged().Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ended}) {
 		t.Error("the predicate ignored the removal of the last foreign finalizer")
-	}
-}
-
-// watchCounter counts its watches. It can fail one.
-type watchCounter struct {
-	controller.Controller
-	watched, refuse int
-}
-
-func (c *watchCounter) Watch(source.Source) error {
-	c.watched++
-	if c.watched == c.refuse {
-		return errors.New("refused")
-	}
-	return nil
-}
-
-func TestWatchesAllKinds(t *testing.T) {
-	sources := []source.Source{source.Func(nil), source.Func(nil), source.Func(nil)}
-	c := &watchCounter{}
-	if err := watchAll(c, sources); err != nil || c.watched != 3 {
-		t.Errorf("unexpected c.watched %d, error %v", c.watched, err)
-	}
-	c = &watchCounter{refuse: 2}
-	if err := watchAll(c, sources); err == nil || c.watched != 2 {
-		t.Errorf("unexpected c.watched %d, error %v", c.watched, err)
-	}
-	if h := capability.MetadataOf(secretKind); h.Kind != "Secret" || h.APIVersion != "v1" {
-		t.Errorf("unexpected result of MetadataOf: %+v", h)
 	}
 }

@@ -38,7 +38,7 @@ func kinds(writes []string, verb string) []string {
 
 // The first model creates all objects, later reconciles write nothing, and after the last model the unused objects are deleted.
 func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
-	served := openShift.Kinds()
+	served := openShift.UnsortedList()
 	s := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))
 	if writes := s.must(); len(writes) > 0 {
 		t.Fatalf("without anything %q", writes)

@@ -2,7 +2,6 @@ package openshift
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -63,7 +61,7 @@ func Caches() []component.CacheNeed {
 
 // Setup registers the controllers with a manager. It is a modelmesh.Part. If only one namespace is served, it registers no controller: the
 // objects require cluster-wide permissions.
-func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
+func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
 	if shared.Namespaces.SingleNamespace() {
 		return nil
 	}
@@ -81,11 +79,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies
 	}
 	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace, clock: shared.Clock}
 	w := controllerBuilder{mgr: mgr, shared: shared}
-	if err := w.startNamespaceController(ctx, n, connections); err != nil || meshConfig.IgnoreInferenceServices {
+	if err := w.startNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
 	base.applier = routeApplier(shared.Applier)
-	return w.startInferenceServiceController(ctx, newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
+	return w.startInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
 }
 
 // routeApplier returns an applier that leaves fields of the legacy controller in place: they include the host, which the platform chose at
@@ -102,25 +100,13 @@ type controllerBuilder struct {
 	shared *modelmesh.Dependencies
 }
 
-// newController returns a controller that watches the sources.
-func (w controllerBuilder) newController(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
-	c, err := controller.New(name, w.mgr, reconciler.ControllerOptionsFor(r))
-	if err == nil {
-		err = watchAll(c, sources)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("building the controller %s: %w", name, err)
-	}
-	return c, nil
-}
-
 // startNamespaceController starts the controller of served namespaces.
-func (w controllerBuilder) startNamespaceController(ctx context.Context, r *namespaceReconciler, connections cache.Cache) error {
+func (w controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
 	all, ownNamespace, managed := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
 	cached, served := w.mgr.GetCache(), w.shared.Served
 	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
-	c, err := w.newController(namespaceController, r, []source.Source{
-		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+	sources := []source.Source{
+		labelled, w.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), ownNamespace),
 		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), ownNamespace, modelmesh.CreatedOrDeleted()),
 		source.Kind(cached, client.Object(&appsv1.Deployment{}), ownNamespace, managed),
@@ -129,56 +115,32 @@ func (w controllerBuilder) startNamespaceController(ctx context.Context, r *name
 		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
 		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), ownNamespace, managed),
 		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), ownNamespace, managed),
-	})
-	if err != nil {
-		return err
+		served.Kind(cached, capability.BackendTLSPolicy, nil, ownNamespace, managed),
 	}
-	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, ownNamespace, managed)
 	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
-		served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-			return source.Kind(cached, client.Object(&v1beta1.InferenceService{}), ownNamespace, modelmesh.SpecOrAnnotationsChanged())
-		})
+		sources = append(sources, served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, ownNamespace, modelmesh.SpecOrAnnotationsChanged()))
 	}
-	return nil
+	return reconciler.NewController(w.mgr, namespaceController, sources...).Complete(reconciler.ClassifyErrors(r))
 }
 
 // startInferenceServiceController starts the controller that publishes models.
-func (w controllerBuilder) startInferenceServiceController(ctx context.Context, r *inferenceServiceReconciler) error {
+func (w controllerBuilder) startInferenceServiceController(r *inferenceServiceReconciler) error {
 	cached, served := w.mgr.GetCache(), w.shared.Served
 	all := handler.EnqueueRequestsFromMapFunc(w.requestsForInferenceServices)
 	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
 	labelled, _ := w.shared.Namespaces.Source(all)
-	c, err := w.newController(routeController, r, []source.Source{
-		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+	b := reconciler.NewController(w.mgr, routeController,
+		labelled, w.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), owned),
 		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, w.meshCertificates()),
-	})
-	if err != nil {
-		return err
-	}
-	served.Watch(ctx, c, capability.InferenceService, func() source.Source {
-		return source.Kind(cached, client.Object(&v1beta1.InferenceService{}), &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged())
-	})
-	served.Watch(ctx, c, capability.ServingRuntime, func() source.Source {
-		return source.Kind(cached, client.Object(&v1alpha1.ServingRuntime{}), all)
-	})
-	served.Watch(ctx, c, capability.ClusterServingRuntime, func() source.Source {
-		return source.Kind(cached, client.Object(&v1alpha1.ClusterServingRuntime{}), all)
-	})
-	served.WatchMetadata(ctx, c, capability.Route, owned)
-	served.WatchMetadata(ctx, c, capability.HTTPRoute, owned)
-	routestatus.Watch(ctx, served, cached, c, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
-	routestatus.Watch(ctx, served, cached, c, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
-	return nil
-}
-
-func watchAll(c controller.Controller, sources []source.Source) error {
-	for _, s := range sources {
-		if err := c.Watch(s); err != nil {
-			return err
-		}
-	}
-	return nil
+		served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged()),
+		served.Kind(cached, capability.ServingRuntime, &v1alpha1.ServingRuntime{}, all),
+		served.Kind(cached, capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, all),
+		served.Kind(cached, capability.Route, nil, owned),
+		served.Kind(cached, capability.HTTPRoute, nil, owned))
+	routestatus.Watch(b, served, cached, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
+	routestatus.Watch(b, served, cached, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
+	return b.Complete(reconciler.ClassifyErrors(r))
 }
 
 // requestsForInferenceServices maps a Namespace or namespaced object to its InferenceServices for ModelMesh, a cluster-scoped runtime to all.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,7 +98,7 @@ func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...clie
 
 func (s *testEnv) writer() client.Client {
 	return interceptor.NewClient(s.server, interceptor.Funcs{
-		List: listHeads,
+		List: fakeapi.ListMetadata,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			named, _ := o.(interface {
 				GetKind() string
@@ -140,7 +139,7 @@ func (s *testEnv) live() client.Reader {
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			s.reads++
-			return listHeads(ctx, c, l, opts...)
+			return fakeapi.ListMetadata(ctx, c, l, opts...)
 		},
 	})
 }
@@ -242,27 +241,6 @@ func deployment(replicas int32) *appsv1.Deployment {
 }
 
 var errDown = errors.New("the API server is away")
-
-// listHeads lists metadata, including kinds that the fake API server has no types for.
-func listHeads(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-	heads, ok := l.(*metav1.PartialObjectMetadataList)
-	if !ok || c.Scheme().Recognizes(heads.GroupVersionKind()) {
-		return c.List(ctx, l, opts...)
-	}
-	whole := &unstructured.UnstructuredList{}
-	whole.SetGroupVersionKind(heads.GroupVersionKind())
-	if err := c.List(ctx, whole, opts...); err != nil {
-		return err
-	}
-	for i := range whole.Items {
-		head := metav1.PartialObjectMetadata{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &head); err != nil {
-			return err
-		}
-		heads.Items = append(heads.Items, head)
-	}
-	return nil
-}
 
 // mapper returns a RESTMapper with the scopes of the kinds.
 func mapper(scheme *runtime.Scheme) meta.RESTMapper {

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -73,7 +72,7 @@ func Caches(namespace string) []component.CacheNeed {
 }
 
 // Setup registers the controller of runtimes. It is a modelmesh.Subcontroller.
-func Setup(ctx context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
+func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
 	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(pvcKind), dependencies.Namespaces.CacheByObject(), component.StripMetadata)
 	if err != nil {
 		return err
@@ -86,21 +85,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, dependencies *modelmesh.Depend
 		Catalog: dependencies.Catalog, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
 		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, stream: dependencies.Events,
 	})
-	c, err := r.newController(mgr, claims, pods, dependencies.Served, dependencies.Settings)
-	if err != nil {
+	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
 	}
-	r.watchOptionalAPIs(ctx, mgr, c, dependencies.Served)
 	if err := mgr.Add(&legacyCleaner{runtimeReconciler: r, log: mgr.GetLogger().WithName(modelmesh.ComponentName)}); err != nil {
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	return nil
 }
 
-// newController builds the controller with watches of all APIs that are always served.
-func (r *runtimeReconciler) newController(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) (controller.Controller, error) {
+// watch builds the controller.
+func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) error {
 	whenMetadataChanged := builder.WithPredicates(metadataChanged())
-	controllerBuilder := ctrl.NewControllerManagedBy(mgr).Named(modelmesh.ComponentName).WithOptions(reconciler.ControllerOptions()).
+	controllerBuilder := reconciler.NewController(mgr, modelmesh.ComponentName).
 		Watches(&v1alpha1.Predictor{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
 		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(metadataChanged(), availabilityChanged()))).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), podProblemChanged())).
@@ -110,12 +107,13 @@ func (r *runtimeReconciler) newController(mgr ctrl.Manager, claims, pods cache.C
 		WatchesMetadata(&corev1.Secret{}, r.enqueueForSecret()).
 		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
 		WatchesRawSource(settings.Changes(r.Namespaces.EnqueueByName())).
-		WatchesRawSource(served.Changes(&corev1.Namespace{}, r.Namespaces.EnqueueAllEnabled())).
+		WatchesRawSource(served.EventSource(&corev1.Namespace{}, r.Namespaces.EnqueueAllEnabled())).
 		WatchesRawSource(r.enqueueOperatorNamespace())
 	if namespaces, watched := r.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
 		controllerBuilder.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), whenMetadataChanged)
 	}
-	return controllerBuilder.Build(reconciler.ClassifyErrors(r))
+	r.watchOptionalAPIs(controllerBuilder, mgr.GetCache(), served)
+	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
 }
 
 // enqueueOperatorNamespace enqueues the operator's namespace once. It is enabled without a label, so there may be no event for it: the
@@ -128,11 +126,9 @@ func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 }
 
 // watchOptionalAPIs watches the kinds whose APIs can be installed and removed while the operator runs.
-func (r *runtimeReconciler) watchOptionalAPIs(ctx context.Context, mgr ctrl.Manager, c controller.Controller, served *capability.Watcher) {
+func (r *runtimeReconciler) watchOptionalAPIs(b *builder.Builder, cached cache.Cache, served *capability.Watcher) {
 	watch := func(kind schema.GroupVersionKind, object client.Object, h handler.EventHandler) {
-		served.Watch(ctx, c, kind, func() source.Source {
-			return source.Kind(mgr.GetCache(), object, h, modelmesh.SpecOrAnnotationsChanged())
-		})
+		b.WatchesRawSource(served.Kind(cached, kind, object, h, modelmesh.SpecOrAnnotationsChanged()))
 	}
 	watch(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
 	if r.UsesClusterRuntimes() {
@@ -141,7 +137,7 @@ func (r *runtimeReconciler) watchOptionalAPIs(ctx context.Context, mgr ctrl.Mana
 	if !r.Config.IgnoreInferenceServices {
 		watch(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
 	}
-	served.WatchMetadata(ctx, c, capability.ServiceMonitor, modelmesh.EnqueueNamespace(), metadataChanged())
+	b.WatchesRawSource(served.Kind(cached, capability.ServiceMonitor, nil, modelmesh.EnqueueNamespace(), metadataChanged()))
 }
 
 // enqueueForSecret enqueues the namespaces that read a Secret: all of them for shared Secrets in the operator's namespace.

@@ -134,7 +134,7 @@ func Changed() predicate.Predicate {
 	}
 }
 
-// NewCache returns the cache of Ray's pods. One watch with a label selector fills it. The caller must add it to the manager.
+// NewCache adds the cache of Ray's pods to the manager. One watch with a label selector fills it.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	out, err := component.NewCache(mgr, raycluster.LabelCluster, trimPod)
 	if err != nil {

@@ -49,9 +49,7 @@ func TestReadsFailWhenKindIsRemoved(t *testing.T) {
 				env := comeAndGo{newDiscovery(), newCluster(t)}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 				run(t, w)
-				reads := &CacheFactory{}
-				reads.SetWatcher(w)
-				c := &servedOnlyCache{Cache: unsynced{}, scheme: runtime.NewScheme(), factory: reads}
+				c := &servedOnlyCache{unsynced{}, runtime.NewScheme(), w}
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
 					t.Errorf("a kind that is not served: %v", err)
 				}
@@ -68,19 +66,15 @@ func TestReadsFailWhenKindIsRemoved(t *testing.T) {
 func TestReadsOfServedKindWaitForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(HTTPRoute), Kinds: kinds})
-		reads := &CacheFactory{}
-		c := &servedOnlyCache{Cache: unsynced{}, scheme: clientgoscheme.Scheme, factory: reads}
-		for _, follow := range []func(){func() {}, func() { reads.SetWatcher(w) }} {
-			follow()
-			for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
-				ctx, cancel := context.WithCancel(t.Context())
-				result := make(chan error, 1)
-				go func() { result <- c.Get(ctx, client.ObjectKey{Name: "x"}, object) }()
-				synctest.Wait()
-				cancel()
-				if err := <-result; !errors.Is(err, errTimeout) {
-					t.Errorf("%T: %v, want the error of the cache", object, err)
-				}
+		c := &servedOnlyCache{unsynced{}, clientgoscheme.Scheme, w}
+		for _, object := range []client.Object{MetadataOf(HTTPRoute), &corev1.Secret{}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			result := make(chan error, 1)
+			go func() { result <- c.Get(ctx, client.ObjectKey{Name: "x"}, object) }()
+			synctest.Wait()
+			cancel()
+			if err := <-result; !errors.Is(err, errTimeout) {
+				t.Errorf("%T: %v, want the error of the cache", object, err)
 			}
 		}
 	})

@@ -1,0 +1,106 @@
+package capability
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Kind returns a source of the objects of an optional kind, which runs while the kind is served; its informer is removed with the kind. A
+// nil object stands for their metadata. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
+func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object client.Object, h handler.EventHandler, predicates ...predicate.Predicate) source.Source {
+	if object == nil {
+		object = MetadataOf(kind)
+	}
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		var stop context.CancelFunc
+		w.OnChange(ctx, func(s Set) {
+			switch served := s.Has(kind); {
+			case served && stop == nil:
+				var running context.Context
+				running, stop = context.WithCancel(ctx)
+				_ = source.Kind(from, object, h, predicates...).Start(running, queue) // fails only without an object or a handler
+			case !served && stop != nil:
+				stop()
+				stop = nil
+				_ = from.RemoveInformer(ctx, object) // fails only for a type that is not in the scheme
+			}
+		})
+		return nil
+	})
+}
+
+// NewCache returns a cache whose reads of optional kinds return a NoKindMatchError when the kind is not served. Caches of controller-runtime
+// start an informer for each read, which never syncs for such a kind and blocks the worker until its timeout.
+func (w *Watcher) NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	c, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache: %w", err)
+	}
+	return &servedOnlyCache{c, options.Scheme, w}, nil
+}
+
+type servedOnlyCache struct {
+	cache.Cache
+	scheme  *runtime.Scheme
+	watcher *Watcher
+}
+
+// Get implements client.Reader.
+func (c *servedOnlyCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if err := c.check(object); err != nil {
+		return err
+	}
+	return c.Cache.Get(ctx, key, object, opts...)
+}
+
+// List implements client.Reader.
+func (c *servedOnlyCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := c.check(list); err != nil {
+		return err
+	}
+	return c.Cache.List(ctx, list, opts...)
+}
+
+func (c *servedOnlyCache) check(object runtime.Object) error {
+	kind, err := apiutil.GVKForObject(object, c.scheme)
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	if err != nil || !slices.Contains(c.watcher.options.Kinds, kind) || c.watcher.Current().Has(kind) {
+		return nil // errors are those of the cache
+	}
+	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+}
+
+// MetadataOf returns an empty metadata object of a kind.
+func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
+}
+
+// GetMetadata returns the metadata of an object, nil if it is not found. The result may be shared with the cache and must not be modified.
+func GetMetadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	metadata := MetadataOf(kind)
+	err := from.Get(ctx, name, metadata, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading metadata of %s %s: %w", kind.Kind, name, err)
+	}
+	return metadata, nil
+}
