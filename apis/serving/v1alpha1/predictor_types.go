@@ -47,9 +47,8 @@ type PredictorList struct {
 	Items           []Predictor `json:"items"`
 }
 
-// PredictorSpec defines the desired model. The identity of a registered model is a hash of its JSON (section 5.10 of
-// the reference). Therefore, the order of the fields, the fields that are omitted when empty, and path, which is
-// always written, must not change.
+// PredictorSpec defines the desired model. The identity of a registered model is a hash of its JSON. Therefore, the
+// order of the fields, the fields that are omitted when empty, and path, which is always written, must not change.
 type PredictorSpec struct {
 	// serviceAccountName has no effect.
 	// +optional
