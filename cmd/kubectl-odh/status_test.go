@@ -184,7 +184,7 @@ func TestStatusOfTheManager(t *testing.T) {
 		})
 	}
 	twice(&manager[0])
-	run(t, fakecluster.Start(t, kinds, manager), "status").expect(t, 0, "in opendatahub: 1/1 ready", "there is another one in old; two managers hinder each other")
+	run(t, fakecluster.Start(t, kinds, manager), "status").expect(t, 0, "in opendatahub: 1/1 ready", "another manager runs in old, and both write the same objects: remove one of them")
 	run(t, fakecluster.Start(t, kinds, manager), "status --manager-namespace old").expect(t, 1, "in old: 0/1 ready")
 }
 
@@ -197,7 +197,7 @@ func TestStatusWithFewRights(t *testing.T) {
 		"Note: not allowed to list deployments.apps in all namespaces\n", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n", "rayclusters.ray.io in namespace vision\n")
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
 	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "you may not look for its Deployment and its Lease; --manager-namespace names its namespace",
-		"No resources are to be seen; the notes tell what could not be read.")
+		"No resources were found; the notes list what could not be read.")
 	run(t, whole(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
 	empty.Forbid(func(r fakecluster.Request) bool { return r.Resource == "leases" })
@@ -263,7 +263,7 @@ func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	}{
 		"missing": {[]any{map[string]any{"type": "Ready", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
-		"not known": {nil, []string{"Unknown", "no controller has reported on it yet"}},
+		"not known": {nil, []string{"Unknown", "waiting for its controller to report"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml")

@@ -212,7 +212,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.unreadable != nil:
 		return notSentError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
 	case observed.object == nil:
-		return fmt.Errorf("%s was deleted just now", title)
+		return fmt.Errorf("%s was deleted while it was created: waiting for the next attempt", title)
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notSentError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
 	case controls(aw, observed.object):

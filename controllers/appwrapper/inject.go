@@ -113,7 +113,7 @@ func mergeAt(object map[string]any, name string, entries map[string]string, fiel
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if found, ok := object[key]; ok && found != entries[key] {
-			return fmt.Errorf("conflict updating %s: conflict for key=%s, value1=%v, value2=%s", name, key, found, entries[key])
+			return fmt.Errorf("conflict updating %s: conflict for key=%s, value1=%v, value2=%s: remove the key from the pod template", name, key, found, entries[key])
 		}
 	}
 	for key, value := range entries {

@@ -58,7 +58,7 @@ func TestGateStateOf(t *testing.T) {
 	shut := func(reason, message string) gateState {
 		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
 	}
-	const blocked = "cannot delete MLflowOperator while 1 MLflow instance(s) still exist"
+	const blocked = "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first"
 	for name, c := range map[string]struct {
 		module *platformv1alpha1.MLflowOperator
 		want   gateState

@@ -184,7 +184,7 @@ func withoutLegacyDefault(text string) (string, error) {
 			continue
 		}
 		if list.Kind != yaml.SequenceNode {
-			return "", fmt.Errorf("%s is not a list", section)
+			return "", fmt.Errorf("%s must be a list", section)
 		}
 		before := len(list.Content)
 		list.Content = slices.DeleteFunc(list.Content, isLegacyDefault)

@@ -112,14 +112,14 @@ func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (st
 // know them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
-		return fmt.Sprintf("it has %d bytes, and at most %d are checked", len(text), maxCheckedBytes)
+		return fmt.Sprintf("it has %d bytes, and at most %d are checked: split it into several ConfigMaps", len(text), maxCheckedBytes)
 	}
 	document, err := parseSources(text)
 	switch {
 	case err != nil:
 		return conditions.Clip(err.Error(), maxProblemBytes)
 	case document == nil:
-		return "it is empty"
+		return "it is empty: add a section such as catalogs"
 	}
 	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs", "labels"} {
 		list := mapValue(document.Content[0], section)
@@ -127,11 +127,11 @@ func contentProblem(text string) string {
 			continue
 		}
 		if list.Kind != yaml.SequenceNode {
-			return section + " is not a list"
+			return section + " must be a list"
 		}
 		for i, entry := range list.Content {
 			if entry.Kind != yaml.MappingNode && entry.Kind != yaml.AliasNode {
-				return fmt.Sprintf("%s[%d] is not a map", section, i)
+				return fmt.Sprintf("%s[%d] must be a map", section, i)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func selectSources(candidates []sourceCandidate, current []string, mayAdd func()
 		case !slices.Contains(usable, c):
 			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("only %d sources can be mounted; merge some of them", maxSources)
 		case selection.postponed && isNew(c):
-			s.Reason, s.Message = ReasonPostponed, "too many sources were added recently; this one is mounted automatically within a few minutes"
+			s.Reason, s.Message = ReasonPostponed, "too many sources were added recently; waiting a few minutes to mount this one"
 		default:
 			s.State, s.Reason = aihubv1alpha1.SourceAccepted, ReasonMounted
 			if c.contentProblem != "" {
@@ -224,10 +224,10 @@ func parseSources(text string) (document *yaml.Node, err error) {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, errors.New("the key is not a map of sections such as catalogs")
+		return nil, errors.New("the key must be a map of sections such as catalogs")
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the key contains more than one YAML document")
+		return nil, errors.New("the key contains more than one YAML document: keep one of them")
 	}
 	return document, nil
 }

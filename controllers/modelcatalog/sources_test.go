@@ -96,13 +96,13 @@ func TestContentProblem(t *testing.T) {
 		"catalogs:\n- id: a\n  new: [1]\n":  "",
 		"future: 1":                         "",
 		"catalogs:":                         "",
-		"":                                  "it is empty",
-		"catalogs: {}":                      "catalogs is not a list",
-		"mcp_catalogs: [a]":                 "mcp_catalogs[0] is not a map",
-		"serving_runtime_catalogs: x":       "serving_runtime_catalogs is not a list",
-		"labels: [{name: a}, b]":            "labels[1] is not a map",
+		"":                                  "it is empty: add a section such as catalogs",
+		"catalogs: {}":                      "catalogs must be a list",
+		"mcp_catalogs: [a]":                 "mcp_catalogs[0] must be a map",
+		"serving_runtime_catalogs: x":       "serving_runtime_catalogs must be a list",
+		"labels: [{name: a}, b]":            "labels[1] must be a map",
 		"catalogs: [":                       "the key is not valid YAML",
-		"- a":                               "the key is not a map of sections such as catalogs",
+		"- a":                               "the key must be a map of sections such as catalogs",
 		"agent_catalogs: &a [{}]\nx: *nope": "the key is not valid YAML",
 	} {
 		got := contentProblem(text)
@@ -157,7 +157,7 @@ func TestContentIsReadOnce(t *testing.T) {
 	if err := b.server.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if c := judge(); c.contentProblem != "it has 262145 bytes, and at most 262144 are checked" || judge() != c || reads.lists != 2 {
+	if c := judge(); c.contentProblem != "it has 262145 bytes, and at most 262144 are checked: split it into several ConfigMaps" || judge() != c || reads.lists != 2 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 }

@@ -92,10 +92,10 @@ func TestInvalidSourcesAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct{ given, want string }{
 		"no YAML":             {"catalogs: [", "not valid YAML"},
 		"tabs":                {"catalogs:\n\t- id: x", "not valid YAML"},
-		"a list":              {"- id: default_catalog\n", "not a map"},
-		"a word":              {"catalogs", "not a map"},
-		"catalogs is a map":   {"catalogs: {id: default_catalog}\n", "catalogs is not a list"},
-		"models is a word":    {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs is not a list"},
+		"a list":              {"- id: default_catalog\n", "must be a map"},
+		"a word":              {"catalogs", "must be a map"},
+		"catalogs is a map":   {"catalogs: {id: default_catalog}\n", "catalogs must be a list"},
+		"models is a word":    {"catalogs: []\nmodel_catalogs: x\n", "model_catalogs must be a list"},
 		"two documents":       {"catalogs: []\n---\ncatalogs: []\n", "more than one YAML document"},
 		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {

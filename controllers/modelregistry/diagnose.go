@@ -81,7 +81,7 @@ func (r *registryReconciler) diagnoseServer(ctx context.Context, m *v1beta1.Mode
 	if cause := resourceFields.Cause(d, pods); cause != "" {
 		return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + cause}, nil
 	}
-	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable", d.Status.UnavailableReplicas)}
+	f := &finding{serving.ReasonStarting, fmt.Sprintf("Deployment is unavailable: %d containers unavailable: waiting for its Pods", d.Status.UnavailableReplicas)}
 	if serving.RolloutFailed(d.Status) {
 		f.reason = serving.ReasonUnavailable
 		if d.Status.UnavailableReplicas == 0 {
@@ -127,7 +127,7 @@ func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv
 		return nil
 	}
 	if name := missing[0].Name; name == resources.ServingSecretName(m) && managesCertificate(m) && !serving.RolloutFailed(d.Status) {
-		return &finding{serving.ReasonStarting, "Deployment is unavailable: Secret " + name + " does not exist yet"}
+		return &finding{serving.ReasonStarting, "Deployment is unavailable: waiting for Secret " + name}
 	}
 	return &finding{serving.ReasonUnavailable, "Deployment is unavailable: " + missing[0].String()}
 }
@@ -199,7 +199,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}
 	if apierrors.IsNotFound(err) {
-		return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: it does not exist yet", resources.SecureRouteName(m))}, nil
+		return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: waiting for its creation", resources.SecureRouteName(m))}, nil
 	}
 	typed, err := pkgresources.Decode[routev1.Route](route)
 	if err != nil {
@@ -211,9 +211,9 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 // checkProxyPods returns a message unless one active pod has a proxy and only ready containers, including injected ones.
 func checkProxyPods(deployment string, pods []corev1.Pod) string {
 	if len(pods) == 0 {
-		return "No Pods found for Deployment " + deployment
+		return "No Pods found for Deployment " + deployment + ": see the Events of its ReplicaSets"
 	}
-	message := "No active Pods found for Deployment " + deployment
+	message := "No active Pods found for Deployment " + deployment + ": waiting for new Pods"
 	for i := range pods {
 		if !pods[i].DeletionTimestamp.IsZero() {
 			continue
@@ -227,14 +227,14 @@ func checkProxyPods(deployment string, pods []corev1.Pod) string {
 
 func checkProxyPod(pod *corev1.Pod) string {
 	if !hasProxy(pod) {
-		return "kube-rbac-proxy proxy unavailable in Pod " + pod.Name
+		return "kube-rbac-proxy proxy unavailable in Pod " + pod.Name + ": waiting for a Pod with the proxy"
 	}
 	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {
-		return "container status not yet available in Pod " + pod.Name
+		return "container status not yet available in Pod " + pod.Name + ": waiting for the kubelet"
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		if !status.Ready {
-			return fmt.Sprintf("container %s not ready in Pod %s", status.Name, pod.Name)
+			return fmt.Sprintf("container %s not ready in Pod %s: see its log", status.Name, pod.Name)
 		}
 	}
 	return ""
@@ -249,7 +249,7 @@ func checkRoute(route *routev1.Route) finding {
 	case refusal != nil:
 		return finding{refusal.Reason, refusal.Message}
 	}
-	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable:", route.Name, route.Spec.Host, route.Name)}
+	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: waiting for a router to admit it", route.Name, route.Spec.Host, route.Name)}
 }
 
 // Limits for reading a log, from its end.

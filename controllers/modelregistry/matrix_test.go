@@ -27,11 +27,11 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 		admitted bool
 		message  string
 	}{
-		"no pod":               {nil, true, true, "No Pods found for Deployment demo"},
-		"no proxy":             {[]corev1.ContainerStatus{readyContainer("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p"},
-		"a proxy that crashes": {[]corev1.ContainerStatus{readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "CrashLoopBackOff")}, true, true, "container kube-rbac-proxy not ready in Pod p"},
+		"no pod":               {nil, true, true, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
+		"no proxy":             {[]corev1.ContainerStatus{readyContainer("rest-container")}, true, true, "kube-rbac-proxy proxy unavailable in Pod p: waiting for a Pod with the proxy"},
+		"a proxy that crashes": {[]corev1.ContainerStatus{readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "CrashLoopBackOff")}, true, true, "container kube-rbac-proxy not ready in Pod p: see its log"},
 		"no one admits the Route": {good, false, false,
-			"KubeRBACProxy Route demo-https is unavailable: Host demo-rest.apps.example.com in Route demo-https is unavailable:"},
+			"KubeRBACProxy Route demo-https is unavailable: Host demo-rest.apps.example.com in Route demo-https is unavailable: waiting for a router to admit it"},
 		"all is well":     {good, false, true, ""},
 		"without a Route": {good, true, false, ""},
 	} {

@@ -54,7 +54,7 @@ func TestConditionsUntilAvailable(t *testing.T) {
 	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
 	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
-	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable")
+	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable: waiting for its Pods")
 	pod := podWith("p", waitingContainer("rest-container", "ImagePullBackOff"), readyContainer("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	w.requireNoError(w.server.Create(t.Context(), &pod))
@@ -116,9 +116,9 @@ func TestAvailableStaysInARollout(t *testing.T) {
 		{"no room for the next pod", 1, 0, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
 			"Deployment is available; the rollout of the current spec is not finished: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
 		{"nothing serves", 0, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
-			"Deployment is unavailable: 1 containers unavailable", "become available"},
+			"Deployment is unavailable: 1 containers unavailable: waiting for its Pods", "become available"},
 		{"the first of several comes back", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
-			"Deployment is unavailable: 1 containers unavailable", "become available"},
+			"Deployment is unavailable: 1 containers unavailable: waiting for its Pods", "become available"},
 	} {
 		d.Status.AvailableReplicas, d.Status.UnavailableReplicas, d.Status.Conditions = step.serving, step.missing, []appsv1.DeploymentCondition{step.says}
 		w.requireNoError(w.server.Status().Update(t.Context(), d))
@@ -144,7 +144,7 @@ func TestDatabasePodsAreNotServerPods(t *testing.T) {
 	w.requireNoError(w.server.Create(t.Context(), &pod))
 	w.requireWait(w.reconcile(m), "available")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable; its database: image") || strings.Contains(c.Message, "pod db") {
+	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable: waiting for its Pods; its database: image") || strings.Contains(c.Message, "pod db") {
 		t.Errorf("message %q", c.Message)
 	}
 	w.requireNoError(w.server.Delete(t.Context(), &pod))

@@ -49,19 +49,19 @@ func TestCheckProxyPods(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"no pods":                  {nil, "No Pods found for Deployment demo"},
-		"without a proxy":          {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare"},
+		"no pods":                  {nil, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
+		"without a proxy":          {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare: waiting for a Pod with the proxy"},
 		"two that are ready":       {[]corev1.Pod{good}, ""},
-		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating"},
-		"server crashes":           {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing"},
-		"no statuses":              {[]corev1.Pod{young}, "container status not yet available in Pod young"},
+		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating: see its log"},
+		"server crashes":           {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing: see its log"},
+		"no statuses":              {[]corev1.Pod{young}, "container status not yet available in Pod young: waiting for the kubelet"},
 		"one of two is ready":      {[]corev1.Pod{creating, good}, ""},
 		"the old one goes":         {[]corev1.Pod{terminating(crashing), good}, ""},
-		"all go":                   {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo"},
-		"the last counts":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing"},
+		"all go":                   {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo: waiting for new Pods"},
+		"the last counts":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing: see its log"},
 		"a sidecar of a mesh, D17": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), readyContainer("istio-proxy"))}, ""},
 		"a sidecar that is not ready": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), waitingContainer("istio-proxy", "x"))},
-			"container istio-proxy not ready in Pod mesh"},
+			"container istio-proxy not ready in Pod mesh: see its log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := checkProxyPods("demo", test.pods); got != test.want {
@@ -73,7 +73,7 @@ func TestCheckProxyPods(t *testing.T) {
 
 // A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
 func TestCheckRoute(t *testing.T) {
-	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable:"
+	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: waiting for a router to admit it"
 	for status, want := range map[string]finding{
 		"":        {message: none},
 		"Unknown": {message: none},

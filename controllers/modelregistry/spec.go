@@ -43,7 +43,7 @@ func (r *registryReconciler) validateNamespace(_ context.Context, m *v1beta1.Mod
 	setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonMisplaced, fmt.Sprintf("registries must be in namespace %s "+
 		"(REGISTRIES_NAMESPACE, or spec.instancesNamespace of the AIHub); the operator ignores this registry: create it there, or change the setting", namespace))
 	if m.Spec.KubeRBACProxy != nil {
-		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry is not in namespace "+namespace)
+		setCondition(m, ConditionProxy, metav1.ConditionUnknown, ReasonMisplaced, "the registry must be in namespace "+namespace)
 	}
 	return &reconciler.Wait{For: "the registry to be in namespace " + namespace, Stalled: true}
 }

@@ -133,7 +133,7 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 		return err
 	}
 	r.setReady(m, metav1.ConditionFalse, ReasonInstancesPresent,
-		fmt.Sprintf("cannot delete MLflowOperator while %d MLflow instance(s) still exist", count))
+		fmt.Sprintf("cannot delete MLflowOperator while %d MLflow instance(s) still exist: delete them first", count))
 	m.ObserveGeneration()
 	setPhase(&m.Status.Status)
 	if err := r.listReleases(ctx, m); err != nil {

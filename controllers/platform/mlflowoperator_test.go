@@ -192,7 +192,7 @@ func TestDeletion(t *testing.T) {
 	b.reconciles(1)
 	m := b.get()
 	ready := conditionOf(m, "Ready")
-	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist" {
+	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first" {
 		t.Errorf("condition %+v", ready)
 	}
 	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {

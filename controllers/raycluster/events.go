@@ -135,8 +135,8 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text s
 		return ReasonNotSecured, "the head runs without the certificates that its pod template has, so the client port is not published: " +
 			"delete its pod, so that it is recreated"
 	case !in.Mode.Auth.Sidecar() && injected.Sidecar.Sidecar(), !in.Mode.MTLS && injected.MTLS:
-		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; these stay, with everything that they require, " +
-			"until the pod template of the head is changed or the cluster is suspended"
+		return ReasonOutdated, "the pod templates still contain a sidecar or certificates that are now disabled; to remove them, with everything that they require, " +
+			"change the pod template of the head or suspend the cluster"
 	default:
 		return "", ""
 	}

@@ -61,7 +61,7 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 			state.cookie = oauthproxy.NewCookie()
 			r.warningEvent(cluster, topicCookie, ReasonCookieReplaced, "the key of the dashboard's login cookies was made by the CodeFlare operator, "+
 				"and owners of clusters of the same name in other namespaces may know it, so it is replaced in Secret "+key.Name+
-				": a head that runs already uses the old key until you delete its pod")
+				": delete the pod of the head, which uses the old key until then")
 		}
 		in.Cookie = state.cookie
 	}

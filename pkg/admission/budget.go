@@ -133,7 +133,7 @@ func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), er
 	}
 	bodyPool := poolFor(b.bodies, length)
 	if length > maxSize || bodyPool == nil {
-		return release, fmt.Errorf("a body of %d bytes is %w: at most %d are accepted", length, errTooLarge, maxSize)
+		return release, fmt.Errorf("a body of %d bytes is %w: send at most %d", length, errTooLarge, maxSize)
 	}
 	if length == 0 {
 		return release, nil
@@ -148,7 +148,7 @@ func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), er
 	weight := weigh(body)
 	decodedPool := poolFor(b.decoded, weight)
 	if decodedPool == nil {
-		return release, fmt.Errorf("the body is %w: decoded, it would take more than %d MiB", errTooLarge, b.decoded[len(b.decoded)-1].maxSize>>20)
+		return release, fmt.Errorf("the body is %w: send one that takes at most %d MiB when it is decoded", errTooLarge, b.decoded[len(b.decoded)-1].maxSize>>20)
 	}
 	return release, acquire(decodedPool, weight)
 }

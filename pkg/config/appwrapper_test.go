@@ -172,7 +172,7 @@ func TestKeysWithoutEffect(t *testing.T) {
 		"old keys, embedded":   {codeflare("mcad: {}\ninstascale: {}\nappwrapper:\n  enabled: true\n  externalController: true\n  Config:\n" + indent(old, "    ")), nil},
 		"old keys, standalone": {standalone("controllerManager: {}\nappwrapper:\n" + indent(old, "  ")), nil},
 		"slack queue":          {standalone("appwrapper: {slackQueueName: slack}"), []string{"appwrapper.slackQueueName has no effect"}},
-		"wrong level":          {codeflare("appwrapper: {schedulerName: a}"), []string{"appwrapper.schedulerName is unknown and has no effect"}},
+		"wrong level":          {codeflare("appwrapper: {schedulerName: a}"), []string{"appwrapper.schedulerName is unknown and has no effect: remove or correct it"}},
 		"unknown":              {standalone("appwrapper: {shedulerName: a}"), []string{"ConfigMap ns/appwrapper-operator-config: appwrapper.shedulerName is unknown"}},
 		"unknown further down": {codeflare("appwrapper: {Config: {autopilot: {x: 1, resourceTaints: {r: [{key: a, effect: NoExecute, odd: 2}]}}, faultTolerance: {z: 3}}}"), []string{
 			"appwrapper.Config.autopilot.x", "appwrapper.Config.autopilot.resourceTaints.r[0].odd", "appwrapper.Config.faultTolerance.z",

@@ -217,8 +217,8 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	cfg.SetTLS(profile)
 	cfg.ModelRegistry.Exposure = cfg.Exposure
 	if g := cfg.ModelRegistry.Gateway; cfg.Exposure.Gateway() && (g.Namespace == "" || g.RouteNamespace == "") {
-		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift, until GATEWAY_NAMESPACE "+
-			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace) are set")
+		cfg.Warnings = append(cfg.Warnings, "exposure.kind gateway publishes no registries, catalog and models, except on OpenShift: set GATEWAY_NAMESPACE "+
+			"(modelregistry.gatewayNamespace) and HTTPROUTE_NAMESPACE (modelregistry.routeNamespace)")
 	}
 	cfg.resolveNamespaces(src, read)
 	if err := cfg.resolveModelMesh(src, read); err != nil {
@@ -287,7 +287,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.Metrics.Pprof && !c.Metrics.Secure {
-		return errors.New("--pprof needs --metrics-secure: without it, no client is authorized")
+		return errors.New("--pprof needs --metrics-secure, without which no client is authorized: set both")
 	}
 	if address := c.Metrics.BindAddress; address == c.Health.BindAddress && address != "0" && !strings.HasSuffix(address, ":0") {
 		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each listener its own port", address)

@@ -72,7 +72,7 @@ func (o LegacyConfig) read() (values map[string]value, warnings map[string]strin
 	warnings = map[string]string{}
 	for _, u := range d.unknownKeys {
 		path := strings.TrimPrefix(u.path+"."+u.key, ".")
-		warnings[strings.ToLower(path)] = fmt.Sprintf("%s: %s is unknown and has no effect", o.Source, path)
+		warnings[strings.ToLower(path)] = fmt.Sprintf("%s: %s is unknown and has no effect: remove or correct it", o.Source, path)
 	}
 	const slack = appWrapperKey + "slackQueueName"
 	if queue := d.values[slack]; queue.raw != "" {

@@ -180,7 +180,7 @@ func TestNoticeOfAGateway(t *testing.T) {
 		{map[string]string{}, 0},
 	} {
 		notices := mustLoad(t, given{env: tc.env}).Warnings
-		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "until GATEWAY_NAMESPACE") {
+		if len(notices) != tc.notices || tc.notices > 0 && !strings.Contains(notices[0], "set GATEWAY_NAMESPACE") {
 			t.Errorf("%v: unexpected notices: %q", tc.env, notices)
 		}
 	}

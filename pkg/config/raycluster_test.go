@@ -183,9 +183,9 @@ func TestUnknownKeysOfRay(t *testing.T) {
 	}
 	slices.Sort(notes)
 	want := []string{
-		"ConfigMap ns/codeflare-operator-config: kuberay.ingresDomain is unknown and has no effect",
-		"ConfigMap ns/codeflare-operator-config: mTLSEnabled is unknown and has no effect",
-		"ConfigMap ns/codeflare-operator-config: odd is unknown and has no effect",
+		"ConfigMap ns/codeflare-operator-config: kuberay.ingresDomain is unknown and has no effect: remove or correct it",
+		"ConfigMap ns/codeflare-operator-config: mTLSEnabled is unknown and has no effect: remove or correct it",
+		"ConfigMap ns/codeflare-operator-config: odd is unknown and has no effect: remove or correct it",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

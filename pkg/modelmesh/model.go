@@ -101,13 +101,13 @@ func (m Model) ValidationMessage() string {
 	case s == nil:
 		return ""
 	case s.Path != nil && m.Spec.Path != "":
-		return "Only one of spec.path and spec.storage.path can be specified"
+		return "Only one of spec.path and spec.storage.path can be specified: remove spec.path"
 	case s.SchemaPath != nil && m.Spec.SchemaPath != nil:
-		return "Only one of spec.schemaPath and spec.storage.schemaPath can be specified"
+		return "Only one of spec.schemaPath and spec.storage.schemaPath can be specified: remove spec.schemaPath"
 	case s.PersistentVolumeClaim != nil:
-		return "spec.storage.PersistentVolumeClaim is not supported"
+		return "spec.storage.PersistentVolumeClaim is not supported: set type: pvc and name in spec.storage.parameters"
 	case s.S3 != nil && (s.Path != nil || s.SchemaPath != nil || s.Parameters != nil || s.Key != nil):
-		return "spec.storage.s3 cannot be specified with any other keys in spec.storage"
+		return "spec.storage.s3 cannot be specified with any other keys in spec.storage: remove s3"
 	}
 	return m.pathTraversalMessage()
 }

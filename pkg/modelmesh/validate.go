@@ -37,9 +37,9 @@ const ModelsVolume = "models-dir"
 
 // Messages of the legacy controller.
 const (
-	managedFieldsMessage = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set"
-	reservedPortFormat   = "Port %d is reserved for internal use"
-	reservedRangeFormat  = "Port range [%d-%d] is reserved for internal use"
+	managedFieldsMessage = "ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them"
+	reservedPortFormat   = "Port %d is reserved for internal use: choose another"
+	reservedRangeFormat  = "Port range [%d-%d] is reserved for internal use: choose another port"
 )
 
 // Validate returns all errors in the spec of a multi-model runtime, in the order of the spec. serverTypes are those of the settings.
@@ -53,14 +53,14 @@ func Validate(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) error {
 	}
 	for _, v := range spec.Volumes {
 		if isReserved(v.Name, reservedVolumes) {
-			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use", v.Name))
+			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use: choose another name", v.Name))
 		}
 	}
 	if _, err := EndpointsOf(spec); err != nil {
 		problems = append(problems, err.Error())
 	}
 	if n := spec.Replicas; n != nil && (*n < 0 || *n > MaxReplicas) {
-		problems = append(problems, fmt.Sprintf("spec.replicas %d is not between 0 and %d", *n, MaxReplicas))
+		problems = append(problems, fmt.Sprintf("spec.replicas %d must be between 0 and %d", *n, MaxReplicas))
 	}
 	if len(problems) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func adapterProblems(spec *v1alpha1.ServingRuntimeSpec, serverTypes []string) []
 	var problems []string
 	server := spec.BuiltInAdapter.ServerType
 	if !slices.Contains(serverTypes, server) {
-		problems = append(problems, "unrecognized built-in runtime server type "+server)
+		problems = append(problems, "unrecognized built-in runtime server type "+server+": use one of "+strings.Join(serverTypes, ", "))
 	}
 	if !slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == server }) {
 		problems = append(problems, "must include runtime container with name "+server)
@@ -87,21 +87,21 @@ func containerProblems(c *corev1.Container) []string {
 	var problems []string
 	switch {
 	case slices.Contains(reservedContainers, c.Name):
-		problems = append(problems, fmt.Sprintf("container name %s is reserved for internal use", c.Name))
+		problems = append(problems, fmt.Sprintf("container name %s is reserved for internal use: choose another", c.Name))
 	case strings.HasPrefix(c.Name, reservedPrefix):
-		problems = append(problems, fmt.Sprintf("container name cannot start with %q, that is reserved for internal use", reservedPrefix))
+		problems = append(problems, fmt.Sprintf("container name cannot start with %q, that is reserved for internal use: choose another name", reservedPrefix))
 	}
 	if c.ReadinessProbe != nil || c.Lifecycle != nil {
 		problems = append(problems, managedFieldsMessage)
 	}
 	for _, mount := range c.VolumeMounts {
 		if isReserved(mount.Name, reservedMounts) {
-			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use", mount.Name))
+			problems = append(problems, fmt.Sprintf("volume %s is reserved for internal use: choose another name", mount.Name))
 		}
 	}
 	for _, port := range c.Ports {
 		if isReserved(port.Name, reservedPortNames) {
-			problems = append(problems, fmt.Sprintf("port name %s is reserved for internal use", port.Name))
+			problems = append(problems, fmt.Sprintf("port name %s is reserved for internal use: choose another", port.Name))
 		}
 		switch n := port.ContainerPort; {
 		case slices.Contains(reservedPorts, n):

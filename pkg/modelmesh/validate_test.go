@@ -86,34 +86,34 @@ func TestValidateErrors(t *testing.T) {
 		spec *v1alpha1.ServingRuntimeSpec
 		want string
 	}{
-		"container mm":      {validRuntime(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use"},
-		"container puller":  {validRuntime(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use"},
-		"a proxy":           {validRuntime(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use"},
-		"the prefix":        {validRuntime(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use`},
-		"lifecycle":         {validRuntime(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
-		"readiness":         {validRuntime(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set")},
-		"port grpc":         {validRuntime(port("grpc", 1)), in("port name grpc is reserved for internal use")},
-		"port http":         {validRuntime(port("http", 1)), in("port name http is reserved for internal use")},
-		"port prometheus":   {validRuntime(port("prometheus", 1)), in("port name prometheus is reserved for internal use")},
-		"prefix of a port":  {validRuntime(port("mm-own", 1)), in("port name mm-own is reserved for internal use")},
-		"port 8080":         {validRuntime(port("own", 8080)), in("Port 8080 is reserved for internal use")},
-		"port 8090":         {validRuntime(port("own", 8090)), in("Port 8090 is reserved for internal use")},
-		"port 11888":        {validRuntime(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use")},
-		"mount":             {validRuntime(mount("tc-config")), in("volume tc-config is reserved for internal use")},
-		"prefix of a mount": {validRuntime(mount("mm-own")), in("volume mm-own is reserved for internal use")},
-		"volume":            {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use"},
-		"volume of etcd":    {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use"},
-		"prefix of volumes": {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use"},
+		"container mm":      {validRuntime(named("mm")), "container spec for mm is invalid: container name mm is reserved for internal use: choose another"},
+		"container puller":  {validRuntime(named("puller")), "container spec for puller is invalid: container name puller is reserved for internal use: choose another"},
+		"a proxy":           {validRuntime(named("rest-proxy")), "container spec for rest-proxy is invalid: container name rest-proxy is reserved for internal use: choose another"},
+		"the prefix":        {validRuntime(named("mm-own")), `container spec for mm-own is invalid: container name cannot start with "mm-", that is reserved for internal use: choose another name`},
+		"lifecycle":         {validRuntime(inContainer(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
+		"readiness":         {validRuntime(inContainer(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{} })), in("ReadinessProbe and Lifecycle are managed by modelmesh and cannot be set: remove them")},
+		"port grpc":         {validRuntime(port("grpc", 1)), in("port name grpc is reserved for internal use: choose another")},
+		"port http":         {validRuntime(port("http", 1)), in("port name http is reserved for internal use: choose another")},
+		"port prometheus":   {validRuntime(port("prometheus", 1)), in("port name prometheus is reserved for internal use: choose another")},
+		"prefix of a port":  {validRuntime(port("mm-own", 1)), in("port name mm-own is reserved for internal use: choose another")},
+		"port 8080":         {validRuntime(port("own", 8080)), in("Port 8080 is reserved for internal use: choose another")},
+		"port 8090":         {validRuntime(port("own", 8090)), in("Port 8090 is reserved for internal use: choose another")},
+		"port 11888":        {validRuntime(port("own", 11888)), in("Port range [11881-11899] is reserved for internal use: choose another port")},
+		"mount":             {validRuntime(mount("tc-config")), in("volume tc-config is reserved for internal use: choose another name")},
+		"prefix of a mount": {validRuntime(mount("mm-own")), in("volume mm-own is reserved for internal use: choose another name")},
+		"volume":            {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use: choose another name"},
+		"volume of etcd":    {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use: choose another name"},
+		"prefix of volumes": {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use: choose another name"},
 		"no container":      {validRuntime(adapted("triton")), "must include runtime container with name triton"},
-		"unknown type":      {validRuntime(adapted("other"), named("other")), "unrecognized built-in runtime server type other"},
+		"unknown type":      {validRuntime(adapted("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
 		"[M1] no endpoint":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
 		"[M43] no address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
-		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 is not between 0 and 65535"},
-		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 is not between 0 and 65535"},
+		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 must be between 0 and 65535"},
+		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 must be between 0 and 65535"},
 		"all at once": {validRuntime(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
-			"unrecognized built-in runtime server type other; must include runtime container with name other; " +
-				in("volume storage-config is reserved for internal use") + "; " + in("Port 8089 is reserved for internal use") +
-				"; volume tc-config is reserved for internal use"},
+			"unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve; must include runtime container with name other; " +
+				in("volume storage-config is reserved for internal use: choose another name") + "; " + in("Port 8089 is reserved for internal use: choose another") +
+				"; volume tc-config is reserved for internal use: choose another name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Validate(c.spec, serverTypes)
@@ -144,7 +144,7 @@ func TestWarnings(t *testing.T) {
 		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
 			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
-		"what is refused as well": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use"}},
+		"what is refused as well": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Warnings(c.spec, serverTypes)); diff != "" {

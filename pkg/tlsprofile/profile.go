@@ -188,7 +188,7 @@ func decode(obj *unstructured.Unstructured) (*configv1.APIServer, error) {
 func newProfile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Profile, []string, error) {
 	version, ok := versions[spec.MinTLSVersion]
 	if !ok {
-		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q is none of VersionTLS10 to VersionTLS13", spec.MinTLSVersion)
+		return Intermediate(), nil, fmt.Errorf("minTLSVersion %q must be one of VersionTLS10 to VersionTLS13", spec.MinTLSVersion)
 	}
 	p := Profile{Name: string(name), MinVersion: version}
 	var unknown []string
@@ -203,7 +203,7 @@ func newProfile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Pr
 		}
 	}
 	if version < tls.VersionTLS13 && len(p.CipherSuites) == 0 {
-		return Intermediate(), unknown, fmt.Errorf("the %s profile allows no cipher that this program has below TLS 1.3", name)
+		return Intermediate(), unknown, fmt.Errorf("the %s profile allows no cipher that this program has below TLS 1.3: add one, or set minTLSVersion to VersionTLS13", name)
 	}
 	return p, unknown, nil
 }

@@ -23,32 +23,54 @@ var updateMessages = flag.Bool("update-messages", false, "write docs/internal/me
 const messagesHead = `<!-- Written by go test ./test/docs -run TestMessages -update-messages -->
 # Messages
 
-This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package, as the code contains them. A message names
-the object, the cause and the fix.
+This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package and by where they are read, as the code
+contains them. Three dots are a value. A condition, Event or refusal names the object, the cause and the fix;
+` + "`test/docs/testdata/messages_without_fix.txt`" + ` lists the texts for which no fix exists, with the reason.
 `
 
-// notMessage matches programs, expressions and markup.
-var notMessage = regexp.MustCompile(`\n|\$|\(\?|<svg|<path|/bin/| -[a-z] |[\\^]|viewBox|^[a-z_]+=`)
+// outlets are the places where texts are read, in the order of the page. A refusal or the message of a condition is often an error first, so
+// these are one outlet.
+const (
+	reported     = "Conditions, Events and refusals"
+	actions      = "Actions that failed, before their cause"
+	logged       = "Log lines"
+	steps        = "Steps, rules and what is waited for"
+	expectations = "Valid values, after “must be”"
+	descriptions = "Descriptions of settings, metrics and roles"
+	notes        = "Notes on rendered objects"
+)
 
-// docs/internal/messages.md contains every text of at least four words in the packages that report to users.
+var outlets = []string{reported, actions, logged, steps, expectations, descriptions, notes}
+
+// message is a text in the code.
+type message struct{ outlet, text string }
+
+// notMessage matches programs, expressions and markup.
+var notMessage = regexp.MustCompile(`\n|\$|\(\?|<svg|<path|/bin/| -[a-z] |[\\^]|viewBox|^[a-z_]+=|^\{"|^from mlflow|^openssl|^M\d+ `)
+
+var (
+	// anyFix matches an imperative at the start of a clause, the required state, or a wait.
+	anyFix = regexp.MustCompile(`(?i)(?:(?:^|[:;.,)] |%s )(?:please )?(?:add|allow|annotate|apply|ask|build|change|check|choose|configure|copy|correct|create|declare|delete|describe|enable|fix|free|give|grant|` +
+		`have|install|keep|label|leave|let|list|lower|merge|move|name|percent-encode|publish|put|raise|read|recreate|remove|rename|renew|replace|request|restart|restore|run|see|send|serve|set|split|` +
+		`start|stop|switch|upgrade|use|wait|write|try again)|\b(?:must|has to|needs to|need to|should be)|\bwait(?:s|ing)?(?: for| until| a few minutes|s? with)|\bto (?:remove|keep|change|avoid) )\b`)
+	// cause matches a text whose end is another text, which has its own fix.
+	cause = regexp.MustCompile(`(?:: |%w|\()(?:%[wvsq]|…)\)?$|: $|:$`)
+)
+
+// action matches the name of an action, which the text of an error begins with.
+var action = regexp.MustCompile(`^(?:adding|building|checking|deleting|finding|keeping|learning|listing|looking|maintaining|reading|scheduling|writing) [^:;]*$`)
+
+// namesFix reports whether a text names a fix.
+func namesFix(text string) bool { return anyFix.MatchString(text) }
+
+// TestMessages compares docs/internal/messages.md with the texts of at least four words in the packages that report to users.
 func TestMessages(t *testing.T) {
-	page := bytes.NewBufferString(messagesHead)
-	for _, folder := range []string{"controllers", "pkg", "webhooks"} {
-		messages := map[string][]string{}
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
-				return err
-			}
-			name, err := filepath.Rel(root, filepath.Dir(path))
-			messages[name] = append(messages[name], messagesOf(t, path)...)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range slices.Sorted(maps.Keys(messages)) {
-			if len(messages[name]) > 0 {
-				fmt.Fprintf(page, "\n## %s\n\n- %s\n", name, strings.Join(messages[name], "\n- "))
+	page, all := bytes.NewBufferString(messagesHead), messagesByPackage(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(page, "\n## %s\n", name)
+		for _, outlet := range outlets {
+			if texts := inOutlet(all[name], outlet); len(texts) > 0 {
+				fmt.Fprintf(page, "\n%s:\n\n- %s\n", outlet, strings.Join(texts, "\n- "))
 			}
 		}
 	}
@@ -63,25 +85,215 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// messagesOf returns the string literals of a file that are sentences or parts of one.
-func messagesOf(t *testing.T, path string) []string {
+// Every condition, Event and refusal names a fix, or is in the reviewed list of those for which none exists, under the reason.
+func TestMessagesNameAFix(t *testing.T) {
+	reviewed := map[string]bool{}
+	reason := ""
+	for line := range strings.Lines(read(t, "test/docs/testdata/messages_without_fix.txt")) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "# "):
+			reason = line
+		case line == "":
+		case reason == "" || reviewed[line]:
+			t.Errorf("messages_without_fix.txt has %q twice or without a reason", line)
+		default:
+			reviewed[line] = false
+		}
+	}
+	all := messagesByPackage(t)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, text := range inOutlet(all[name], reported) {
+			_, listed := reviewed[text]
+			switch {
+			case listed:
+				reviewed[text] = true
+			case !namesFix(text) && !cause.MatchString(text):
+				t.Errorf("%s: %q names no fix: add one (“: set spec.x”), or list it in testdata/messages_without_fix.txt", name, text)
+			}
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(reviewed)) {
+		if !reviewed[text] {
+			t.Errorf("messages_without_fix.txt has %q, which no package has", text)
+		}
+	}
+}
+
+func TestNamesFix(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Secret %s does not exist; create it":                        true,
+		"the host %s is taken: choose another name":                  true,
+		"spec.size must be greater than zero":                        true,
+		"Waiting for migration Job %s to finish":                     true,
+		"Check the log of the manager":                               true,
+		"Only found %d deployed components, but was expecting %d":    false,
+		"the rollout made no progress within its deadline":           false,
+		"the settings of the operator, which created the Deployment": false,
+	} {
+		if namesFix(text) != want {
+			t.Errorf("%q: names a fix: %v", text, !want)
+		}
+	}
+}
+
+// inOutlet returns the texts of an outlet, in the order of the code.
+func inOutlet(messages []message, outlet string) []string {
+	var texts []string
+	for _, m := range messages {
+		if m.outlet == outlet && !slices.Contains(texts, m.text) {
+			texts = append(texts, m.text)
+		}
+	}
+	return texts
+}
+
+// messagesByPackage returns the texts of the packages that report to users.
+func messagesByPackage(t *testing.T) map[string][]message {
+	t.Helper()
+	all := map[string][]message{}
+	for _, folder := range []string{"controllers", "pkg", "webhooks"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+				return err
+			}
+			name, err := filepath.Rel(root, filepath.Dir(path))
+			if found := messagesOf(t, path); len(found) > 0 {
+				all[name] = append(all[name], found...)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// messagesOf returns the texts of a file, with their outlets.
+func messagesOf(t *testing.T, path string) []message {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
+	var found []message
+	var parents []ast.Node
 	ast.Inspect(file, func(node ast.Node) bool {
-		switch n := node.(type) {
-		case *ast.Field:
-			n.Tag = nil
-		case *ast.BasicLit:
-			text, err := strconv.Unquote(n.Value)
-			if n.Kind == token.STRING && err == nil && len(strings.Fields(text)) >= 4 && !notMessage.MatchString(text) {
-				found = append(found, strings.TrimSpace(text))
+		if node == nil {
+			parents = parents[:len(parents)-1]
+			return true
+		}
+		if field, ok := node.(*ast.Field); ok {
+			field.Tag = nil
+		}
+		if expression, ok := node.(ast.Expr); ok {
+			if text, literal := textOf(expression); literal && len(strings.Fields(text)) >= 4 && !notMessage.MatchString(text) {
+				text = strings.TrimSpace(text)
+				outlet := outletOf(parents, text)
+				if outlet == reported && filepath.Base(path) == "render.go" {
+					outlet = notes
+				}
+				if outlet != "" {
+					found = append(found, message{outlet, text})
+				}
+				return false
 			}
 		}
+		parents = append(parents, node)
 		return true
 	})
 	return found
+}
+
+// textOf returns a string literal, or several that are joined with values between them, and whether there is one.
+func textOf(expression ast.Expr) (text string, literal bool) {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, err := strconv.Unquote(e.Value)
+			return text, err == nil
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			left, first := textOf(e.X)
+			right, second := textOf(e.Y)
+			return left + right, first || second
+		}
+	}
+	return "…", false
+}
+
+// byCall and byField are the outlets of the arguments of functions, and of the values of fields.
+var (
+	byCall = map[string]string{
+		"Error": logged, "Info": logged, "validated": expectations, "text": expectations, "stringList": expectations, "objectList": expectations,
+		"refuse": expectations, "parsed": expectations, "describedMeta": descriptions, "recordStep": steps, "promoteNext": steps, "newLeaf": steps,
+		"CheckFailed": actions, "reportNonFatal": actions, "Contains": "", "CutPrefix": "", "MustCompile": "", "HasPrefix": "",
+	}
+	byField = map[string]string{"For": steps, "Name": steps, "help": descriptions, "Help": descriptions, "defaultValue": descriptions, "annotationDescription": descriptions}
+)
+
+// outletOf returns the outlet of a text; "" for a pattern, and for a log line of a verbosity above 0.
+func outletOf(parents []ast.Node, text string) string {
+	for _, parent := range slices.Backward(parents) {
+		switch p := parent.(type) {
+		case *ast.CallExpr:
+			outlet, known := byCall[calleeOf(p)]
+			if selector, ok := p.Fun.(*ast.SelectorExpr); ok && known {
+				if verbosity, ok := selector.X.(*ast.CallExpr); ok && calleeOf(verbosity) == "V" {
+					return ""
+				}
+			}
+			if known {
+				return outlet
+			}
+			return reportedOrAction(text)
+		case *ast.KeyValueExpr:
+			if key, ok := p.Key.(*ast.Ident); ok {
+				if outlet, known := byField[key.Name]; known {
+					return outlet
+				}
+			}
+		case *ast.CompositeLit:
+			if isRule(p) {
+				return steps
+			}
+		}
+	}
+	return reportedOrAction(text)
+}
+
+// reportedOrAction returns the outlet of a text that is not known to be of another one.
+func reportedOrAction(text string) string {
+	if (cause.MatchString(text) || action.MatchString(text)) && !namesFix(text) {
+		return actions
+	}
+	return reported
+}
+
+// isRule reports whether a composite literal is a rule: a name, a condition and a decision.
+func isRule(literal *ast.CompositeLit) bool {
+	if len(literal.Elts) != 3 {
+		return false
+	}
+	for _, element := range literal.Elts[1:] {
+		switch element.(type) {
+		case *ast.FuncLit, *ast.Ident, *ast.SelectorExpr, *ast.ParenExpr, *ast.CallExpr:
+		default:
+			return false
+		}
+	}
+	_, literalName := literal.Elts[0].(*ast.BasicLit)
+	return literalName && literal.Type == nil
+}
+
+func calleeOf(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.Ident:
+		return f.Name
+	}
+	return ""
 }

@@ -66,7 +66,7 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 			"for a kind that the operator does not know, list the paths of its pod templates in podSets"))
 	case c.podSets > maxPodSets:
 		if maximum := c.podSetLimit(ctx); c.podSets > maximum {
-			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed", c.podSets, maximum)
+			detail := fmt.Sprintf("components contains %d podspecs; at most %d are allowed: remove some, or use several AppWrappers", c.podSets, maximum)
 			c.errs = append(c.errs, field.Invalid(path, c.podSets, detail))
 		}
 	}
@@ -154,7 +154,7 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 		case err != nil:
 			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, resourceName(right), err)))
 		case !allowed:
-			detail := fmt.Sprintf("User %s is not authorized to create %s in %s", c.user.Username, resourceName(right), c.namespace)
+			detail := fmt.Sprintf("User %s is not authorized to create %s in %s: grant the user this permission", c.user.Username, resourceName(right), c.namespace)
 			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
 		}
 	}

@@ -51,7 +51,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"no components":  {nil, []string{"spec.components: Invalid value: 0: components contains no podspecs"}},
 		"only a Service": {[]string{component(service)}, []string{"spec.components: Invalid value: 0: components contains no podspecs"}},
-		"nine pods":      {[]string{strings.Repeat(component(pod), 9)}, []string{"spec.components: Invalid value: 9: components contains 9 podspecs; at most 8 are allowed"}},
+		"nine pods":      {[]string{strings.Repeat(component(pod), 9)}, []string{"spec.components: Invalid value: 9: components contains 9 podspecs; at most 8 are allowed: remove some, or use several AppWrappers"}},
 		"missing path":   {[]string{component(pod, "{replicas: 1}")}, []string{first + "podSets[0].path: Required value: podspec must specify path"}},
 		"empty path":     {[]string{component(pod, "{path: ''}")}, []string{first + "podSets[0].path: Required value: podspec must specify path"}},
 		"path to metadata": {[]string{component(pod, "{path: template.metadata}")}, []string{
@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"declared twice": {[]string{component(strange, "{path: template}"), component(pod, "{path: template}", "{path: template}")}, []string{
 			first + "template: Invalid value", first + "podSets[0].path", "spec.components[1].podSets: Invalid value: 2: "}},
 		"another number": {[]string{component(deployment, "{path: template.spec.template, replicas: 3}")}, []string{
-			first + "podSets: Invalid value: 1: replica count 3 differs from inferred count 2 for PodSet at path position 'template.spec.template'"}},
+			first + "podSets: Invalid value: 1: replica count 3 differs from inferred count 2 for PodSet at path position 'template.spec.template': correct replicas"}},
 		"inference fails": {[]string{component("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: x, template: {spec: {}}}}"), component(pod)}, []string{
 			first + `template: Invalid value: "Deployment.apps": error inferring PodSets: `}},
 		"negative replicas": {[]string{component(pod), component(strings.Replace(pod, "kind: Pod", "kind: ConfigMap", 1), "{path: template, replicas: -1}")}, []string{
@@ -160,8 +160,8 @@ func TestAccessReview(t *testing.T) {
 	c := newCluster("deployments")
 	got := lines(c.judge(t, component(pod), component(deployment), component(pod), component(deployment)))
 	want := []string{
-		"spec.components[1].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team",
-		"spec.components[3].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team",
+		"spec.components[1].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission",
+		"spec.components[3].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -62,7 +62,7 @@ func TestValidatorAnswers(t *testing.T) {
 		t.Fatalf("unexpected response.Result: %+v", answer.Result)
 	}
 	wantCauses := []metav1.StatusCause{
-		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team"},
+		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission"},
 		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"},
 	}
 	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {

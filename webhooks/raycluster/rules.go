@@ -17,14 +17,14 @@ import (
 const (
 	noIngress = "RayCluster with enableIngress set to true is not allowed: KubeRay would publish the dashboard without authentication; " +
 		"remove it, and the operator publishes the dashboard with authentication"
-	sidecarImmutable    = "OAuth Proxy container is immutable"
-	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable"
-	accountImmutable    = "RayCluster head group service account is immutable"
-	initImmutable       = "create-cert Init Container is immutable"
-	variablesImmutable  = "RAY_TLS related environment variables are immutable"
-	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable"
-	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable"
-	autoscalerImmutable = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable"
+	sidecarImmutable    = "OAuth Proxy container is immutable: leave it as the operator sets it"
+	sidecarVolumes      = "OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it"
+	accountImmutable    = "RayCluster head group service account is immutable: leave it as the operator sets it"
+	initImmutable       = "create-cert Init Container is immutable: leave it as the operator sets it"
+	variablesImmutable  = "RAY_TLS related environment variables are immutable: leave them as the operator sets them"
+	volumesImmutable    = "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
+	mountsImmutable     = "ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"
+	autoscalerImmutable = "the fields with which the autoscaler reaches Ray and Kubernetes are immutable: leave them as the operator sets them"
 	versionImmutable    = "selects the names of objects that exist already, so it cannot be set or removed: recreate the RayCluster"
 )
 
@@ -199,7 +199,7 @@ func (p *plan) warnings() []string {
 	}
 	if user := p.cluster.UserServiceAccount(); user != "" && p.serviceAccount() != user && p.old.UserServiceAccount() != user {
 		out = append(out, fmt.Sprintf("spec.headGroupSpec.template.spec.serviceAccountName: the head runs under %s, the account of its dashboard, "+
-			"and not under %s: annotation %s: \"true\" keeps the latter", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
+			"and not under %s: set annotation %s to \"true\" to keep the latter", p.serviceAccount(), user, raycluster.AnnotationKeepServiceAccount))
 	}
 	stored, submitted := securityFields(p.old.UserSecurity()), securityFields(p.cluster.UserSecurity())
 	for _, name := range slices.Sorted(maps.Keys(submitted)) {

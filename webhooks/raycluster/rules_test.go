@@ -49,13 +49,13 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 	container := func(change func(element)) func(map[string]any) {
 		return changeOf(in(headPod, "containers"), "oauth-proxy", change)
 	}
-	const immutable = headTemplate + `containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`
+	const immutable = headTemplate + `containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable: leave it as the operator sets it`
 	for name, test := range map[string]struct {
 		change func(map[string]any)
 		want   string
 	}{
 		"enableIngress": {put(true, "spec", "headGroupSpec", "enableIngress"), "spec.headGroupSpec.enableIngress: Invalid value: true: " + noIngress},
-		"no sidecar":    {func(o map[string]any) { dropAt(o, in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable"},
+		"no sidecar":    {func(o map[string]any) { dropAt(o, in(headPod, "containers"), 1) }, headTemplate + "containers: Required value: OAuth Proxy container is immutable: leave it as the operator sets it"},
 		"other args":    {container(set([]any{"--other"}, "args")), immutable},
 		"trailing args": {container(func(e element) { e["args"] = append(e["args"].([]any), "--skip-auth-regex=.*") }), immutable},
 		"other image":   {container(set("example.com/evil:1", "image")), immutable},
@@ -71,26 +71,26 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 		"another context": {container(set(true, "securityContext", "privileged")), immutable},
 		"secret of volume": {
 			changeOf(in(headPod, "volumes"), "proxy-tls-secret", set("other", "secret", "secretName")),
-			headTemplate + `volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
+			headTemplate + `volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it`,
 		},
 		"token of volume": {
 			changeOf(in(headPod, "volumes"), "oauth-proxy-token", set(nil, "projected")),
-			headTemplate + `volumes: Invalid value: "oauth-proxy-token": OAuth Proxy TLS Secret volume is immutable`,
+			headTemplate + `volumes: Invalid value: "oauth-proxy-token": OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it`,
 		},
 		"twice the volume": {
 			func(o map[string]any) {
 				pod := at(o, headPod...).(map[string]any)
 				pod["volumes"] = append(pod["volumes"].([]any), map[string]any{"name": "proxy-tls-secret"})
 			},
-			headTemplate + `volumes: Invalid value: "2 times proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
+			headTemplate + `volumes: Invalid value: "2 times proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it`,
 		},
 		"account": {
 			put("other", in(headPod, "serviceAccountName")...),
-			headTemplate + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable`,
+			headTemplate + `serviceAccountName: Invalid value: "other": RayCluster head group service account is immutable: leave it as the operator sets it`,
 		},
 		"no account": {
 			put(nil, in(headPod, "serviceAccountName")...),
-			headTemplate + `serviceAccountName: Invalid value: "": RayCluster head group service account is immutable`,
+			headTemplate + `serviceAccountName: Invalid value: "": RayCluster head group service account is immutable: leave it as the operator sets it`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,18 +122,18 @@ func TestRulesOfUpdate(t *testing.T) {
 			change func(map[string]any)
 			want   string
 		}{
-			"command of create-cert":  {changeOf(inits, "create-cert", set([]any{"sh", "-c", "true"}, "command")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
-			"arguments":               {changeOf(inits, "create-cert", set([]any{"x"}, "args")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
-			"mounts of create-cert":   {changeOf(inits, "create-cert", set([]any{}, "volumeMounts")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`},
-			"no create-cert":          {put(nil, inits...), `initContainers: Required value: create-cert Init Container is immutable`},
-			"RAY_USE_TLS":             {changeOf(env, "RAY_USE_TLS", set("0", "value")), `containers.0.env: Invalid value: "RAY_USE_TLS": RAY_TLS related environment variables are immutable`},
-			"no variables":            {put(nil, env...), `containers.0.env: Required value: RAY_TLS related environment variables are immutable`},
-			"MY_POD_IP":               {changeOf(env, "MY_POD_IP", set("1.2.3.4", "value")), `containers.0.env: Invalid value: "MY_POD_IP": RAY_TLS related environment variables are immutable`},
-			"Secret of ca-vol":        {changeOf(volumes, "ca-vol", set("other", "secret", "secretName")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable`},
-			"the key in ca-vol":       {changeOf(volumes, "ca-vol", set(nil, "secret", "items")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable`},
-			"medium of server-cert":   {changeOf(volumes, "server-cert", set("/host", "hostPath", "path")), `volumes: Invalid value: "server-cert": ca-vol and server-cert Secret volumes are immutable`},
-			"place of a mount":        {changeOf(mounts, "server-cert", set("/other", "mountPath")), `containers.0.volumeMounts: Invalid value: "server-cert": ca-vol and server-cert volume mounts are immutable`},
-			"a mount that is missing": {put(nil, mounts...), `containers.0.volumeMounts: Required value: ca-vol and server-cert volume mounts are immutable`},
+			"command of create-cert":  {changeOf(inits, "create-cert", set([]any{"sh", "-c", "true"}, "command")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable: leave it as the operator sets it`},
+			"arguments":               {changeOf(inits, "create-cert", set([]any{"x"}, "args")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable: leave it as the operator sets it`},
+			"mounts of create-cert":   {changeOf(inits, "create-cert", set([]any{}, "volumeMounts")), `initContainers: Invalid value: "create-cert": create-cert Init Container is immutable: leave it as the operator sets it`},
+			"no create-cert":          {put(nil, inits...), `initContainers: Required value: create-cert Init Container is immutable: leave it as the operator sets it`},
+			"RAY_USE_TLS":             {changeOf(env, "RAY_USE_TLS", set("0", "value")), `containers.0.env: Invalid value: "RAY_USE_TLS": RAY_TLS related environment variables are immutable: leave them as the operator sets them`},
+			"no variables":            {put(nil, env...), `containers.0.env: Required value: RAY_TLS related environment variables are immutable: leave them as the operator sets them`},
+			"MY_POD_IP":               {changeOf(env, "MY_POD_IP", set("1.2.3.4", "value")), `containers.0.env: Invalid value: "MY_POD_IP": RAY_TLS related environment variables are immutable: leave them as the operator sets them`},
+			"Secret of ca-vol":        {changeOf(volumes, "ca-vol", set("other", "secret", "secretName")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them`},
+			"the key in ca-vol":       {changeOf(volumes, "ca-vol", set(nil, "secret", "items")), `volumes: Invalid value: "ca-vol": ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them`},
+			"medium of server-cert":   {changeOf(volumes, "server-cert", set("/host", "hostPath", "path")), `volumes: Invalid value: "server-cert": ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them`},
+			"place of a mount":        {changeOf(mounts, "server-cert", set("/other", "mountPath")), `containers.0.volumeMounts: Invalid value: "server-cert": ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them`},
+			"a mount that is missing": {put(nil, mounts...), `containers.0.volumeMounts: Required value: ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them`},
 		} {
 			t.Run(group.path+name, func(t *testing.T) {
 				for form, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "legacy": onOpenShift()} {
@@ -164,8 +164,8 @@ func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 		put(nil, in(worker1, "initContainers")...))
 	refused(t, s, changed, stored,
 		"spec.headGroupSpec.enableIngress: Invalid value: true: "+noIngress,
-		headTemplate+`serviceAccountName: Invalid value: "x": RayCluster head group service account is immutable`,
-		workerOne+"initContainers: Required value: create-cert Init Container is immutable")
+		headTemplate+`serviceAccountName: Invalid value: "x": RayCluster head group service account is immutable: leave it as the operator sets it`,
+		workerOne+"initContainers: Required value: create-cert Init Container is immutable: leave it as the operator sets it")
 }
 
 // [R19] Names that KubeRay rejects, or that are not valid labels, are rejected on creation.

@@ -86,7 +86,7 @@ func nameErrors(name string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, name, detail)}
 	}
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
-		return field.ErrorList{field.Invalid(path, name, strings.Join(problems, "; ")+": Services are named after it")}
+		return field.ErrorList{field.Invalid(path, name, strings.Join(problems, "; ")+": choose another name, because Services are named after it")}
 	}
 	return nil
 }
@@ -97,5 +97,5 @@ func hostWarnings(c raycluster.Cluster) []string {
 	if c.DashboardHost() == expected {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s", expected, c.DashboardHost())}
+	return []string{fmt.Sprintf("%s is longer than a label of a host name may be: the dashboard gets the host %s; choose a shorter name to avoid this", expected, c.DashboardHost())}
 }

@@ -56,12 +56,12 @@ func watchedLists(object map[string]any) []watched {
 	ofSidecar := func(name string) bool { return name != raycluster.VolumeCA && name != raycluster.VolumeServer }
 	ofVolumes := func(name string) string {
 		if ofSidecar(name) {
-			return "OAuth Proxy TLS Secret volume is immutable"
+			return "OAuth Proxy TLS Secret volume is immutable: leave it as the operator sets it"
 		}
-		return "ca-vol and server-cert Secret volumes are immutable"
+		return "ca-vol and server-cert Secret volumes are immutable: leave them as the operator sets them"
 	}
 	all := []watched{
-		{in(headPod, "containers"), always("OAuth Proxy container is immutable"), func(string) bool { return true }},
+		{in(headPod, "containers"), always("OAuth Proxy container is immutable: leave it as the operator sets it"), func(string) bool { return true }},
 		{autoscalerEnv, always(autoscalerImmutable), never},
 		{autoscalerMounts, always(autoscalerImmutable), never},
 	}
@@ -71,10 +71,10 @@ func watchedLists(object map[string]any) []watched {
 	}
 	for _, pod := range pods {
 		all = append(all,
-			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable"), never},
+			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable: leave it as the operator sets it"), never},
 			watched{in(pod, "volumes"), ofVolumes, ofSidecar},
-			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable"), never},
-			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable"), never})
+			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable: leave them as the operator sets them"), never},
+			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"), never})
 	}
 	return all
 }

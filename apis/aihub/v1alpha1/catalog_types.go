@@ -62,7 +62,7 @@ type CatalogList struct {
 
 // CatalogSpec defines the desired state of a catalog.
 type CatalogSpec struct {
-	// resources are the compute resources of the containers.
+	// resources are the compute resources of the containers. A change restarts the pods with these containers.
 	// +optional
 	Resources *CatalogResources `json:"resources,omitempty"`
 
@@ -71,7 +71,7 @@ type CatalogSpec struct {
 	// +optional
 	Database *CatalogDatabase `json:"database,omitempty"`
 
-	// access determines who can read the catalog.
+	// access determines who can read the catalog. A change does not restart pods.
 	// +optional
 	Access *CatalogAccess `json:"access,omitempty"`
 
@@ -80,13 +80,14 @@ type CatalogSpec struct {
 	AuthProxy *CatalogAuthProxy `json:"authProxy,omitempty"`
 
 	// proxy configures the outbound proxy of the server. If none of httpProxy, httpsProxy and noProxy is set, the server
-	// uses the cluster-wide proxy of OpenShift. An empty object ({}) turns off all proxies.
+	// uses the cluster-wide proxy of OpenShift. An empty object ({}) turns off all proxies. A change restarts the server
+	// pods.
 	// +optional
 	Proxy *CatalogProxy `json:"proxy,omitempty"`
 
 	// catalogDataImage is the digest or tag of the image that contains the model descriptions, for example v2.1. Defaults
 	// to the image of the release. The registry and the repository are always those of the release. Leading and trailing
-	// spaces are ignored.
+	// spaces are ignored. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'catalogDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
@@ -94,7 +95,7 @@ type CatalogSpec struct {
 
 	// benchmarkDataImage is the digest or tag of the image that contains the performance data of models, for example v2.1.
 	// Defaults to the image of the release. The registry and the repository are always those of the release. Leading and
-	// trailing spaces are ignored.
+	// trailing spaces are ignored. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule=`self.trim().matches(r'^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$')`,messageExpression=`'benchmarkDataImage is "' + self + '"; it must be the digest of an image (sha256: and 64 of 0-9a-f) or a tag such as v1.2, without registry and repository'`
@@ -166,7 +167,7 @@ type CatalogDatabase struct {
 
 // CatalogVolume configures a volume that is deleted with its pod.
 type CatalogVolume struct {
-	// sizeLimit is the size limit of the volume. Defaults to 5Gi.
+	// sizeLimit is the size limit of the volume. Defaults to 5Gi. A change restarts the database pod.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : quantity(self).isGreaterThan(quantity('0'))",message="sizeLimit must be greater than zero"
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
@@ -211,7 +212,7 @@ type CatalogAccess struct {
 // CatalogAuthProxy configures the proxy in front of the server, which authenticates clients.
 type CatalogAuthProxy struct {
 	// mode is Enabled or Disabled. If Enabled, the default, a proxy runs in front of the server. If Disabled, clients are
-	// not authenticated.
+	// not authenticated. A change restarts the server pods.
 	// +optional
 	Mode Switch `json:"mode,omitempty"`
 

@@ -23,14 +23,14 @@ const DefaultServiceAccount = "mlflow-sa"
 // +kubebuilder:resource:scope=Cluster,shortName=mlf,categories=odh
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=".status.conditions[?(@.type=='Available')].status"
 // +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=".status.conditions[?(@.type=='Progressing')].status"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=".status.version"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=".status.url"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'mlflow'",message="MLflow resource name must be 'mlflow'"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="MLflow resource name must be at most 40 characters"
 type MLflow struct {
@@ -119,12 +119,12 @@ type MLflowSpec struct {
 	// resources are the compute resources of the server container and of the migration container. Defaults to requests of
 	// 1 CPU and 2Gi of memory and limits of 4 CPU and 3Gi of memory. If you set some of these values, the defaults apply
 	// to the others, except for a default request above your limit and a default limit below your request. An empty object
-	// ({}) sets no requests and no limits.
+	// ({}) sets no requests and no limits. A change restarts the server pods.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// serviceAccountName is the name of the ServiceAccount of the server and migration pods. Defaults to mlflow-sa. The
-	// operator creates it; a ServiceAccount that already exists is used unchanged.
+	// operator creates it; a ServiceAccount that already exists is used unchanged. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:default=mlflow-sa
 	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || (size(self) <= 253 && self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'))`,message="serviceAccountName must be the name of a ServiceAccount: at most 253 lower-case letters, digits, '-' and '.', such as mlflow-sa"
@@ -132,12 +132,13 @@ type MLflowSpec struct {
 
 	// serviceAccountAnnotations are added to the ServiceAccounts that the operator creates for the server, garbage
 	// collection and trace archival. Use them to bind the ServiceAccounts to an identity of a cloud provider, for example
-	// with eks.amazonaws.com/role-arn. ServiceAccounts that already existed are not annotated.
+	// with eks.amazonaws.com/role-arn. ServiceAccounts that already existed are not annotated. A change does not restart
+	// pods.
 	// +optional
 	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 
 	// imagePullSecrets are references to Secrets in the namespace of the server that contain the registry credentials for
-	// the images of all pods.
+	// the images of all pods. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -176,7 +177,8 @@ type MLflowSpec struct {
 	BackendStoreURIFrom *corev1.SecretKeySelector `json:"backendStoreUriFrom,omitempty"`
 
 	// readReplicaBackendStoreUri is the URI of a read-only replica of the backend store, which answers queries. It is
-	// never migrated. If the URI contains a password, use readReplicaBackendStoreUriFrom instead.
+	// never migrated. If the URI contains a password, use readReplicaBackendStoreUriFrom instead. A change restarts the
+	// server pods.
 	// +optional
 	ReadReplicaBackendStoreURI string `json:"readReplicaBackendStoreUri,omitempty"`
 
@@ -186,7 +188,7 @@ type MLflowSpec struct {
 	ReadReplicaBackendStoreURIFrom *corev1.SecretKeySelector `json:"readReplicaBackendStoreUriFrom,omitempty"`
 
 	// registryStoreUri is the URI of the database that stores registered models. Defaults to the backend store. If the URI
-	// contains a password, use registryStoreUriFrom instead.
+	// contains a password, use registryStoreUriFrom instead. A different URI starts a migration of its database.
 	// +optional
 	RegistryStoreURI string `json:"registryStoreUri,omitempty"`
 
@@ -196,17 +198,18 @@ type MLflowSpec struct {
 
 	// artifactsDestination is the location in which the server stores the artifacts that it serves, for example
 	// s3://bucket/path. Defaults to file:///mlflow/artifacts, which requires spec.storage. It has an effect only if
-	// serveArtifacts or artifactsServer.enabled is true.
+	// serveArtifacts or artifactsServer.enabled is true. A change restarts the server pods.
 	// +optional
 	ArtifactsDestination string `json:"artifactsDestination,omitempty"`
 
 	// defaultArtifactRoot is the location in which clients store the artifacts of new experiments, for example
-	// s3://bucket/path. It is required unless serveArtifacts or artifactsServer.enabled is true.
+	// s3://bucket/path. It is required unless serveArtifacts or artifactsServer.enabled is true. A change restarts the
+	// server pods.
 	// +optional
 	DefaultArtifactRoot string `json:"defaultArtifactRoot,omitempty"`
 
 	// serveArtifacts lets clients upload and download artifacts through the server, so that they need no credentials for
-	// the artifact location. Defaults to false.
+	// the artifact location. Defaults to false. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:default=false
 	ServeArtifacts bool `json:"serveArtifacts,omitempty"`
@@ -218,7 +221,7 @@ type MLflowSpec struct {
 	// +nullable
 	ArtifactsServer *ArtifactsServerConfig `json:"artifactsServer,omitempty"`
 
-	// workers is the number of server processes in each server pod. Defaults to 1.
+	// workers is the number of server processes in each server pod. Defaults to 1. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -226,7 +229,7 @@ type MLflowSpec struct {
 
 	// extraAllowedOrigins are additional origins from which browsers are allowed to call the server (CORS), for example
 	// https://notebooks.example.com. The names of the Service, localhost and the external URL are always allowed. Empty
-	// entries and entries that contain a comma are ignored.
+	// entries and entries that contain a comma are ignored. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	ExtraAllowedOrigins []string `json:"extraAllowedOrigins,omitempty"`
@@ -235,20 +238,20 @@ type MLflowSpec struct {
 	// If the list is empty, every value is accepted. Otherwise, the server accepts the names of its Service, localhost,
 	// the host of the external URL, and the entries of this list. Write an entry as clients send it: with the port, unless
 	// the port is 443. Wildcards are supported, for example *.example.com. An entry that consists of an asterisk allows
-	// every host.
+	// every host. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	AllowedHosts []AllowedHost `json:"allowedHosts,omitempty"`
 
 	// workspaceLabelSelector selects the namespaces that are MLflow workspaces. An empty or missing selector excludes no
-	// namespace.
+	// namespace. A change restarts the server pods.
 	// +optional
 	WorkspaceLabelSelector *metav1.LabelSelector `json:"workspaceLabelSelector,omitempty"`
 
 	// env lists additional environment variables for the containers of the server, migration, garbage collection and trace
 	// archival. An entry overrides the variable of the same name that the operator sets. If several entries have the same
-	// name, the last one applies.
+	// name, the last one applies. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE')",message="MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE is not allowed"
 	// +kubebuilder:validation:XValidation:rule="self.all(e, e.name != 'MLFLOW_SERVER_ENABLE_JOB_EXECUTION')",message="MLFLOW_SERVER_ENABLE_JOB_EXECUTION is not allowed; the operator manages job execution lifecycle"
@@ -267,46 +270,48 @@ type MLflowSpec struct {
 
 	// podLabels are additional labels of the server and migration pods. The labels app, component and
 	// app.kubernetes.io/instance are reserved for the operator, because Services and NetworkPolicies select the pods by
-	// them.
+	// them. A change restarts the server pods.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="label values must be 63 characters or less"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] == 'mlflow' || (k != 'app' && k != 'component' && k != 'app.kubernetes.io/instance'))",message="podLabels must not set app, component or app.kubernetes.io/instance: the Deployment, Service and NetworkPolicy select the pods by them; remove these keys or choose others"
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 
-	// podAnnotations are additional annotations of the server pods.
+	// podAnnotations are additional annotations of the server pods. A change restarts the server pods.
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 
 	// podSecurityContext is the security context of all pods. It replaces the default completely. The default sets
 	// runAsNonRoot to true and the seccomp profile to RuntimeDefault. With spec.storage, on clusters other than OpenShift,
-	// it also sets fsGroup to 1001.
+	// it also sets fsGroup to 1001. A change restarts the server pods.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
 	// securityContext is the security context of all containers. It replaces the default completely. The default forbids
-	// privilege escalation, makes the root file system read-only and drops all capabilities.
+	// privilege escalation, makes the root file system read-only and drops all capabilities. A change restarts the server
+	// pods.
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
-	// nodeSelector restricts all pods, including those of jobs, to nodes with these labels.
+	// nodeSelector restricts all pods, including those of jobs, to nodes with these labels. A change restarts the server
+	// pods.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="label values must be 63 characters or less"
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// tolerations are the tolerations of all pods, including those of jobs.
+	// tolerations are the tolerations of all pods, including those of jobs. A change restarts the server pods.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// affinity is the affinity of all pods, including those of jobs. Garbage collection and trace archival run on the node
 	// of the server if they mount its volume, unless the volume is ReadWriteMany or this field contains podAffinity or
-	// podAntiAffinity.
+	// podAntiAffinity. A change restarts the server pods.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	server.More `json:",inline"`
 
 	// resourceClaims are the claims of the server pods for dynamic resource allocation. The server container uses them
-	// through resources.claims. The pods of the artifact server have their own list.
+	// through resources.claims. The pods of the artifact server have their own list. A change restarts the server pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -321,20 +326,22 @@ type MLflowSpec struct {
 	// networkPolicyEgressRules replace the default egress rules of the NetworkPolicy of the server, which also applies to
 	// garbage collection and trace archival. The default allows DNS, ports 443, 6443 and 8443, the usual ports of
 	// PostgreSQL, MySQL and object stores, and the ports in the URIs of the spec. If you set this field, include a rule
-	// for DNS. The rules also replace the database ports in the NetworkPolicy of the database migration.
+	// for DNS. The rules also replace the database ports in the NetworkPolicy of the database migration. A change does not
+	// restart pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyEgressRules,omitempty"`
 
 	// networkPolicyAdditionalEgressRules are egress rules that are added to the rules of the server and of the database
-	// migration. Use them for a port that the operator does not know, such as the port of a store URI in a Secret.
+	// migration. Use them for a port that the operator does not know, such as the port of a store URI in a Secret. A
+	// change does not restart pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	NetworkPolicyAdditionalEgressRules []networkingv1.NetworkPolicyEgressRule `json:"networkPolicyAdditionalEgressRules,omitempty"`
 
 	// networkPolicyIngressFrom lists the pods, namespaces and IP blocks that are allowed to connect to the server. If the
 	// list is empty, all pods of the cluster are allowed. The server authorizes every request in either case. Include the
-	// gateway, Prometheus and, for garbage collection, the namespace of the server.
+	// gateway, Prometheus and, for garbage collection, the namespace of the server. A change does not restart pods.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(p, has(p.podSelector) || has(p.namespaceSelector) || has(p.ipBlock))",message="each networkPolicyIngressFrom entry must name a peer: set podSelector, namespaceSelector or ipBlock"
@@ -347,12 +354,12 @@ type MLflowSpec struct {
 	TLS *TLSConfig `json:"tls,omitempty"`
 
 	// garbageCollection, if set, permanently removes deleted runs and experiments, including their artifacts, on a
-	// schedule. It runs in the CronJob mlflow-gc.
+	// schedule. It runs in the CronJob mlflow-gc. A change does not restart the server pods.
 	// +optional
 	GarbageCollection *GarbageCollectionConfig `json:"garbageCollection,omitempty"`
 
 	// traceArchival moves old traces from the database to an archive on a schedule. It runs in the CronJob
-	// mlflow-trace-archival.
+	// mlflow-trace-archival. A change restarts the server pods, but a change of schedule or resources alone does not.
 	// +optional
 	// +nullable
 	TraceArchival *TraceArchivalConfig `json:"traceArchival,omitempty"`
@@ -399,25 +406,27 @@ type ArtifactsServerConfig struct {
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
 
-	// replicas is the number of pods of the artifact server. Defaults to 1.
+	// replicas is the number of pods of the artifact server. Defaults to 1. Scaling does not restart running pods.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// workers is the number of server processes in each pod of the artifact server. Defaults to 1.
+	// workers is the number of server processes in each pod of the artifact server. Defaults to 1. A change restarts these
+	// pods.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	Workers *int32 `json:"workers,omitempty"`
 
 	// resources are the compute resources of the artifact server container. Defaults to the requests and limits of
-	// spec.resources, without its claims.
+	// spec.resources, without its claims. A change restarts the pods of the artifact server.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// resourceClaims are the claims of the artifact server pods for dynamic resource allocation. The container uses them
-	// through artifactsServer.resources.claims. The entries of spec.resourceClaims do not apply to these pods.
+	// through artifactsServer.resources.claims. The entries of spec.resourceClaims do not apply to these pods. A change
+	// restarts them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -489,7 +498,8 @@ type MigrationConfig struct {
 
 // TemporaryStorageConfig configures the volume for temporary files.
 type TemporaryStorageConfig struct {
-	// sizeLimit is the size limit of the volume for temporary files in each pod. Defaults to 1Gi.
+	// sizeLimit is the size limit of the volume for temporary files in each pod. Defaults to 1Gi. A change restarts the
+	// server pods.
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
 }

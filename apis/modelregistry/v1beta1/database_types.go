@@ -141,7 +141,7 @@ type PostgresConfig struct {
 	SSLRootCertificateSecret *SecretKeyValue `json:"sslRootCertificateSecret,omitempty"`
 
 	// image is the PostgreSQL image of a generated database. Defaults to the image that is configured for the operator.
-	// The image must be compatible with the sclorg images and contain flock.
+	// The image must be compatible with the sclorg images and contain flock. A change restarts the database.
 	// +optional
 	Image string `json:"image,omitempty"`
 

@@ -42,14 +42,14 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:storageversion
-// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
-// +kubebuilder:printcolumn:name="KubeRBACProxy",type=string,priority=2,JSONPath=`.status.conditions[?(@.type=="KubeRBACProxyAvailable")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Hosts",type=string,priority=2,JSONPath=`.status.hostsStr`
+// +kubebuilder:printcolumn:name="KubeRBACProxy",type=string,priority=2,JSONPath=`.status.conditions[?(@.type=="KubeRBACProxyAvailable")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,priority=2,JSONPath=`.status.conditions[?(@.type=="Available")].message`
+// +kubebuilder:printcolumn:name="Hosts",type=string,priority=2,JSONPath=`.status.hostsStr`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type ModelRegistry struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -125,7 +125,8 @@ type ModelRegistrySpec struct {
 
 // RestSpec configures the REST server.
 type RestSpec struct {
-	// port is the port of the server container, and of the Service if there is no proxy. Defaults to 8080.
+	// port is the port of the server container, and of the Service if there is no proxy. Defaults to 8080. A change
+	// restarts the server pods.
 	// +optional
 	// +kubebuilder:default=8080
 	// +kubebuilder:validation:Minimum=1
@@ -133,17 +134,18 @@ type RestSpec struct {
 	Port *int32 `json:"port,omitempty"`
 
 	// serviceRoute creates the Route N-http for a registry N on OpenShift if enabled. Defaults to disabled. With a proxy,
-	// the Route leads to the proxy and redirects HTTP to HTTPS.
+	// the Route leads to the proxy and redirects HTTP to HTTPS. A change does not restart pods.
 	// +optional
 	// +kubebuilder:default=disabled
 	ServiceRoute ServiceRoute `json:"serviceRoute,omitempty"`
 
 	// resources are the compute resources of the server container. Defaults to requests of 100m CPU and 256Mi of memory
-	// and a limit of 256Mi of memory. The field claims is ignored.
+	// and a limit of 256Mi of memory. The field claims is ignored. A change restarts the server pods.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// image is the image of the registry server. Defaults to the image that is configured for the operator.
+	// image is the image of the registry server. Defaults to the image that is configured for the operator. A change
+	// restarts the server pods.
 	// +optional
 	Image string `json:"image,omitempty"`
 }

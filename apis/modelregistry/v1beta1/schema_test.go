@@ -189,8 +189,8 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 		t.Errorf("v1alpha1 is deprecated: %v, %q", older["deprecated"], warning)
 	}
 	for name, wanted := range map[string][]string{
-		"v1alpha1": {"Available", "Istio/2", "Gateway/2", "OAuthProxy/2", "Ready", "Reason", "Age", "Message/1", "Hosts/2", "Status/2"},
-		"v1beta1":  {"Available", "KubeRBACProxy/2", "Ready", "Reason", "Age", "Message/1", "Hosts/2", "Status/2"},
+		"v1alpha1": {"Ready", "Reason", "Available", "Age", "Istio/2", "Gateway/2", "OAuthProxy/2", "Status/2", "Hosts/2", "Message/1"},
+		"v1beta1":  {"Ready", "Reason", "Available", "Age", "KubeRBACProxy/2", "Status/2", "Hosts/2", "Message/1"},
 	} {
 		if diff := cmp.Diff(wanted, columns(byName[name])); diff != "" {
 			t.Errorf("columns of %s:\n%s", name, diff)

@@ -69,7 +69,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 	for _, column := range version["additionalPrinterColumns"].([]any) {
 		columns = append(columns, column.(map[string]any)["name"])
 	}
-	if got := fmt.Sprint(columns); got != "[AppNamespace Ready Reason Age Message]" {
+	if got := fmt.Sprint(columns); got != "[Ready Reason AppNamespace InstancesNamespace Age Message]" {
 		t.Errorf("columns %s", got)
 	}
 }

@@ -18,9 +18,10 @@ const PhaseNotReady Phase = "Not Ready"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,path=aihubs,categories=odh
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="AppNamespace",type=string,JSONPath=`.spec.applicationNamespace`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="AppNamespace",type=string,JSONPath=`.spec.applicationNamespace`
+// +kubebuilder:printcolumn:name="InstancesNamespace",type=string,JSONPath=`.spec.instancesNamespace`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default-aihub'",message="Only the name 'default-aihub' is allowed"

@@ -18,6 +18,7 @@ const MLflowOperatorFinalizer = "mlflow.opendatahub.io/mlflow-operator-protectio
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type=string,description="Ready",JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,description="Reason",JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.spec.gatewayName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default-mlflowoperator'",message="MLflowOperator name must be default-mlflowoperator"

@@ -10,16 +10,17 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=pred,categories=odh
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.modelType.name`
 // +kubebuilder:printcolumn:name="Available",type=boolean,JSONPath=`.status.available`
 // +kubebuilder:printcolumn:name="ActiveModel",type=string,JSONPath=`.status.activeModelState`
 // +kubebuilder:printcolumn:name="TargetModel",type=string,JSONPath=`.status.targetModelState`
 // +kubebuilder:printcolumn:name="Transition",type=string,JSONPath=`.status.transitionStatus`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Runtime",type=string,priority=1,JSONPath=`.spec.runtime.name`
 // +kubebuilder:printcolumn:name="URL",type=string,priority=1,JSONPath=`.status.grpcEndpoint`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type Predictor struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -47,7 +48,8 @@ type PredictorList struct {
 }
 
 // PredictorSpec defines the desired model. ModelMesh identifies a registered model by a hash of the JSON of its
-// spec. Therefore, neither the order of the fields may change, nor which of them are omitted when empty.
+// spec. Therefore, the order of the fields, the fields that are omitted when empty, and path, which is always written,
+// must not change.
 type PredictorSpec struct {
 	// serviceAccountName has no effect.
 	// +optional

@@ -164,10 +164,10 @@ func TestPredictorNamesAndColumns(t *testing.T) {
 		columns = append(columns, c.Name+" "+c.Type+" "+c.JSONPath)
 	}
 	want := []string{
-		"Type string .spec.modelType.name", "Available boolean .status.available", "ActiveModel string .status.activeModelState",
-		"TargetModel string .status.targetModelState", "Transition string .status.transitionStatus",
 		`Ready string .status.conditions[?(@.type=="Ready")].status`, `Reason string .status.conditions[?(@.type=="Ready")].reason`,
-		"Age date .metadata.creationTimestamp", `Message string .status.conditions[?(@.type=="Ready")].message`, "URL string .status.grpcEndpoint",
+		"Type string .spec.modelType.name", "Available boolean .status.available", "ActiveModel string .status.activeModelState",
+		"TargetModel string .status.targetModelState", "Transition string .status.transitionStatus", "Age date .metadata.creationTimestamp",
+		"Runtime string .spec.runtime.name", "URL string .status.grpcEndpoint", `Message string .status.conditions[?(@.type=="Ready")].message`,
 	}
 	if diff := cmp.Diff(want, columns); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)

@@ -142,7 +142,7 @@ func (r *Report) State() (status metav1.ConditionStatus, reason, message string)
 			auths.GroupResource().String() + ": install the operator of the platform, or switch namespace RBAC off with ENABLE_NAMESPACE_RBAC=false"
 	case authMissing:
 		return metav1.ConditionFalse, ReasonAuthMissing, "No group has access through namespaces, because there is no Auth " + authName +
-			": the operator of the platform creates it"
+			": check that the operator of the platform runs, which creates it"
 	case authInvalid:
 		return metav1.ConditionFalse, ReasonAuthInvalid, "Access through namespaces stays as it was: " + a.Problem
 	}

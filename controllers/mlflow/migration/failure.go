@@ -39,7 +39,7 @@ func FailedAttemptMessage(pods []corev1.Pod, supported string) string {
 	if f, found := podFailure(newestPod(failed), supported); found {
 		return "an attempt failed (" + f.Message + "), and another follows; see the log of its pod"
 	}
-	return "an attempt failed, and another follows"
+	return "an attempt failed, and another follows; see the log of its pod"
 }
 
 // ReportFromPods returns the exit code and report of the program of a finished Job, or zero values without a terminated container.

@@ -159,7 +159,7 @@ func TestFailedAttemptMessage(t *testing.T) {
 		"none": {[]corev1.Pod{next}, ""},
 		"no permission": {[]corev1.Pod{ending(1, map[string]int32{resources.MigrationContainer: 15}, failed), next},
 			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of its pod"},
-		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows"},
+		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of its pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {

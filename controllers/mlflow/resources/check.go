@@ -86,13 +86,13 @@ func checkTolerations(tolerations []corev1.Toleration, wrong func(string, any, s
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
 			wrong(field+"operator", t.Operator, "needs a key: set key, or use Exists")
 		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
-			wrong(field+"key", t.Key, "cannot be the key of a taint")
+			wrong(field+"key", t.Key, "cannot be the key of a taint: use letters, digits, -, _ and ., optionally after a domain and /")
 		case t.Operator == corev1.TolerationOpExists && t.Value != "":
 			wrong(field+"value", t.Value, "has no meaning with Exists: remove it")
 		case !slices.Contains(effects, t.Effect):
 			wrong(field+"effect", t.Effect, "is unknown: use NoSchedule, PreferNoSchedule or NoExecute")
 		case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
-			wrong(field+"tolerationSeconds", *t.TolerationSeconds, "needs the effect NoExecute")
+			wrong(field+"tolerationSeconds", *t.TolerationSeconds, "needs the effect NoExecute: set effect, or remove tolerationSeconds")
 		}
 	}
 }

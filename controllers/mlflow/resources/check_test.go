@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		"no key":            {tolerating(corev1.Toleration{Value: "gpu"}), `spec.tolerations[0].operator: "" needs a key: set key, or use Exists`},
 		"value with Exists": {tolerating(corev1.Toleration{Key: "gpu", Operator: "Exists", Value: "a"}), `spec.tolerations[0].value: "a" has no meaning with Exists: remove it`},
 		"effect":            {tolerating(corev1.Toleration{Key: "gpu", Effect: "Stop"}), `spec.tolerations[0].effect: "Stop" is unknown: use NoSchedule, PreferNoSchedule or NoExecute`},
-		"seconds":           {tolerating(corev1.Toleration{Key: "gpu", TolerationSeconds: new(int64(5))}), `spec.tolerations[0].tolerationSeconds: "5" needs the effect NoExecute`},
+		"seconds":           {tolerating(corev1.Toleration{Key: "gpu", TolerationSeconds: new(int64(5))}), `spec.tolerations[0].tolerationSeconds: "5" needs the effect NoExecute: set effect, or remove tolerationSeconds`},
 		"everything":        {tolerating(corev1.Toleration{Operator: "Exists"}), ""},
 		"access mode":       {mode("ReadWriteSometimes"), `spec.storage.accessModes[0]: "ReadWriteSometimes" is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod`},
 		"size": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("-5Gi")}}),

@@ -51,8 +51,8 @@ var migrationExits = []migrationExit{
 
 // causeTexts maps ImageReport.Cause to messages.
 var causeTexts = map[string]string{
-	"login":       ": a database rejects the user or its password",
-	"name":        ": the host name of a database is not known",
+	"login":       ": a database rejects the user or its password: correct them in the URI",
+	"name":        ": the host name of a database is not known: correct it in the URI",
 	"certificate": ": a database and the image do not agree about TLS; for a certificate of your own, see spec.caBundleConfigMap",
 	"refused":     ": nothing listens at the address of a database: check its host and port",
 	"timeout": ": a database does not answer in time: check its address; where a Secret holds the URI and its port is neither 5432 nor 3306, " +

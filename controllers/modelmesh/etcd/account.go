@@ -27,9 +27,9 @@ func NewAccount(source map[string][]byte, namespace, uid string) (Account, error
 	case err != nil:
 		return Account{}, err
 	case connection.UserID == "" || connection.Password == "":
-		return Account{}, errors.New("it names no user and password with which users could be created: etcdUserPerNamespace needs the user root")
+		return Account{}, errors.New("userid or password is empty: set those of the user root, with which etcdUserPerNamespace creates users")
 	case connection.ClientCertificate != "" || connection.ClientCertificateFile != "":
-		return Account{}, errors.New("every namespace would have its client certificate, which can stand for a user: etcdUserPerNamespace needs a connection without one")
+		return Account{}, errors.New("the client certificate, which may authenticate a user, would be copied to every namespace: remove it, or set etcdUserPerNamespace to false")
 	}
 	mac := hmac.New(sha256.New, []byte(connection.Password))
 	mac.Write([]byte(namespace + "/" + uid))

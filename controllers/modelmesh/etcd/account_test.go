@@ -40,8 +40,8 @@ func TestNewAccount(t *testing.T) {
 
 func TestNewAccountRejectsConnections(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"endpoints":"e"}`:                 "names no user",
-		`{"endpoints":"e","userid":"root"}`: "names no user",
+		`{"endpoints":"e"}`:                 "userid or password is empty",
+		`{"endpoints":"e","userid":"root"}`: "userid or password is empty",
 		`{"endpoints":"e","userid":"root","password":"p","client_certificate_file":"c","client_key_file":"k"}`: "client certificate",
 		`{"endpoints":"e","userid":"root","password":"p","client_certificate":"c","client_key":"k"}`:           "client certificate",
 		`none`: "not the JSON",

@@ -168,7 +168,7 @@ func (c *Client) List(ctx context.Context, prefix string, keysOnly bool) (Listin
 	if err != nil {
 		return Listing{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, listingTimeout, fmt.Errorf("listing %s took more than %s", prefix, listingTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, listingTimeout, fmt.Errorf("listing %s took more than %s: check the health of etcd", prefix, listingTimeout))
 	defer cancel()
 	var listing Listing
 	size := 0
@@ -209,7 +209,7 @@ func (c *Client) get(ctx context.Context, etcd *clientv3.Client, key string, opt
 }
 
 func (c *Client) timeoutError() error {
-	return fmt.Errorf("etcd at %s did not answer within %v", strings.Join(c.config.Endpoints, ", "), c.config.DialTimeout)
+	return fmt.Errorf("etcd at %s did not answer within %v: check its address, its pods and the NetworkPolicies", strings.Join(c.config.Endpoints, ", "), c.config.DialTimeout)
 }
 
 // Watch calls handle with all changes below a prefix after the given revision, in order, until ctx ends or an error occurs. It always

@@ -137,7 +137,7 @@ func TestWatchCancellation(t *testing.T) {
 func TestUnavailableEtcdTimesOut(t *testing.T) {
 	c := dial(t, secret(t, at("127.0.0.1:1"), nil))
 	c.config.DialTimeout = 500 * time.Millisecond
-	if _, err := c.List(t.Context(), "p/", false); err == nil || err.Error() != "listing p/: etcd at http://127.0.0.1:1 did not answer within 500ms" {
+	if _, err := c.List(t.Context(), "p/", false); err == nil || !strings.HasPrefix(err.Error(), "listing p/: etcd at http://127.0.0.1:1 did not answer within 500ms: check its address") {
 		t.Errorf("error %v", err)
 	}
 	if err := c.Watch(t.Context(), "p/", 1, func([]Entry) {}); err == nil || !strings.Contains(err.Error(), "watching p/: etcd at http://127.0.0.1:1 did not answer within 500ms") {

@@ -68,15 +68,15 @@ func TestTLSConfigErrors(t *testing.T) {
 		"a certificate that is not there": {
 			Connection{ClientKey: key, ClientCertificateFile: "client.crt"}, nil, "referenced TLS client certificate secret key not found: client.crt"},
 		"a key alone": {
-			Connection{ClientKey: key}, nil, "need to set both client_key/client_key_file and client_certificate/client_certificate_file"},
+			Connection{ClientKey: key}, nil, "need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
 		"a certificate alone": {
 			Connection{ClientCertificateFile: "c"}, map[string]string{"c": cert},
-			"need to set both client_key/client_key_file and client_certificate/client_certificate_file"},
+			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
 		"a pair that is no PEM": {
 			Connection{ClientKey: "key", ClientCertificate: "certificate"}, nil,
 			"could not load client key pair: tls: failed to find any PEM data in certificate input"},
 		"a CA that is no PEM": {
-			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form"},
+			Connection{Certificate: "certificate"}, nil, "certificate/certificate_file has no certificate in PEM form: write one"},
 	} {
 		tc.connection.Endpoints = endpoint
 		data := secret(t, tc.connection, tc.files)

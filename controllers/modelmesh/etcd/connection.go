@@ -55,13 +55,13 @@ func Parse(data map[string][]byte) (Connection, error) {
 func redactValues(err error) error {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) {
-		return fmt.Errorf("%s is a %s", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
+		return fmt.Errorf("%s is a %s: correct its type", mistyped.Field, strings.Fields(mistyped.Value + " value")[0])
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("it breaks at byte %d", syntax.Offset)
+		return fmt.Errorf("it breaks at byte %d: correct the syntax", syntax.Offset)
 	}
-	return errors.New("it cannot be read")
+	return errors.New("write a JSON object")
 }
 
 // URLs returns the endpoints.
@@ -111,7 +111,7 @@ func (c Connection) Material(data map[string][]byte) (TLSMaterial, error) {
 		}
 	}
 	if (material.Key == nil) != (material.Certificate == nil) {
-		return material, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file")
+		return material, errors.New("need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one")
 	}
 	return material, nil
 }
@@ -155,7 +155,7 @@ func (m TLSMaterial) tlsConfig(https bool) (*tls.Config, error) {
 	if m.CA != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(m.CA) {
-			return nil, errors.New("certificate/certificate_file has no certificate in PEM form")
+			return nil, errors.New("certificate/certificate_file has no certificate in PEM form: write one")
 		}
 	}
 	if m.Certificate != nil {

@@ -65,10 +65,10 @@ func ignoredFieldEvents(model *resourceModel) []event {
 	}
 	if model.Spec.ServiceAccountName != nil {
 		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", fmt.Sprintf(
-			"spec.serviceAccountName %q has no effect: the pods of the runtime have the account of the settings", *model.Spec.ServiceAccountName)})
+			"spec.serviceAccountName %q has no effect: remove it; the setting serviceAccountName selects the account of the pods", *model.Spec.ServiceAccountName)})
 	}
 	if service, ok := model.object.(*v1beta1.InferenceService); ok && len(service.Ignored) > 0 {
-		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", "no effect on a model of ModelMesh, its runtime decides: " + strings.Join(service.Ignored, ", ")})
+		out = append(out, event{corev1.EventTypeWarning, "FieldIgnored", "no effect on a model of ModelMesh: remove, or set in its runtime: " + strings.Join(service.Ignored, ", ")})
 	}
 	return out
 }

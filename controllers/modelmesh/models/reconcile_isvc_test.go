@@ -209,7 +209,7 @@ func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
 	before := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending}
 	after := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Loading}
 	w.recordEvents(&resourceModel{object: s, status: before}, after)
-	w.oneEvent("Warning FieldIgnored no effect on a model of ModelMesh, its runtime decides: spec.predictor.logger, spec.predictor.minReplicas")
+	w.oneEvent("Warning FieldIgnored no effect on a model of ModelMesh: remove, or set in its runtime: spec.predictor.logger, spec.predictor.minReplicas")
 	w.recordEvents(&resourceModel{object: s, status: after}, after)
 	w.recordEvents(&resourceModel{object: service(t, aModel), status: before}, after)
 	if got := w.newEvents(); len(got) > 0 {

@@ -274,7 +274,7 @@ func TestInvalidSpec(t *testing.T) {
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "a path too many" })
 	w.reconcile(aPredictor)
 	s := w.status()
-	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified", modelID(t, w), "", nil)
+	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified: remove spec.path", modelID(t, w), "", nil)
 	if s.TransitionStatus != v1alpha1.InvalidSpec || !s.Available || s.ActiveModelState != v1alpha1.Loaded || !cmp.Equal(s.LastFailureInfo, want) {
 		t.Errorf("unexpected result: %+v", s)
 	}

@@ -165,15 +165,15 @@ func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceMo
 	if !a.active.known || a.hasTargetStatus && !a.target.known {
 		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", state.info.GetStatus().String())
 	}
-	speechless := a.targetHasNoMessage()
-	if !a.active.isUnsupported() && !a.target.isUnsupported() && !speechless || model.specError != "" {
+	withoutMessage := a.targetHasNoMessage()
+	if !a.active.isUnsupported() && !a.target.isUnsupported() && !withoutMessage || model.specError != "" {
 		return a, nil
 	}
 	supported, err := r.isSupported(ctx, model)
 	if err != nil {
 		return a, err
 	}
-	if speechless {
+	if withoutMessage {
 		a.target = unsupportedLabel(model.Label())
 	}
 	if supported && state.waitsForRuntime(r.clock.Now()) {

@@ -75,12 +75,12 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	if why == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
-			why = fmt.Sprintf(", because %s is no label of a host: %s", host, errs[0])
+			why = fmt.Sprintf(", because %s is no label of a host (%s): recreate the InferenceService under another name", host, errs[0])
 		}
 		server.Host = host + "." + p.exposure.IngressDomain
 	}
 	if why == "" && !p.served.Has(kind) && kind != ingressKind {
-		why = ", because the cluster does not serve the kind"
+		why = ", because the cluster does not serve the kind: install its API, or choose another --exposure"
 	}
 	if why != "" {
 		return nil, "there is no " + kind.Kind + why
@@ -102,12 +102,12 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, why string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
-		return server, ", because restProxy.enabled is false: nothing answers REST"
+		return server, ", because restProxy.enabled is false: set it to true, so that REST is served"
 	}
 	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.isAuthRequired() && p.proxy == nil:
-		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s: callers would not be checked", modelmesh.AnnotationAuth, p.settings.AuthProxy.Mode)
+		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s, so callers would not be authenticated: set authProxy.mode to always, or remove the annotation", modelmesh.AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.isAuthRequired():
 		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
 	case p.isBlockedByNetworkPolicy():
@@ -115,7 +115,7 @@ func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
 		return server, fmt.Sprintf(", because tls.clientAuth is require and routers have no certificate to show: set annotation %s on the runtime", modelmesh.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.meshCA == "":
-		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate", p.settings.TLS.SecretName)
+		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate: add tls.crt", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
 		name = p.settings.ServiceName + "." + s.Namespace
 		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.meshCA

@@ -59,7 +59,7 @@ func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true
 	w.reconcileUntilStable("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
+	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "userid or password is empty: set those of the user root") {
 		t.Errorf("events %s", said)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {

@@ -74,7 +74,7 @@ func postgresHosts(hosts string) (string, error) {
 		case hostPortFormat.MatchString(host):
 			all = append(all, host)
 		default:
-			return "", errors.New("is neither a host name nor an IP address")
+			return "", errors.New("must be host names or IP addresses")
 		}
 	}
 	return strings.Join(all, ","), nil
@@ -90,7 +90,7 @@ func mysqlDSN(c *v1beta1.MySQLConfig) (string, error) {
 	case isIPv6(host):
 		host = "[" + host + "]"
 	case !hostFormat.MatchString(host):
-		return "", fmt.Errorf("spec.mysql.host %q is neither a host name nor an IP address", c.Host)
+		return "", fmt.Errorf("spec.mysql.host %q must be a host name or an IP address", c.Host)
 	}
 	if strings.Contains(c.Username, ":") {
 		return "", fmt.Errorf("spec.mysql.username %q must not contain a colon, because a colon ends the user name in the address of the database", c.Username)

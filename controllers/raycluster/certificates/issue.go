@@ -160,7 +160,7 @@ func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 		return nil
 	}
 	if remaining := root.Expires.Sub(p.now); !known && remaining < expiryWarning {
-		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s", live.Name, root.Expires.Format(time.RFC3339))
+		p.event(corev1.EventTypeWarning, reasonExpiring, "the CA in Secret %s, which was not created by this operator, expires at %s: renew it", live.Name, root.Expires.Format(time.RFC3339))
 	}
 	hash := hashContent(root.Data[raycluster.KeyCACert])
 	p.memory.store(live.Name, secretState{role: roleAuthority, foreign: true, checkAt: p.now.Add(foreignRecheck), expires: root.Expires, authorityHash: hash})

@@ -45,10 +45,10 @@ func checkDeclared(declared []awv1beta2.AppWrapperPodSet, u *unstructured.Unstru
 			continue
 		}
 		if err := CheckTemplate(u.Object, set.Path); err != nil {
-			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v", err)))
+			errs = append(errs, field.Invalid(setPath.Child("path"), set.Path, fmt.Sprintf("path does not refer to a v1.PodSpecTemplate: %v: write a path such as template.spec.template", err)))
 		}
 		if seen[set.Path] {
-			errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf("multiple DeclaredPodSets with path '%s'", set.Path)))
+			errs = append(errs, field.Invalid(path, len(declared), fmt.Sprintf("multiple DeclaredPodSets with path '%s': remove all but one", set.Path)))
 		}
 		seen[set.Path] = true
 	}
@@ -67,16 +67,16 @@ func compareInferred(declared []awv1beta2.AppWrapperPodSet, sets []inferredPodSe
 	}
 	expected := len(slices.DeleteFunc(slices.Clone(sets), func(set inferredPodSet) bool { return set.optional && byPath[set.Path].Path == "" }))
 	if len(declared) != expected {
-		reject("DeclaredPodSet count %d differs from inferred count %d", len(declared), expected)
+		reject("DeclaredPodSet count %d differs from inferred count %d: declare all of them, or remove podSets", len(declared), expected)
 	}
 	for _, set := range sets {
 		found, ok := byPath[set.Path]
 		switch {
 		case !ok && set.optional:
 		case !ok:
-			reject("PodSet with path '%s' is missing", set.Path)
+			reject("PodSet with path '%s' is missing: add it", set.Path)
 		case Replicas(found) != Replicas(set.AppWrapperPodSet):
-			reject("replica count %d differs from inferred count %d for PodSet at path position '%s'", Replicas(found), Replicas(set.AppWrapperPodSet), set.Path)
+			reject("replica count %d differs from inferred count %d for PodSet at path position '%s': correct replicas", Replicas(found), Replicas(set.AppWrapperPodSet), set.Path)
 		}
 	}
 	return errs

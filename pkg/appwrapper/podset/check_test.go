@@ -39,28 +39,28 @@ func TestCheck(t *testing.T) {
 		{"all declared", jobSet, "[{path: '" + workers + "', replicas: 4}, {path: '" + driver + "'}]", 2, nil},
 		{"in another order", jobSet, "[{path: '" + driver + "'}, {path: '" + workers + "', replicas: 4}]", 2, nil},
 		{"one is missing", jobSet, "[{path: '" + workers + "', replicas: 4}]", 2, []string{
-			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2",
-			"c.podSets: PodSet with path '" + driver + "' is missing"}},
+			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2: declare all of them, or remove podSets",
+			"c.podSets: PodSet with path '" + driver + "' is missing: add it"}},
 		{"other replicas", jobSet, "[{path: '" + workers + "'}, {path: '" + driver + "'}]", 2, []string{
-			"c.podSets: replica count 1 differs from inferred count 4 for PodSet at path position '" + workers + "'"}},
+			"c.podSets: replica count 1 differs from inferred count 4 for PodSet at path position '" + workers + "': correct replicas"}},
 		{"twice", jobSet, "[{path: '" + workers + "', replicas: 4}, {path: '" + driver + "'}, {path: '" + driver + "'}]", 3, []string{
-			"c.podSets: multiple DeclaredPodSets with path '" + driver + "'",
-			"c.podSets: DeclaredPodSet count 3 differs from inferred count 2"}},
+			"c.podSets: multiple DeclaredPodSets with path '" + driver + "': remove all but one",
+			"c.podSets: DeclaredPodSet count 3 differs from inferred count 2: declare all of them, or remove podSets"}},
 		{"no path", jobSet, "[{path: ''}]", 2, []string{
 			"c.podSets[0].path: podspec must specify path",
-			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2",
-			"c.podSets: PodSet with path '" + workers + "' is missing",
-			"c.podSets: PodSet with path '" + driver + "' is missing"}},
+			"c.podSets: DeclaredPodSet count 1 differs from inferred count 2: declare all of them, or remove podSets",
+			"c.podSets: PodSet with path '" + workers + "' is missing: add it",
+			"c.podSets: PodSet with path '" + driver + "' is missing: add it"}},
 		{"path to metadata", `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}}`, "[{path: template.metadata}]", 1, []string{
-			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: content at template.metadata does not contain a spec",
-			"c.podSets: PodSet with path 'template' is missing"}},
+			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: content at template.metadata does not contain a spec: write a path such as template.spec.template",
+			"c.podSets: PodSet with path 'template' is missing: add it"}},
 		{"below zero", `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 0, template: ` + pod + `}}`, "[{path: template.spec.template, replicas: -2}]", 1, []string{
 			"c.podSets[0].replicas: replicas must be 0 or more"}},
 		{"unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {a: ` + pod + `, b: ` + pod + `}}`, "[{path: template.spec.a, replicas: 7}]", 1, nil},
 		{"wrong path in an unknown kind", `{apiVersion: example.com/v1, kind: Own, spec: {}}`, "[{path: template.spec.a}, {path: template.spec.a}]", 2, []string{
-			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a'",
-			"c.podSets[1].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a'",
-			"c.podSets: multiple DeclaredPodSets with path 'template.spec.a'"}},
+			"c.podSets[0].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
+			"c.podSets[1].path: path does not refer to a v1.PodSpecTemplate: at path position 'template.spec' missing field 'a': write a path such as template.spec.template",
+			"c.podSets: multiple DeclaredPodSets with path 'template.spec.a': remove all but one"}},
 		{"no inference", `{apiVersion: ray.io/v1, kind: RayJob, spec: {clusterSelector: {a: b}}}`, "[]", 0, []string{
 			"c.template: error inferring PodSets: " + errClusterSelector.Error()}},
 		// For any declaration, the requested quota would contain no GPU.
@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 		{"without the submitter, as before", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}]", 3, nil},
 		{"with the submitter", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 4}, {path: template.spec.submitterPodTemplate}]", 3, nil},
 		{"hosts forgotten", rayJob, "[{path: template.spec.rayClusterSpec.headGroupSpec.template}, {path: 'template.spec.rayClusterSpec.workerGroupSpecs[0].template', replicas: 2}]", 3, []string{
-			"c.podSets: replica count 2 differs from inferred count 4 for PodSet at path position 'template.spec.rayClusterSpec.workerGroupSpecs[0].template'"}},
+			"c.podSets: replica count 2 differs from inferred count 4 for PodSet at path position 'template.spec.rayClusterSpec.workerGroupSpecs[0].template': correct replicas"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			count, known, errs := Check(declared(t, test.sets), object(t, test.text), field.NewPath("c"))

@@ -62,6 +62,6 @@ func RaiseTTL(u *unstructured.Unstructured) string {
 		return ""
 	}
 	parent[path[last]] = int64(minTTLSeconds)
-	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: the annotation %s sets how long objects stay after success",
+	return fmt.Sprintf("ttlSecondsAfterFinished is %d and will be %d, so that the outcome can be seen: set annotation %s to choose how long objects stay after success",
 		seconds, minTTLSeconds, awv1beta2.AnnotationSuccessTTL)
 }

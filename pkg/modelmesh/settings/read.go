@@ -136,7 +136,7 @@ func (r *parser) readKey(path string, raw any, spec keySpec) {
 	fields, isObject := raw.(map[string]any)
 	switch {
 	case spec.set != nil && r.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
-		r.fail("%s may not be set for one namespace: it can be set in ConfigMap %s of the manager's namespace", path, ConfigMapName)
+		r.fail("%s may not be set for one namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
 	case spec.set != nil:
 		spec.set(r, path, raw)
 	case !isObject:
@@ -162,7 +162,7 @@ func (r *parser) noteUnknown(path, name string, keys []keySpec) {
 			}
 		}
 	}
-	r.note("%s%s is unknown and has no effect%s", path, clip(name), hint)
+	r.note("%s%s is unknown and has no effect%s: remove or correct it", path, clip(name), hint)
 }
 
 func (r *parser) refuse(path string, raw any, expected string) {

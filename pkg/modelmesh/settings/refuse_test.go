@@ -120,15 +120,15 @@ restProxy: {image: {command: [x]}}
 `+strings.Repeat("k", 300)+`: 1
 `)
 	want := []string{
-		"a.b is unknown and has no effect",
-		"etcd is unknown and has no effect",
-		"internalModelMeshEnvVars[0].valueFrom is unknown and has no effect",
-		strings.Repeat("k", 80) + "... is unknown and has no effect",
-		"metrics.ports is unknown and has no effect (did you mean port?)",
-		"modelMeshResources.limits.ephemeral-storage is unknown and has no effect",
-		"podsPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)",
-		"restProxy.image.command is unknown and has no effect",
-		`tls.clientAuth "REQUIRE" is passed on unchanged: ModelMesh supports only require and optional`,
+		"a.b is unknown and has no effect: remove or correct it",
+		"etcd is unknown and has no effect: remove or correct it",
+		"internalModelMeshEnvVars[0].valueFrom is unknown and has no effect: remove or correct it",
+		strings.Repeat("k", 80) + "... is unknown and has no effect: remove or correct it",
+		"metrics.ports is unknown and has no effect (did you mean port?): remove or correct it",
+		"modelMeshResources.limits.ephemeral-storage is unknown and has no effect: remove or correct it",
+		"podsPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?): remove or correct it",
+		"restProxy.image.command is unknown and has no effect: remove or correct it",
+		`tls.clientAuth "REQUIRE" is passed on unchanged: use require or optional, the only values that ModelMesh supports`,
 	}
 	slices.Sort(notes)
 	if err != nil || !slices.Equal(notes, slices.Sorted(slices.Values(want))) {
@@ -151,7 +151,7 @@ func TestNamespaceAuthority(t *testing.T) {
 		}
 		if _, _, err := ReadOverride(Default(), line); err == nil {
 			allowed = append(allowed, key)
-		} else if !strings.Contains(err.Error(), "may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
+		} else if !strings.Contains(err.Error(), "may not be set for one namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
 			t.Errorf("%s: unexpected error: %v", key, err)
 		}
 	}

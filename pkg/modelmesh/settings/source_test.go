@@ -213,7 +213,7 @@ func TestInvalidNamespaceDocuments(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	same(t, f.of(t, "tenant"), Default())
-	if said := f.event(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: it can be set in ConfigMap model-serving-config of the manager's namespace") {
+	if said := f.event(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
 		t.Error(said)
 	}
 	same(t, f.of(t, "tenant"), Default())

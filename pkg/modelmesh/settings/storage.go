@@ -41,7 +41,7 @@ func parseClaim(entry []byte) (string, error) {
 		return "", fmt.Errorf("it is of type %s and names no claim: set its name to that of a PersistentVolumeClaim", pvcType)
 	}
 	if !isName(name) {
-		return "", fmt.Errorf("its name is not that of a PersistentVolumeClaim: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
+		return "", fmt.Errorf("its name must be that of a PersistentVolumeClaim: at most 253 of a-z, 0-9, - and ., letters or digits at both ends")
 	}
 	return name, nil
 }

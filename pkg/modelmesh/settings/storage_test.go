@@ -32,7 +32,7 @@ func TestStorageClaims(t *testing.T) {
 		"of another shape":       {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is left out: it is of type pvc and names no claim"}},
 		"no JSON":                {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is left out: it must be a JSON object"}},
 		"no object":              {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},
-		"no name of an object":   {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is left out: its name is not that", "y is"}},
+		"no name of an object":   {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is left out: its name must be that", "y is"}},
 		"other case of the type": {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

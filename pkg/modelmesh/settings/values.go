@@ -37,7 +37,7 @@ func clientAuth(target *string) setter {
 	return func(r *parser, path string, raw any) {
 		text(target, "require, optional or empty", hasNoSpace)(r, path, raw)
 		if !oneOf("", "require", "optional")(*target) {
-			r.note("%s %q is passed on unchanged: ModelMesh supports only require and optional", path, *target)
+			r.note("%s %q is passed on unchanged: use require or optional, the only values that ModelMesh supports", path, *target)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func podLabels(target *map[string]string) setter {
 		for _, key := range slices.Sorted(maps.Keys(*target)) {
 			if admission.ReservedLabel(key) {
 				delete(*target, key)
-				r.note("%s.%s has no effect: the platform selects pods by it", path, key)
+				r.note("%s.%s has no effect, because the platform selects pods by it: remove it", path, key)
 			}
 		}
 	}

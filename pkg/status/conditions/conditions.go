@@ -69,15 +69,15 @@ func NeedsAttention(c metav1.Condition) bool {
 // finalizing is the reason of conditions that report the progress of a deletion, which is never a problem.
 const finalizing = "Finalizing"
 
-// Severity returns the type of the event for a transition: Warning if the condition was good before or the reason is that of a failure,
+// Severity returns the type of the event for a transition: Warning if the condition was healthy before or the reason is that of a failure,
 // otherwise Normal. The previous condition is nil for a new one.
 func Severity(previous *metav1.Condition, after metav1.Condition) string {
-	good := metav1.ConditionTrue
+	healthy := metav1.ConditionTrue
 	if negativeTypes[after.Type] {
-		good = metav1.ConditionFalse
+		healthy = metav1.ConditionFalse
 	}
 	switch {
-	case !neutralTypes[after.Type] && after.Status == good, after.Reason == finalizing:
+	case !neutralTypes[after.Type] && after.Status == healthy, after.Reason == finalizing:
 		return corev1.EventTypeNormal
 	case isFailure(after.Reason):
 		return corev1.EventTypeWarning
@@ -85,7 +85,7 @@ func Severity(previous *metav1.Condition, after metav1.Condition) string {
 		return corev1.EventTypeNormal
 	case negativeTypes[after.Type] && after.Status == metav1.ConditionTrue:
 		return corev1.EventTypeWarning
-	case previous != nil && previous.Status == good:
+	case previous != nil && previous.Status == healthy:
 		return corev1.EventTypeWarning
 	default:
 		return corev1.EventTypeNormal

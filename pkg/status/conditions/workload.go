@@ -59,7 +59,7 @@ func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 	case failure.Status == corev1.ConditionTrue:
 		return ReasonReplicaFailure, "pods cannot be created: " + StableMessage(failure.Message)
 	case DeploymentCondition(d, appsv1.DeploymentProgressing).Reason == ReasonDeadlineExceeded:
-		return ReasonDeadlineExceeded, "the rollout made no progress within its deadline"
+		return ReasonDeadlineExceeded, "the rollout made no progress within its deadline: see the Events of its pods"
 	case status.UpdatedReplicas < desired:
 		return ReasonUpdating, "new replicas are being created"
 	case status.Replicas > status.UpdatedReplicas:

@@ -90,7 +90,7 @@ func TestRollout(t *testing.T) {
 		"the deadline passed": {
 			rolledOut(1, withCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonDeadlineExceeded, `ReplicaSet "x-5b6c" has timed out`),
 				withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 })),
-			RolloutState{Failed: true, Desired: 1, Reason: ReasonDeadlineExceeded, Message: "the rollout made no progress within its deadline"},
+			RolloutState{Failed: true, Desired: 1, Reason: ReasonDeadlineExceeded, Message: "the rollout made no progress within its deadline: see the Events of its pods"},
 		},
 		"pods are refused by a quota": {
 			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate",

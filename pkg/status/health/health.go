@@ -163,7 +163,7 @@ func verdictOf(c metav1.Condition, state State) Verdict {
 func evaluateGeneric(u *unstructured.Unstructured) Verdict {
 	result, err := kstatus.Compute(u)
 	if err != nil {
-		return Verdict{State: Unknown, Message: "its status has an unexpected shape"}
+		return Verdict{State: Unknown, Message: "the status has an unexpected form"}
 	}
 	verdict := Verdict{State: kstatusStates[result.Status], Message: result.Message}
 	for _, c := range result.Conditions {
@@ -182,7 +182,7 @@ func evaluateGeneric(u *unstructured.Unstructured) Verdict {
 	case suspended:
 		return Verdict{State: Idle, Reason: conditions.Suspended}
 	case verdict.State == Healthy && len(s.Conditions) == 0 && nested.String(u.Object, "status", "state") == "" && reportingGroups[u.GroupVersionKind().Group]:
-		return Verdict{State: Unknown, Message: "no controller has reported on it yet"}
+		return Verdict{State: Unknown, Message: "waiting for its controller to report"}
 	case verdict.State == Healthy && scales && replicas == 0:
 		return Verdict{State: Idle, Reason: conditions.ReasonScaledToZero}
 	case verdict.State == Healthy:

@@ -215,7 +215,7 @@ kind: Thing
 metadata: {name: a}
 status: {conditions: [ready, 3, {type: 7}], observedGeneration: two}
 `,
-			want: Verdict{State: Unknown, Message: "its status has an unexpected shape"},
+			want: Verdict{State: Unknown, Message: "the status has an unexpected form"},
 		},
 	})
 }

@@ -135,7 +135,7 @@ func deployment(u *unstructured.Unstructured) Verdict {
 // pod evaluates the problems of containers, which kstatus ignores.
 func pod(u *unstructured.Unstructured) Verdict {
 	p := nested.Decode[corev1.Pod](u.Object)
-	gate := statusOf(u).condition(string(corev1.PodScheduled))
+	scheduled := statusOf(u).condition(string(corev1.PodScheduled))
 	verdict := Verdict{State: Failed, Reason: cmp.Or(p.Status.Reason, string(p.Status.Phase)), Message: conditions.Diagnose([]corev1.Pod{p})}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing" {
@@ -148,8 +148,8 @@ func pod(u *unstructured.Unstructured) Verdict {
 		verdict.Message = p.Status.Message
 	case p.Status.Phase == corev1.PodSucceeded:
 		return Verdict{State: Healthy, Reason: "Completed"}
-	case gate.Reason == corev1.PodReasonSchedulingGated:
-		return verdictOf(gate, Idle)
+	case scheduled.Reason == corev1.PodReasonSchedulingGated:
+		return verdictOf(scheduled, Idle)
 	default:
 		reason := verdict.Reason
 		if verdict = evaluateGeneric(u); verdict.State == Failed {
@@ -162,7 +162,7 @@ func pod(u *unstructured.Unstructured) Verdict {
 // persistentVolumeClaim is failed if its volume was deleted.
 func persistentVolumeClaim(u *unstructured.Unstructured) Verdict {
 	if nested.String(u.Object, "status", "phase") == string(corev1.ClaimLost) {
-		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted"}
+		return Verdict{State: Failed, Reason: string(corev1.ClaimLost), Message: "the volume of the claim was deleted: recreate the claim and restore a backup"}
 	}
 	return evaluateGeneric(u)
 }
@@ -188,7 +188,7 @@ func routeAccepted(list string) func(*unstructured.Unstructured) Verdict {
 			}
 		}
 		if len(parents) == 0 {
-			return Verdict{State: Idle, Message: "no router or gateway has accepted it"}
+			return Verdict{State: Idle, Message: "waiting for a router or gateway to accept it"}
 		}
 		return Verdict{State: Healthy, Message: nested.String(u.Object, "spec", "host")}
 	}

@@ -39,7 +39,7 @@ func managed() map[string]said {
 		return `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: default}, status: {conditions: [{type: Ready, status: "True", reason: Fine}], sources: [` + sources + `]}}`
 	}
 	return map[string]said{
-		"nothing reported":       {mlflow(`{}`), Unknown, "", "no controller has reported on it yet"},
+		"nothing reported":       {mlflow(`{}`), Unknown, "", "waiting for its controller to report"},
 		"ready":                  {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady}]}`), Healthy, "DeploymentReady", ""},
 		"about an older spec":    {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "not processed the last change yet"},
 		"a Secret is missing":    {mlflow(`{conditions: [{type: Available, status: "False"}, {type: Ready, status: "False", reason: SecretMissing, message: no Secret db}, {type: Reconciling, status: "True"}]}`), Failed, "SecretMissing", "no Secret db"},
@@ -95,7 +95,7 @@ func rayClusters() map[string]said {
 		return `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: a, generation: 1}, ` + fields + `}`
 	}
 	return map[string]said{
-		"new":           {cluster(`status: {}`), Unknown, "", "no controller has reported on it yet"},
+		"new":           {cluster(`status: {}`), Unknown, "", "waiting for its controller to report"},
 		"suspended":     {cluster(`spec: {suspend: true}, status: {state: suspended}`), Idle, "Suspended", ""},
 		"failed":        {cluster(`status: {state: failed, reason: no image}`), Failed, "Failed", "no image"},
 		"refused":       {cluster(`status: {state: "", conditions: [{type: RayClusterReplicaFailure, status: "True", reason: FailedCreate, message: quota}]}`), Degraded, "FailedCreate", "quota"},
@@ -152,7 +152,7 @@ func others() map[string]said {
 		"a Workload in the queue":   {`{apiVersion: kueue.x-k8s.io/v1beta1, kind: Workload, metadata: {name: a}, status: {conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: no quota}]}}`, Idle, "Pending", "no quota"},
 		"an accepted route":         {route(`{conditions: [{type: Accepted, status: "True"}]}`), Healthy, "", ""},
 		"a refused route":           {route(`{conditions: [{type: Accepted, status: "False", reason: NotAllowed, message: denied}]}`), Failed, "NotAllowed", "denied"},
-		"a route without a gateway": {route(``), Idle, "", "no router or gateway"},
+		"a route without a gateway": {route(``), Idle, "", "router or gateway to accept it"},
 		"an admitted Route":         {`{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: x}, status: {ingress: [{conditions: [{type: Admitted, status: "True"}]}]}}`, Healthy, "", "x"},
 		"a scaler":                  {scaler("FailedGetResourceMetric"), Failed, "FailedGetResourceMetric", "denied"},
 		"a scaler that rests":       {scaler("ScalingDisabled"), Idle, "ScalingDisabled", "denied"},

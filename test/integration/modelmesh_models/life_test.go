@@ -148,7 +148,7 @@ var _ = Describe("a Predictor", func() {
 	It("is registered only after its contradictory spec is corrected", func(ctx SpecContext) {
 		p := predictor(ctx, "contradiction", `{modelType: {name: sklearn}, path: a, storage: {key: k, path: b}}`)
 		waitForState(ctx, p, state{false, v1alpha1.Pending, v1alpha1.NoState, v1alpha1.InvalidSpec})
-		Expect(p.Status.LastFailureInfo.Message).To(Equal("Only one of spec.path and spec.storage.path can be specified"))
+		Expect(p.Status.LastFailureInfo.Message).To(Equal("Only one of spec.path and spec.storage.path can be specified: remove spec.path"))
 		Expect(vmodels(ctx, served)).NotTo(ContainElement("contradiction"))
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"path": ""}})
 		waitForState(ctx, p, ready)

@@ -89,7 +89,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		waitAvailable(ctx, m)
 		Expect(env.Admin.Delete(ctx, module)).To(Succeed())
 		waitReady(ctx, module, metav1.ConditionFalse, "MLflowInstancesPresent")
-		Expect(condition(module, "Ready").Message).To(Equal("cannot delete MLflowOperator while 1 MLflow instance(s) still exist"))
+		Expect(condition(module, "Ready").Message).To(Equal("cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first"))
 		Expect(module.Status.Phase).To(Equal(platformv1alpha1.PhaseProgressing))
 		Expect(module.Finalizers).To(ContainElement(finalizer))
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")

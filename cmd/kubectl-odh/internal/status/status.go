@@ -84,7 +84,7 @@ func managerText(m installed.Manager, now time.Time) string {
 		lines = append(lines, fmt.Sprintf("no replica leads: %s renewed the Lease %s ago", m.Lease.Holder, cli.Age(m.Lease.Renewed, now)))
 	}
 	if len(m.Others) > 0 {
-		lines = append(lines, "there is another one in "+strings.Join(m.Others, ", ")+"; two managers hinder each other")
+		lines = append(lines, "another manager runs in "+strings.Join(m.Others, ", ")+", and both write the same objects: remove one of them")
 	}
 	out := "MANAGER  " + string(m.State) + "\n"
 	for _, line := range lines {
@@ -115,7 +115,7 @@ func (r Report) components() string {
 func (r Report) resources(now time.Time) string {
 	switch {
 	case len(r.Resources) == 0 && len(r.Notes) > 0:
-		return "No resources are to be seen; the notes tell what could not be read.\n"
+		return "No resources were found; the notes list what could not be read.\n"
 	case len(r.Resources) == 0:
 		return "There are no resources yet.\n"
 	}
