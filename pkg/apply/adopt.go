@@ -10,10 +10,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/csaupgrade"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -118,34 +115,27 @@ func (a *Applier) buildOwnershipMigration(live *unstructured.Unstructured) ([]op
 	return patch, nil
 }
 
-// ownedFields returns the fields of a live object that FieldOwner owns; nil when it owns none.
-func (a *Applier) ownedFields(live *unstructured.Unstructured) *fieldpath.Set {
+// ownedFields returns the fields of a live object that FieldOwner owns; nil when it owns none or the entry is unreadable.
+func (a *Applier) ownedFields(live *unstructured.Unstructured) fieldTree {
 	entries := live.GetManagedFields()
 	i := slices.IndexFunc(entries, isAppliedBy(a.FieldOwner))
-	if i < 0 || entries[i].FieldsV1 == nil {
+	if i < 0 {
 		return nil
 	}
-	set, err := decodeFields(entries[i].FieldsV1)
-	if err != nil {
-		return nil // unreadable: the object is applied again
-	}
-	return set
+	return decodeFields(entries[i].FieldsV1)
 }
 
 // otherOwnerReferences returns the references to other owners that FieldOwner owns on a shared object.
-func otherOwnerReferences(o owner, c child, live *unstructured.Unstructured, owned *fieldpath.Set) []metav1.OwnerReference {
-	if c.Ownership != Shared || owned == nil {
+func otherOwnerReferences(o owner, c child, live *unstructured.Unstructured, owned fieldTree) []metav1.OwnerReference {
+	if c.Ownership != Shared {
 		return nil
 	}
 	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return o.matches(ref) || !owned.Has(ownerReferencePath(ref.UID))
+		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref)) == nil
 	})
 }
 
-func ownerReferencePath(uid types.UID) fieldpath.Path {
-	return fieldpath.Path{
-		fieldpath.FieldNameElement("metadata"),
-		fieldpath.FieldNameElement("ownerReferences"),
-		fieldpath.KeyElement(value.Field{Name: "uid", Value: value.NewValueInterface(string(uid))}),
-	}
+// ownerReferenceElement returns the name of an owner reference in a fieldTree.
+func ownerReferenceElement(ref metav1.OwnerReference) string {
+	return `k:{"uid":"` + string(ref.UID) + `"}`
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -41,7 +40,7 @@ const thingSchema = `types:
 `
 
 // ownedBy returns the fields that the API server records for an object applied by one field owner.
-func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
+func ownedBy(t *rapid.T, object map[string]any) fieldTree {
 	parser, err := typed.NewParser(thingSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +53,11 @@ func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return owned
+	raw, err := owned.ToJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decodeFields(ownEntry(string(raw)).FieldsV1)
 }
 
 // No value below is a zero value: the API server may omit those.

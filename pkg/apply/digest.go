@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"slices"
 	"strconv"
@@ -9,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // digest identifies the state of one managed fields entry. The zero value is for a missing entry.
@@ -38,30 +38,24 @@ func isAppliedBy(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
 	}
 }
 
-// hashFields returns a hash of a set of fields as a JSON string, or the existing hash. It hashes the canonical form, because the API
-// server varies the order of keys.
+// hashFields returns a hash of a set of fields as a JSON string, or the existing hash. It hashes sorted keys, because the API server varies
+// their order.
 func hashFields(fields *metav1.FieldsV1) string {
 	if fields == nil {
 		return ""
 	}
-	raw := fields.GetRawBytes()
-	if len(raw) > 0 && raw[0] == '"' {
+	if raw := fields.GetRawBytes(); len(raw) > 0 && raw[0] == '"' {
 		return string(raw)
 	}
-	if set, err := decodeFields(fields); err == nil {
-		if canonical, err := set.ToJSON(); err == nil {
-			raw = canonical
-		}
-	}
-	return `"` + strconv.FormatUint(maphash.Bytes(hashSeed, raw), 36) + `"`
+	return hashTree(decodeFields(fields))
 }
 
-func decodeFields(fields *metav1.FieldsV1) (*fieldpath.Set, error) {
-	set := &fieldpath.Set{}
-	if err := set.FromJSON(fields.GetRawReader()); err != nil {
-		return nil, err
+func hashTree(tree fieldTree) string {
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return ""
 	}
-	return set, nil
+	return `"` + strconv.FormatUint(maphash.Bytes(hashSeed, raw), 36) + `"`
 }
 
 // Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields.
