@@ -2,12 +2,10 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/csaupgrade"
@@ -44,75 +42,37 @@ func (a *Applier) hasMarker(o owner, live *unstructured.Unstructured) bool {
 		})
 }
 
-// prepareForApply patches the changes that server-side apply cannot make, if there are any. Fields that legacy operators own by update or
-// client-side apply move to FieldOwner, once, before the object gets the labels. Owner references are removed if they refer to a
-// previous owner, to the owner of an Unowned object, or match DropOwnerReferences. Annotations of StripAnnotations are removed.
-// The patch has a resourceVersion, because it replaces whole lists.
-func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) error {
-	patch, err := a.buildPreparationPatch(o, *c, live)
-	if err != nil || len(patch) == 0 {
-		return err
-	}
-	originalVersion := live.GetResourceVersion()
-	if err := a.patch(ctx, verbAdopt, c.key, live, patch); err != nil {
-		return fmt.Errorf("adopting it: %w", err)
-	}
-	if c.Version == originalVersion {
-		c.Version = live.GetResourceVersion() // the new version is not a foreign change
-	}
-	countChange(ctx, updated)
-	return nil
-}
-
-// buildPreparationPatch returns the operations of prepareForApply; nil when there is nothing to prepare.
-func (a *Applier) buildPreparationPatch(o owner, c child, live *unstructured.Unstructured) ([]operation, error) {
-	patch, err := a.buildOwnershipMigration(live)
-	if err != nil {
-		return nil, err
-	}
-	var changes []operation
-	annotations := live.GetAnnotations()
-	for _, name := range a.StripAnnotations {
-		if _, found := annotations[name]; found {
-			changes = append(changes, operation{Operation: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(name)})
+// prepareForApply patches the changes that server-side apply cannot make, if there are any, and returns the live object. Fields that legacy
+// operators own by update or client-side apply move to FieldOwner, once, before the object gets the labels: later writes of these managers
+// are foreign. Owner references are removed if they refer to a previous owner, to the owner of an Unowned object, or match
+// DropOwnerReferences. Annotations of StripAnnotations are removed.
+func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	prepared := live.DeepCopy()
+	if !a.hasLabels(live) {
+		if err := csaupgrade.UpgradeManagedFields(prepared, a.legacyManagers, a.FieldOwner); err != nil {
+			return nil, fmt.Errorf("migrating the field ownership: %w", err)
 		}
 	}
-	refs := live.GetOwnerReferences()
-	kept := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+	for _, name := range a.StripAnnotations {
+		unstructured.RemoveNestedField(prepared.Object, "metadata", "annotations", name)
+	}
+	refs := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return o.matchesPrevious(ref) || c.Ownership == Unowned && o.matches(ref) || c.dropsReference(ref)
 	})
-	if len(kept) != len(refs) {
-		changes = append(changes, operation{Operation: "replace", Path: "/metadata/ownerReferences", Value: kept})
+	if len(refs) < len(live.GetOwnerReferences()) {
+		prepared.SetOwnerReferences(refs)
 	}
-	if len(changes) > 0 {
-		patch = append(append(patch, changes...), versionPrecondition(live))
+	if equality.Semantic.DeepEqual(live, prepared) {
+		return live, nil
 	}
-	return patch, nil
-}
-
-// jsonPointerEscaper escapes a name for the path of a JSON patch.
-var jsonPointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// operation is one operation of a JSON patch.
-type operation = jsonpatch.Operation
-
-// buildOwnershipMigration returns the operations that move the fields of legacy managers to FieldOwner.
-func (a *Applier) buildOwnershipMigration(live *unstructured.Unstructured) ([]operation, error) {
-	if a.hasLabels(live) {
-		return nil, nil // migrated before: later writes of these managers are foreign
+	version := live.GetResourceVersion()
+	if err := a.patch(ctx, verbAdopt, c.key, live, prepared); err != nil {
+		return nil, fmt.Errorf("adopting it: %w", err)
 	}
-	data, err := csaupgrade.UpgradeManagedFieldsPatch(live, a.legacyManagers, a.FieldOwner)
-	if err != nil {
-		return nil, fmt.Errorf("migrating the field ownership: %w", err)
+	if c.Version == version {
+		c.Version = prepared.GetResourceVersion() // the new version is not a foreign change
 	}
-	if data == nil {
-		return nil, nil
-	}
-	var patch []operation
-	if err := json.Unmarshal(data, &patch); err != nil {
-		return nil, fmt.Errorf("decoding the migration of the field ownership: %w", err)
-	}
-	return patch, nil
+	return prepared, nil
 }
 
 // ownedFields returns the fields of a live object that FieldOwner owns; nil when it owns none or the entry is unreadable.

@@ -107,7 +107,7 @@ type Applier struct {
 	legacyManagers    sets.Set[string]
 	fullObjectKinds   sets.Set[schema.GroupVersionKind]
 	records           recordStore
-	snapshots         snapshotStore
+	snapshots         sync.Map // *snapshot by unversionedKey
 	unsupportedFields sync.Map // kinds whose field of optionalFields the API server does not know
 	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
 	// applies to the same object would remove each other's owner reference.
@@ -126,7 +126,6 @@ func New(o Options) *Applier {
 		fullObjectKinds: sets.New(o.FullObjectKinds...),
 		startTime:       o.Clock.Now(),
 		records:         recordStore{byOwner: map[types.UID]map[key]record{}},
-		snapshots:       snapshotStore{byKey: map[unversionedKey]*snapshot{}},
 	}
 }
 

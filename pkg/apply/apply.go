@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -96,69 +94,52 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 // applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
 // not suffice.
 func (a *Applier) applyIfChanged(ctx context.Context, o owner, c child) error {
-	last, ok := a.records.get(o.uid, c.key)
-	if !ok {
-		if a.matchesAfterRestart(ctx, o, c) {
-			return nil
-		}
-		if done, err := a.createIfNew(ctx, o, c); done {
-			return err
-		}
-		return a.applyAfterRead(ctx, o, c, false)
-	}
+	last, _ := a.records.get(o.uid, c.key)
 	cached, err := a.getCached(ctx, c.key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case cached == nil || cached.GetUID() != last.uid: // deleted, recreated, or not yet in the cache
-		return a.applyAfterRead(ctx, o, c, true)
-	case cached.GetDeletionTimestamp() != nil:
+	}
+	known := last.exists() && cached != nil && cached.GetUID() == last.uid // else new, deleted, recreated, or not yet in the cache
+	switch {
+	case known && cached.GetDeletionTimestamp() != nil:
 		return a.handleTerminating(ctx, o, c, cached)
-	case last.desiredHash == c.desiredHash && a.isUnchanged(last, o, c, cached):
+	case known && last.desiredHash == c.desiredHash && a.isUnchanged(last, o, c, cached):
 		a.countSkipped(c.key.Kind)
 		return nil
-	case last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
+	case known && last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
 		return a.applyWithRepair(ctx, o, c, applyRequest{uid: last.uid})
-	default:
-		return a.applyAfterRead(ctx, o, c, true)
+	case cached == nil && c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key):
+		err := a.createIfAbsent(ctx, o, c, false)
+		if !apierrors.IsConflict(err) || c.NeverDelete { // a generated Secret may belong to data that exists
+			return err
+		}
 	}
+	return a.applyAfterRead(ctx, o, c, last, cached)
 }
 
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
+	if err != nil || !a.isNew(o, key{kind, name}) {
 		return false, err
 	}
-	return a.isNew(ctx, o, key{kind, name})
-}
-
-func (a *Applier) isNew(ctx context.Context, o owner, k key) (bool, error) {
-	if a.predatesProcess(o) || a.records.attempted(o.uid, k) {
-		return false, nil
-	}
-	cached, err := a.getCached(ctx, k)
+	cached, err := a.getCached(ctx, key{kind, name})
 	return cached == nil && err == nil, err
 }
 
-// createIfNew creates an object if it is new, and reports whether Apply is done with it.
-func (a *Applier) createIfNew(ctx context.Context, o owner, c child) (bool, error) {
-	if c.IgnoreIfForeign || c.Existing != nil {
-		return false, nil
-	}
-	if isNew, err := a.isNew(ctx, o, c.key); err != nil || !isNew {
-		return err != nil, err
-	}
-	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
-		return true, err
+// isNew is IsNew without the cache.
+func (a *Applier) isNew(o owner, k key) bool {
+	return !a.predatesProcess(o) && !a.records.attempted(o.uid, k)
+}
+
+// createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.
+func (a *Applier) createIfAbsent(ctx context.Context, o owner, c child, existed bool) error {
+	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
+		return err
 	}
 	a.records.invalidate(o.uid, c.key)
-	err := a.applyWithRepair(ctx, o, c, applyRequest{create: true})
-	if apierrors.IsConflict(err) && !c.NeverDelete { // a generated Secret may belong to data that exists
-		return false, nil
-	}
-	return true, err
+	return a.applyWithRepair(ctx, o, c, applyRequest{create: true})
 }
 
 // maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
@@ -172,7 +153,7 @@ func (a *Applier) isUnchanged(last record, o owner, c child, cached client.Objec
 	}
 	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
 		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
-		a.hasLabels(cached) && hasExpectedReference(cached, o, c.Ownership)
+		hasExpectedReference(cached, o, c.Ownership)
 }
 
 // hasLabels reports whether an object has the labels of this operator and component.
@@ -189,71 +170,12 @@ func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
 	return has == (as != Unowned)
 }
 
-// getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
-func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
-	var object client.Object = newMetadata(k)
-	if a.fullObjectKinds.Has(k.GroupVersionKind) {
-		typed, err := newObject[client.Object](a.Client.Scheme(), k.GroupVersionKind)
-		if err != nil {
-			return nil, err
-		}
-		object = typed
-	}
-	err := a.Client.Get(ctx, k.NamespacedName, object, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
+// apply in the same way.
+func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, last record, cached client.Object) error {
+	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading it from the cache: %w", err)
-	}
-	return object, nil
-}
-
-// newObject returns an empty object or list of a kind.
-func newObject[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
-	var none T
-	empty, err := scheme.New(kind)
-	if err != nil {
-		return none, fmt.Errorf("making an empty %s: %w", kind.Kind, err)
-	}
-	typed, ok := empty.(T)
-	if !ok {
-		return none, fmt.Errorf("%T is no API object", empty)
-	}
-	return typed, nil
-}
-
-// getLive reads an object from the API server.
-func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(k.GroupVersionKind)
-	return live, a.Live.Get(ctx, k.NamespacedName, live)
-}
-
-// patch sends a JSON patch and stores the response in object.
-func (a *Applier) patch(ctx context.Context, verb string, k key, object client.Object, operations []operation) error {
-	data, err := json.Marshal(operations)
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	a.countWrite(k.Kind, verb)
-	return a.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner))
-}
-
-// versionPrecondition returns the operation that fails a patch if the object has another resourceVersion.
-func versionPrecondition(object metav1.Object) operation {
-	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
-}
-
-// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date. existed reports whether the object
-// was applied or read before.
-func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, existed bool) error {
-	live, err := a.getLive(ctx, c.key)
-	if apierrors.IsNotFound(err) {
-		if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
-			return err
-		}
-		return a.applyWithRepair(ctx, o, c, applyRequest{create: true})
+		return a.createIfAbsent(ctx, o, c, last.exists())
 	}
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
@@ -268,22 +190,21 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, existed 
 		a.records.invalidate(o.uid, c.key)
 		return err
 	}
-	if err := a.prepareForApply(ctx, o, &c, live); err != nil {
+	if live, err = a.prepareForApply(ctx, o, &c, live); err != nil {
 		return err
 	}
 	upToDate, others, err := a.isUpToDate(o, c, live)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case upToDate:
-		a.countSkipped(c.key.Kind)
-		a.storeRecord(o, c, live, 0)
-		return nil
-	case a.suppressApply(ctx, o, c, live):
-		return nil
-	default:
+	}
+	if upToDate {
+		last.mutationHash = 0
+	} else if last.mutationHash == 0 || last.desiredHash != c.desiredHash || last.mutationHash != hashContent(live) {
 		return a.applyWithRepair(ctx, o, c, applyRequest{uid: live.GetUID(), otherReferences: others})
 	}
+	a.countSkipped(c.key.Kind)
+	a.storeRecord(o, c, live, last.mutationHash)
+	return nil
 }
 
 // isUpToDate reports whether a live object has its desired state, and returns the references to other owners that it keeps.
@@ -294,7 +215,7 @@ func (a *Applier) isUpToDate(o owner, c child, live *unstructured.Unstructured) 
 	if err != nil {
 		return false, nil, err
 	}
-	return a.hasLabels(live) && hasExpectedReference(live, o, c.Ownership) && matchesDesired(desired, live, owned, a.Client.Scheme()), others, nil
+	return matchesDesired(desired, live, owned, a.Client.Scheme()), others, nil
 }
 
 // ignoreForeign drops a *ForeignError if the object sets IgnoreIfForeign.
@@ -331,11 +252,6 @@ func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request
 	if err != nil {
 		return err
 	}
-	if request.create {
-		countChange(ctx, created)
-	} else {
-		countChange(ctx, updated)
-	}
 	mutation := a.hashMutation(o, c, body) // Apply stored the response in body
 	if mutation != 0 {
 		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
@@ -354,17 +270,16 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c child, request apply
 	if err != nil {
 		return nil, err
 	}
-	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
+	change, options := updated, []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
 	if request.create {
+		change = created
 		body.SetResourceVersion(createOnlyVersion)
 	} else {
 		body.SetUID(request.uid)
 		body.SetResourceVersion(c.Version)
 		options = append(options, client.ForceOwnership)
 	}
-	a.countWrite(c.key.Kind, verbApply)
-	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
-		return nil, err
-	}
-	return body, nil
+	return body, a.send(ctx, verbApply, c.key.Kind, change, func() error {
+		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
+	})
 }

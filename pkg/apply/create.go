@@ -40,12 +40,7 @@ func (a *Applier) create(ctx context.Context, o owner, c child) error {
 	if err != nil {
 		return err
 	}
-	a.countWrite(c.key.Kind, verbCreate)
-	err = a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner))
-	if err == nil {
-		countChange(ctx, created)
-		return nil
-	}
+	err = a.send(ctx, verbCreate, c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -93,8 +88,7 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 		}
 	}
 	object.SetOwnerReferences(append(refs, *o.ownerReference(Controlled)))
-	a.countWrite(object.GetKind(), verbCreate)
-	return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner))
+	return a.send(ctx, verbCreate, object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
 
 // ErrNotAdoptable is returned for an object that differs from the result of CreateAsIs or has a controller.
@@ -123,10 +117,9 @@ func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *un
 	if !noop {
 		return ErrNotAdoptable
 	}
-	refs := append(live.GetOwnerReferences(), *o.ownerReference(Controlled))
-	err = a.patch(ctx, verbAdopt, k, live, []operation{{Operation: "add", Path: "/metadata/ownerReferences", Value: refs}, versionPrecondition(live)})
-	if err == nil {
-		countChange(ctx, updated)
+	adopted := live.DeepCopy()
+	adopted.SetOwnerReferences(append(live.GetOwnerReferences(), *o.ownerReference(Controlled)))
+	if err = a.patch(ctx, verbAdopt, k, live, adopted); err == nil {
 		object.SetUID(live.GetUID())
 	}
 	return err
@@ -158,12 +151,13 @@ func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name
 }
 
 func (a *Applier) deleteObject(ctx context.Context, k key, options *client.DeleteOptions) error {
-	a.countWrite(k.Kind, verbDelete)
-	err := a.Client.Delete(ctx, newMetadata(k), options)
-	if err == nil {
-		countChange(ctx, deleted)
-	}
-	return err
+	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options) })
+}
+
+// patch sends the changes of an object as a merge patch and stores the response in changed. A concurrent write is a conflict error.
+func (a *Applier) patch(ctx context.Context, verb string, k key, original, changed client.Object) error {
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
+	return a.send(ctx, verb, k.Kind, updated, func() error { return a.Client.Patch(ctx, changed, patch, client.FieldOwner(a.FieldOwner)) })
 }
 
 // PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
@@ -184,14 +178,9 @@ func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate 
 		a.countSkipped(gvk.Kind)
 		return nil
 	}
+	k := key{gvk, client.ObjectKeyFromObject(live)}
 	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
-		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError("", err)
+		return k.wrapError("", err)
 	}
-	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
-	a.countWrite(gvk.Kind, verbPatch)
-	if err := a.Client.Patch(ctx, live, patch, client.FieldOwner(a.FieldOwner)); err != nil {
-		return key{gvk, client.ObjectKeyFromObject(live)}.wrapError("", err)
-	}
-	countChange(ctx, updated)
-	return nil
+	return k.wrapError("", a.patch(ctx, verbPatch, k, original, live))
 }

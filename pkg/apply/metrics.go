@@ -31,8 +31,14 @@ var (
 	}, []string{"component", "kind"})
 )
 
-func (a *Applier) countWrite(kind, verb string) {
+// send counts and sends a write request. It records the change if the request succeeds.
+func (a *Applier) send(ctx context.Context, verb, kind string, change int, request func() error) error {
 	writes.WithLabelValues(a.Component, kind, verb).Inc()
+	err := request()
+	if err == nil {
+		recordChange(ctx, func(c *Changes) { c.counts[change]++ })
+	}
+	return err
 }
 
 func (a *Applier) countSkipped(kind string) {
@@ -96,11 +102,6 @@ func recordChange(ctx context.Context, update func(*Changes)) {
 		update(c)
 		c.mu.Unlock()
 	}
-}
-
-// countChange counts one write.
-func countChange(ctx context.Context, index int) {
-	recordChange(ctx, func(c *Changes) { c.counts[index]++ })
 }
 
 // requeueAfter records when Apply must be called again. The shortest time counts.

@@ -193,11 +193,9 @@ func (a *Applier) releaseShared(ctx context.Context, o owner, k key, uid types.U
 	case len(live.OwnerReferences) == 1:
 		return a.deleteByUID(ctx, o, k, uid, metav1.DeletePropagationBackground)
 	}
-	reference := fmt.Sprintf("/metadata/ownerReferences/%d", i)
-	err := a.patch(ctx, verbRelease, k, live, []operation{
-		{Operation: "test", Path: reference + "/uid", Value: o.uid},
-		{Operation: "remove", Path: reference},
-	})
+	released := live.DeepCopy()
+	released.OwnerReferences = slices.Delete(released.OwnerReferences, i, i+1)
+	err := a.patch(ctx, verbRelease, k, live, released)
 	a.records.delete(o.uid, k)
 	return client.IgnoreNotFound(err)
 }
@@ -207,15 +205,6 @@ func (a *Applier) deleteByUID(ctx context.Context, o owner, k key, uid types.UID
 	err := a.deleteObject(ctx, k, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
 	a.records.delete(o.uid, k)
 	return client.IgnoreNotFound(err)
-}
-
-// newMetadata returns an object with nothing but its kind and name.
-func newMetadata(k key) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(k.GroupVersionKind)
-	object.SetNamespace(k.Namespace)
-	object.SetName(k.Name)
-	return object
 }
 
 // DeleteOwned deletes an object with the uid of the given object, and its dependents in the background. The caller must ensure that this

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"encoding/json"
 	"hash/maphash"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // hashSeed seeds all hashes of this process. They are never stored in the cluster.
@@ -115,26 +113,13 @@ func (a *Applier) hashMutation(o owner, c child, response *unstructured.Unstruct
 // hashContent returns a hash of an object without status and the metadata that every write changes.
 func hashContent(object *unstructured.Unstructured) uint64 {
 	content := maps.Clone(object.Object)
-	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations()}
+	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()}
 	delete(content, "status")
 	data, err := json.Marshal(content)
 	if err != nil {
 		return 0
 	}
 	return maphash.Bytes(hashSeed, data) | 1 // never 0, which is no mutation
-}
-
-// suppressApply reports whether a live object that differs from the desired one is left, because another client modifies each apply.
-func (a *Applier) suppressApply(ctx context.Context, o owner, c child, live *unstructured.Unstructured) bool {
-	last, ok := a.records.get(o.uid, c.key)
-	if !ok || last.desiredHash != c.desiredHash || last.mutationHash == 0 || last.mutationHash != hashContent(live) ||
-		!a.hasLabels(live) || !hasExpectedReference(live, o, c.Ownership) {
-		return false
-	}
-	a.countSkipped(c.key.Kind)
-	a.storeRecord(o, c, live, last.mutationHash)
-	log.FromContext(ctx).Info("Another client changes this object after every write; the operator no longer writes it", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
-	return true
 }
 
 func (a *Applier) storeRecord(o owner, c child, response *unstructured.Unstructured, mutationHash uint64) {

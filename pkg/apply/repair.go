@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,50 +35,43 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, rejection error)
 		}
 		return &applyRequest{create: true}, a.deleteByUID(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
 	}
-	patch := buildConflictPatch(desired, rejection)
-	if len(patch) == 0 {
+	repaired := live.DeepCopy()
+	if !replaceInvalidFields(repaired, desired, rejection) {
 		return nil, nil
 	}
-	err = a.patch(ctx, verbPatch, c.key, live, append(patch, versionPrecondition(live)))
+	err = a.patch(ctx, verbPatch, c.key, live, repaired)
 	if apierrors.IsInvalid(err) {
 		return nil, nil // the rejection has another cause
 	}
 	return &applyRequest{uid: live.GetUID()}, err
 }
 
-// hasImmutableConflict reports whether an immutable field differs from the desired one.
+// hasImmutableConflict reports whether a field that is immutable in RBAC, Secrets or ConfigMaps differs from the desired one.
 func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
 	differs := func(field string) bool {
 		value, found := desired.Object[field]
 		return found && !reflect.DeepEqual(value, live.Object[field])
 	}
-	switch kind := desired.GroupVersionKind().GroupKind(); {
-	case kind.Group == rbacv1.GroupName:
-		return differs("roleRef")
-	case kind.Group != "" || kind.Kind != "Secret" && kind.Kind != "ConfigMap":
-		return false
-	}
-	return live.Object["immutable"] == true && desired.Object["immutable"] != true || differs("type")
+	return differs("roleRef") || differs("type") || live.Object["immutable"] == true && desired.Object["immutable"] != true
 }
 
-// buildConflictPatch returns a JSON patch that replaces the fields directly below the spec in which a rejection found invalid fields, such as
-// the whole pod template, with the desired ones.
-func buildConflictPatch(desired *unstructured.Unstructured, rejection error) []operation {
+// replaceInvalidFields replaces the fields directly below the spec in which a rejection found invalid fields, such as the whole pod template,
+// with the desired ones, and reports whether there are any.
+func replaceInvalidFields(live, desired *unstructured.Unstructured, rejection error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](rejection)
 	if !ok || status.ErrStatus.Details == nil {
-		return nil
+		return false
 	}
-	spec, _ := desired.Object["spec"].(map[string]any)
-	var patch []operation
+	replaced := false
 	for _, cause := range status.ErrStatus.Details.Causes {
 		path := strings.FieldsFunc(cause.Field, func(r rune) bool { return r == '.' || r == '[' })
-		if len(path) < 2 || path[0] != "spec" || spec[path[1]] == nil {
+		if len(path) < 2 || path[0] != "spec" {
 			continue
 		}
-		pointer := "/spec/" + path[1]
-		if !slices.ContainsFunc(patch, func(o operation) bool { return o.Path == pointer }) {
-			patch = append(patch, operation{Operation: "replace", Path: pointer, Value: spec[path[1]]})
+		value := lookup(desired.Object, path[:2]...)
+		if spec, ok := live.Object["spec"].(map[string]any); ok && value != nil {
+			spec[path[1]], replaced = value, true
 		}
 	}
-	return patch
+	return replaced
 }
