@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/clock"
@@ -125,11 +124,6 @@ func New(o Options) *Applier {
 		legacyManagers:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
 		fullObjectKinds: sets.New(o.FullObjectKinds...),
 		startTime:       o.Clock.Now(),
-		records:         recordStore{byOwner: map[types.UID]map[key]record{}},
+		records:         recordStore{records: map[recordKey]record{}},
 	}
-}
-
-// Forget deletes the records of an owner. Call it when the owner is deleted.
-func (a *Applier) Forget(owner types.UID) {
-	a.records.deleteOwner(owner)
 }

@@ -130,7 +130,8 @@ func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.Gr
 
 // isNew is IsNew without the cache.
 func (a *Applier) isNew(o owner, k key) bool {
-	return !a.predatesProcess(o) && !a.records.attempted(o.uid, k)
+	_, attempted := a.records.get(o.uid, k)
+	return !attempted && !a.predatesProcess(o)
 }
 
 // createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.

@@ -412,7 +412,7 @@ func TestForgetDeletesRecords(t *testing.T) {
 	b.Forget(b.owner.UID)
 	b.applies(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.records.byOwner); n != 0 {
+	if n := len(b.records.records); n != 0 {
 		t.Errorf("%d owners are still remembered", n)
 	}
 }

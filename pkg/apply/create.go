@@ -145,13 +145,12 @@ func (a *Applier) isApplyNoop(ctx context.Context, object, live *unstructured.Un
 // Delete deletes the object with the given uid in the background. gracePeriodSeconds, if not nil, overrides the default of its
 // kind. Errors are unwrapped errors of the API server: NotFound if it does not exist, Conflict if it has another uid.
 func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, gracePeriodSeconds *int64) error {
-	return a.deleteObject(ctx, key{kind, name}, &client.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: new(metav1.DeletePropagationBackground), GracePeriodSeconds: gracePeriodSeconds,
-	})
+	return a.delete(ctx, key{kind, name}, uid, background, &client.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds})
 }
 
-func (a *Applier) deleteObject(ctx context.Context, k key, options *client.DeleteOptions) error {
-	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options) })
+func (a *Applier) delete(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
+	options = append(options, client.Preconditions{UID: &uid})
+	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
 }
 
 // patch sends the changes of an object as a merge patch and stores the response in changed. A concurrent write is a conflict error.

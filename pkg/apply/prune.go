@@ -36,7 +36,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	if a.records.attempted(o.uid, legacyListedKey) {
+	if _, listed := a.records.get(o.uid, legacyListedKey); listed {
 		legacy = nil
 	}
 	var errs []error
@@ -75,10 +75,7 @@ func OwnerIndexers() toolscache.Indexers {
 func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKey]bool,
 	kind schema.GroupVersionKind, legacy client.ListOption,
 ) error {
-	inNamespace, err := a.inOwnerNamespace(o, kind)
-	if err != nil || inNamespace == nil {
-		return err
-	}
+	inNamespace := client.InNamespace(o.Namespace) // all namespaces for a cluster-scoped owner
 	options := []client.ListOption{inNamespace}
 	if a.Indexed && o.Namespace != "" {
 		options = append(options, client.MatchingFields{OwnerIndex: string(o.uid)})
@@ -88,11 +85,15 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 		return err
 	}
 	if legacy != nil {
-		legacyObjects, err := a.listLegacy(ctx, kind, inNamespace, legacy)
-		if err != nil {
-			return err
+		list := newMetadataList(kind)
+		if err := a.Live.List(ctx, list, inNamespace, legacy); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("listing the objects of older operators: %w", err)
 		}
-		found = append(found, legacyObjects...)
+		for i := range list.Items {
+			if !a.hasLabels(&list.Items[i]) {
+				found = append(found, &list.Items[i])
+			}
+		}
 	}
 	var errs []error
 	for _, object := range found {
@@ -105,34 +106,6 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// listLegacy lists the objects of legacy operators from the API server, without those that have the labels.
-func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
-	list := newMetadataList(kind)
-	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("listing the objects of older operators: %w", err)
-	}
-	var objects []client.Object
-	for i := range list.Items {
-		if !a.hasLabels(&list.Items[i]) {
-			objects = append(objects, &list.Items[i])
-		}
-	}
-	return objects, nil
-}
-
-// inOwnerNamespace returns the namespace of objects with a reference to the owner: its own, or all for a cluster-scoped owner. It is nil if
-// there can be no such objects.
-func (a *Applier) inOwnerNamespace(o owner, kind schema.GroupVersionKind) (client.ListOption, error) {
-	if o.Namespace == "" {
-		return client.InNamespace(""), nil
-	}
-	namespaced, err := a.Client.IsObjectNamespaced(newMetadata(key{GroupVersionKind: kind}))
-	if err != nil || !namespaced {
-		return nil, err
-	}
-	return client.InNamespace(o.Namespace), nil
 }
 
 // listManaged lists the objects of a kind with the labels of the component. They are part of the cache and must not be modified.
@@ -165,45 +138,40 @@ func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata
 	return list
 }
 
-// pruneObject deletes an object that the owner controls. A shared object is read first, because the cache may lack a new reference.
+// pruneObject deletes an object that the owner controls. From a shared object it removes the reference of the owner, unless no other
+// owner is left. A shared object is read first, because the cache may lack a new reference.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
-	i := slices.IndexFunc(object.GetOwnerReferences(), o.matches)
-	switch {
-	case i < 0:
-		return nil
-	case metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}):
-		return a.deleteByUID(ctx, o, k, object.GetUID(), metav1.DeletePropagationBackground)
-	default:
-		return a.releaseShared(ctx, o, k, object.GetUID())
+	if metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}) {
+		return a.deleteByUID(ctx, o.uid, k, object.GetUID(), background)
 	}
-}
-
-// releaseShared removes the reference of the owner from a shared object, or deletes the object if no other owner is left.
-func (a *Applier) releaseShared(ctx context.Context, o owner, k key, uid types.UID) error {
+	if !slices.ContainsFunc(object.GetOwnerReferences(), o.matches) {
+		return nil
+	}
 	a.sharedMu.Lock()
 	defer a.sharedMu.Unlock()
 	live := newMetadata(k)
 	if err := a.Live.Get(ctx, k.NamespacedName, live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	i := slices.IndexFunc(live.OwnerReferences, o.matches)
-	switch {
-	case i < 0 || live.UID != uid:
-		return nil
-	case len(live.OwnerReferences) == 1:
-		return a.deleteByUID(ctx, o, k, uid, metav1.DeletePropagationBackground)
-	}
 	released := live.DeepCopy()
-	released.OwnerReferences = slices.Delete(released.OwnerReferences, i, i+1)
+	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, o.matches)
+	switch {
+	case len(released.OwnerReferences) == len(live.OwnerReferences) || live.UID != object.GetUID():
+		return nil
+	case len(released.OwnerReferences) == 0:
+		return a.deleteByUID(ctx, o.uid, k, live.UID, background)
+	}
 	err := a.patch(ctx, verbRelease, k, live, released)
 	a.records.delete(o.uid, k)
 	return client.IgnoreNotFound(err)
 }
 
-// deleteByUID deletes an object with the given uid. NotFound is no error.
-func (a *Applier) deleteByUID(ctx context.Context, o owner, k key, uid types.UID, policy metav1.DeletionPropagation) error {
-	err := a.deleteObject(ctx, k, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &policy})
-	a.records.delete(o.uid, k)
+const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
+
+// deleteByUID deletes an object with the given uid and its record. NotFound is no error.
+func (a *Applier) deleteByUID(ctx context.Context, forOwner types.UID, k key, uid types.UID, policy client.PropagationPolicy) error {
+	err := a.delete(ctx, k, uid, policy)
+	a.records.delete(forOwner, k)
 	return client.IgnoreNotFound(err)
 }
 
@@ -211,23 +179,23 @@ func (a *Applier) deleteByUID(ctx context.Context, o owner, k key, uid types.UID
 // component may delete it. An object that is terminating or not found is no error; another uid is a conflict. forOwner is
 // the uid of its owner, or empty.
 func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object) error {
-	return a.deleteOwned(ctx, forOwner, object, metav1.DeletePropagationBackground)
+	return a.deleteOwned(ctx, forOwner, object, background)
 }
 
 // DeleteForeground is DeleteOwned with foreground deletion, for an object that will be recreated, such as a Deployment with another
 // selector. The object exists until its dependents are deleted, so old and new pods never run together.
 func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
-	return a.deleteOwned(ctx, forOwner, object, metav1.DeletePropagationForeground)
+	return a.deleteOwned(ctx, forOwner, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
 }
 
-func (a *Applier) deleteOwned(ctx context.Context, forOwner types.UID, object client.Object, policy metav1.DeletionPropagation) error {
+func (a *Applier) deleteOwned(ctx context.Context, forOwner types.UID, object client.Object, policy client.PropagationPolicy) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	k := key{NamespacedName: client.ObjectKeyFromObject(object)}
-	var err error
-	if k.GroupVersionKind, err = apiutil.GVKForObject(object, a.Client.Scheme()); err == nil {
-		err = a.deleteByUID(ctx, owner{uid: forOwner}, k, object.GetUID(), policy)
+	kind, err := apiutil.GVKForObject(object, a.Client.Scheme())
+	k := key{kind, client.ObjectKeyFromObject(object)}
+	if err == nil {
+		err = a.deleteByUID(ctx, forOwner, k, object.GetUID(), policy)
 	}
 	return k.wrapError("deleting", err)
 }
@@ -241,9 +209,8 @@ func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind s
 	}
 	var errs []error
 	for _, object := range objects {
-		if object.GetDeletionTimestamp() == nil && !keep(object) {
-			k := key{kind, client.ObjectKeyFromObject(object)}
-			errs = append(errs, k.wrapError("deleting", a.deleteByUID(ctx, owner{uid: forOwner}, k, object.GetUID(), metav1.DeletePropagationBackground)))
+		if !keep(object) {
+			errs = append(errs, a.DeleteOwned(ctx, forOwner, object))
 		}
 	}
 	return errors.Join(errs...)
@@ -265,9 +232,4 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 		return err
 	}
 	return a.DeleteOwned(ctx, forOwner, live)
-}
-
-// ForgetNamespace deletes the records of all objects in a namespace. Call it when the namespace is deleted or no object in it is desired.
-func (a *Applier) ForgetNamespace(namespace string) {
-	a.records.deleteNamespace(namespace)
 }

@@ -72,6 +72,7 @@ func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructure
 // reads the object from the API server.
 func (a *Applier) read(ctx context.Context, o owner, c child, cached client.Object) (*unstructured.Unstructured, error) {
 	var known *unstructured.Unstructured
+	_, attempted := a.records.get(o.uid, c.key)
 	if c.Existing != nil {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Existing)
 		if err != nil {
@@ -79,7 +80,7 @@ func (a *Applier) read(ctx context.Context, o owner, c child, cached client.Obje
 		}
 		known = &unstructured.Unstructured{Object: content}
 		known.SetGroupVersionKind(c.key.GroupVersionKind)
-	} else if cached != nil && c.key.GroupKind() != secretKind && a.predatesProcess(o) && !a.records.attempted(o.uid, c.key) {
+	} else if cached != nil && c.key.GroupKind() != secretKind && a.predatesProcess(o) && !attempted {
 		known = a.takeListed(ctx, c.key)
 	}
 	if known != nil && cached != nil && known.GetUID() == cached.GetUID() && known.GetResourceVersion() == cached.GetResourceVersion() {

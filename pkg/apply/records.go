@@ -37,34 +37,30 @@ type record struct {
 // exists reports whether the record holds a response, and not only an attempted write.
 func (r record) exists() bool { return !r.time.IsZero() }
 
-// recordStore holds the records by owner and child.
+// recordKey identifies a child of an owner.
+type recordKey struct {
+	owner types.UID
+	key
+}
+
+// recordStore holds the records of this process.
 type recordStore struct {
 	mu      sync.RWMutex
-	byOwner map[types.UID]map[key]record
+	records map[recordKey]record
 }
 
-func (s *recordStore) get(owner types.UID, k key) (record, bool) {
+// get returns a record, and whether this process ever wrote or read the object.
+func (s *recordStore) get(owner types.UID, k key) (r record, attempted bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	r := s.byOwner[owner][k]
-	return r, r.exists()
-}
-
-// attempted reports whether this process ever wrote or read an object.
-func (s *recordStore) attempted(owner types.UID, k key) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, attempted := s.byOwner[owner][k]
-	return attempted
+	r, attempted = s.records[recordKey{owner, k}]
+	return r, attempted
 }
 
 func (s *recordStore) set(owner types.UID, k key, r record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byOwner[owner] == nil {
-		s.byOwner[owner] = map[key]record{}
-	}
-	s.byOwner[owner][k] = r
+	s.records[recordKey{owner, k}] = r
 }
 
 // invalidate deletes the content of a record, but not the information that a write was attempted.
@@ -73,21 +69,23 @@ func (s *recordStore) invalidate(owner types.UID, k key) { s.set(owner, k, recor
 func (s *recordStore) delete(owner types.UID, k key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byOwner[owner], k)
+	delete(s.records, recordKey{owner, k})
 }
 
-func (s *recordStore) deleteOwner(owner types.UID) {
+func (s *recordStore) deleteIf(matches func(recordKey) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byOwner, owner)
+	maps.DeleteFunc(s.records, func(k recordKey, _ record) bool { return matches(k) })
 }
 
-func (s *recordStore) deleteNamespace(namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, records := range s.byOwner {
-		maps.DeleteFunc(records, func(k key, _ record) bool { return k.Namespace == namespace })
-	}
+// Forget deletes the records of an owner. Call it when the owner is deleted.
+func (a *Applier) Forget(owner types.UID) {
+	a.records.deleteIf(func(k recordKey) bool { return k.owner == owner })
+}
+
+// ForgetNamespace deletes the records of all objects in a namespace. Call it when the namespace is deleted or no object in it is desired.
+func (a *Applier) ForgetNamespace(namespace string) {
+	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
 }
 
 // legacyListedKey is the key of the record that legacy objects of an owner were listed.

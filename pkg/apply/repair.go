@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -33,7 +32,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c child, rejection error)
 		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
 			return nil, nil // the data may have no copy
 		}
-		return &applyRequest{create: true}, a.deleteByUID(ctx, o, c.key, live.GetUID(), metav1.DeletePropagationBackground)
+		return &applyRequest{create: true}, a.deleteByUID(ctx, o.uid, c.key, live.GetUID(), background)
 	}
 	repaired := live.DeepCopy()
 	if !replaceInvalidFields(repaired, desired, rejection) {

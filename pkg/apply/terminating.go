@@ -113,15 +113,9 @@ func (a *Applier) addsTerminatingOwner(ctx context.Context, original, updated me
 		if slices.ContainsFunc(original.GetOwnerReferences(), func(old metav1.OwnerReference) bool { return old.UID == ref.UID }) {
 			continue
 		}
-		o := owner{
-			GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), NamespacedName: types.NamespacedName{Name: ref.Name}, uid: ref.UID,
-		}
-		namespaced, err := a.Client.IsObjectNamespaced(newMetadata(key{GroupVersionKind: o.GroupVersionKind}))
-		if err != nil {
-			return false, fmt.Errorf("finding the scope of %s: %w", o.Kind, err)
-		}
-		if namespaced {
-			o.Namespace = updated.GetNamespace()
+		o := owner{ // the client ignores the namespace of cluster-scoped owners
+			GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), uid: ref.UID,
+			NamespacedName: types.NamespacedName{Namespace: updated.GetNamespace(), Name: ref.Name},
 		}
 		if terminating, err := a.ownerTerminating(ctx, o); err != nil || terminating {
 			return terminating, err
