@@ -14,7 +14,7 @@ import (
 )
 
 // checkForeign returns a *ForeignError unless this component may write the live object.
-func (a *Applier) checkForeign(o owner, c child, live *unstructured.Unstructured) error {
+func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructured) error {
 	err := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
 	if ManagedByOther(live, a.Component) {
 		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
@@ -86,10 +86,11 @@ func (a *Applier) ownedFields(live *unstructured.Unstructured) fieldTree {
 }
 
 // otherOwnerReferences returns the references to other owners that FieldOwner owns on a shared object.
-func otherOwnerReferences(o owner, c child, live *unstructured.Unstructured, owned fieldTree) []metav1.OwnerReference {
+func (a *Applier) otherOwnerReferences(o owner, c *child, live *unstructured.Unstructured) []metav1.OwnerReference {
 	if c.Ownership != Shared {
 		return nil
 	}
+	owned := a.ownedFields(live)
 	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref)) == nil
 	})

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,11 +104,11 @@ type Options struct {
 // ensure that: they are keyed by owner, or by namespace for cluster-scoped owners.
 type Applier struct {
 	Options
-	legacyManagers    sets.Set[string]
-	fullObjectKinds   sets.Set[schema.GroupVersionKind]
-	records           recordStore
-	snapshots         sync.Map // *snapshot by unversionedKey
-	unsupportedFields sync.Map // kinds whose field of optionalFields the API server does not know
+	legacyManagers  sets.Set[string]
+	fullObjectKinds sets.Set[schema.GroupVersionKind]
+	records         recordStore
+	snapshots       sync.Map    // *snapshot by unversionedKey
+	omitTimeouts    atomic.Bool // see detectUnsupportedTimeouts
 	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
 	// applies to the same object would remove each other's owner reference.
 	sharedMu  sync.Mutex

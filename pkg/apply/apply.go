@@ -68,7 +68,7 @@ func newStageError(err error, desired Desired, failed Stage) error {
 	return &StageError{Skipped: skipped, Err: err}
 }
 
-func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
+func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 	if err := o.checkNamespace(c); err != nil {
 		return err
 	}
@@ -76,14 +76,9 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 		a.sharedMu.Lock()
 		defer a.sharedMu.Unlock()
 	}
-	supported, err := a.withoutUnsupportedFields(c)
-	if err == nil {
-		err = a.applyIfChanged(ctx, o, supported)
-	}
-	if a.detectUnsupportedField(c.key.GroupKind(), err) {
-		if supported, err = a.withoutUnsupportedFields(c); err == nil {
-			err = a.applyIfChanged(ctx, o, supported)
-		}
+	err := a.applyIfChanged(ctx, o, c)
+	if a.detectUnsupportedTimeouts(c.key.GroupKind(), err) {
+		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
 		a.records.invalidate(o.uid, c.key) // the state after a failed write is unknown
@@ -93,7 +88,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 
 // applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
 // not suffice.
-func (a *Applier) applyIfChanged(ctx context.Context, o owner, c child) error {
+func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 	last, _ := a.records.get(o.uid, c.key)
 	cached, err := a.getCached(ctx, c.key)
 	if err != nil {
@@ -107,7 +102,8 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c child) error {
 		a.countSkipped(c.key.Kind)
 		return nil
 	case known && last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
-		return a.applyWithRepair(ctx, o, c, applyRequest{uid: last.uid})
+		c.exists, c.uid = true, last.uid
+		return a.applyWithRepair(ctx, o, c)
 	case cached == nil && c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key):
 		err := a.createIfAbsent(ctx, o, c, false)
 		if !apierrors.IsConflict(err) || c.NeverDelete { // a generated Secret may belong to data that exists
@@ -135,12 +131,13 @@ func (a *Applier) isNew(o owner, k key) bool {
 }
 
 // createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.
-func (a *Applier) createIfAbsent(ctx context.Context, o owner, c child, existed bool) error {
+func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed bool) error {
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
 	}
 	a.records.invalidate(o.uid, c.key)
-	return a.applyWithRepair(ctx, o, c, applyRequest{create: true})
+	c.exists, c.uid, c.otherReferences = false, "", nil
+	return a.applyWithRepair(ctx, o, c)
 }
 
 // maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
@@ -148,7 +145,7 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c child, existed 
 const maxCacheLag = 10 * time.Second
 
 // isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
-func (a *Applier) isUnchanged(last record, o owner, c child, cached client.Object) bool {
+func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Object) bool {
 	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
 		return a.Clock.Since(last.time) < maxCacheLag
 	}
@@ -173,7 +170,7 @@ func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
 
 // applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
 // apply in the same way.
-func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, last record, cached client.Object) error {
+func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
 	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
 		return a.createIfAbsent(ctx, o, c, last.exists())
@@ -191,36 +188,28 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, last rec
 		a.records.invalidate(o.uid, c.key)
 		return err
 	}
-	if live, err = a.prepareForApply(ctx, o, &c, live); err != nil {
+	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
 		return err
 	}
-	upToDate, others, err := a.isUpToDate(o, c, live)
-	if err != nil {
-		return err
-	}
-	if upToDate {
+	c.exists, c.uid, c.otherReferences = true, live.GetUID(), a.otherOwnerReferences(o, c, live)
+	if a.isUpToDate(o, c, live) {
 		last.mutationHash = 0
 	} else if last.mutationHash == 0 || last.desiredHash != c.desiredHash || last.mutationHash != hashContent(live) {
-		return a.applyWithRepair(ctx, o, c, applyRequest{uid: live.GetUID(), otherReferences: others})
+		return a.applyWithRepair(ctx, o, c)
 	}
 	a.countSkipped(c.key.Kind)
 	a.storeRecord(o, c, live, last.mutationHash)
 	return nil
 }
 
-// isUpToDate reports whether a live object has its desired state, and returns the references to other owners that it keeps.
-func (a *Applier) isUpToDate(o owner, c child, live *unstructured.Unstructured) (bool, []metav1.OwnerReference, error) {
-	owned := a.ownedFields(live)
-	others := otherOwnerReferences(o, c, live, owned)
-	desired, err := c.render(a.Component, o, others)
-	if err != nil {
-		return false, nil, err
-	}
-	return matchesDesired(desired, live, owned, a.Client.Scheme()), others, nil
+// isUpToDate reports whether a live object has its desired state.
+func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured) bool {
+	desired, err := a.render(o, c)
+	return err == nil && matchesDesired(desired, live, a.ownedFields(live))
 }
 
 // ignoreForeign drops a *ForeignError if the object sets IgnoreIfForeign.
-func (a *Applier) ignoreForeign(c child, err error) error {
+func (a *Applier) ignoreForeign(c *child, err error) error {
 	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.IgnoreIfForeign {
 		a.countSkipped(c.key.Kind)
 		return nil
@@ -228,36 +217,31 @@ func (a *Applier) ignoreForeign(c child, err error) error {
 	return err
 }
 
-// applyRequest is one apply: of a new object, or of the existing one with the uid. The uid prevents that an update recreates an
-// object that another client has deleted.
-type applyRequest struct {
-	create bool
-	uid    types.UID
-	// otherReferences are references to other owners that the object keeps.
-	otherReferences []metav1.OwnerReference
-}
-
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
-func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request applyRequest) error {
-	body, err := a.sendApply(ctx, o, c, request)
-	if apierrors.IsInvalid(err) && !request.create {
-		retry, repairErr := a.repair(ctx, o, c, err)
+//
+// Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If it
+// is what the last apply resulted in, another apply would result in the same: the object is left until its content or the desired object
+// changes.
+func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error {
+	response, err := a.sendApply(ctx, o, c)
+	if apierrors.IsInvalid(err) && c.exists {
+		repaired, repairErr := a.repair(ctx, o, c, err)
 		if repairErr != nil {
 			return fmt.Errorf("%s; repairing it: %w", err.Error(), repairErr) // wraps the error that a retry may resolve
 		}
-		if retry != nil {
-			retry.otherReferences = request.otherReferences
-			body, err = a.sendApply(ctx, o, c, *retry)
+		if repaired {
+			response, err = a.sendApply(ctx, o, c)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	mutation := a.hashMutation(o, c, body) // Apply stored the response in body
-	if mutation != 0 {
+	mutation := uint64(0)
+	if !a.isUpToDate(o, c, response) {
+		mutation = hashContent(response)
 		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
 	}
-	a.storeRecord(o, c, body, mutation)
+	a.storeRecord(o, c, response, mutation)
 	return nil
 }
 
@@ -266,19 +250,16 @@ func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request
 const createOnlyVersion = "9223372036854775807"
 
 // sendApply sends one server-side apply and returns the response.
-func (a *Applier) sendApply(ctx context.Context, o owner, c child, request applyRequest) (*unstructured.Unstructured, error) {
-	body, err := c.render(a.Component, o, request.otherReferences)
+func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructured.Unstructured, error) {
+	body, err := a.render(o, c)
 	if err != nil {
 		return nil, err
 	}
-	change, options := updated, []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
-	if request.create {
-		change = created
-		body.SetResourceVersion(createOnlyVersion)
-	} else {
-		body.SetUID(request.uid)
+	change, options := created, []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
+	body.SetResourceVersion(createOnlyVersion)
+	if c.exists {
+		change, options = updated, append(options, client.ForceOwnership)
 		body.SetResourceVersion(c.Version)
-		options = append(options, client.ForceOwnership)
 	}
 	return body, a.send(ctx, verbApply, c.key.Kind, change, func() error {
 		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)

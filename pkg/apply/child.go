@@ -19,6 +19,11 @@ type child struct {
 	key         key
 	body        []byte // Config as JSON, without the fields that the Applier adds
 	desiredHash uint64 // hash of the body and the ownership
+	// exists reports whether the apply is an update of the object with the uid, which fails if another client has deleted the object.
+	exists bool
+	uid    types.UID
+	// otherReferences are references to other owners that the object keeps. An apply without them would remove them.
+	otherReferences []metav1.OwnerReference
 }
 
 // dropsReference reports whether an owner reference of the existing object is removed.
@@ -26,17 +31,18 @@ func (c child) dropsReference(ref metav1.OwnerReference) bool {
 	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
 }
 
-func newChild(object Object) (child, error) {
+// newChild returns a child, which has its key even if there is an error.
+func newChild(object Object) (*child, error) {
 	k, err := keyOf(object.Config)
+	c := &child{Object: object, key: k}
 	if err != nil {
-		return child{key: k}, err
+		return c, err
 	}
-	body, err := json.Marshal(object.Config)
-	if err != nil {
-		return child{key: k}, fmt.Errorf("encoding the apply configuration: %w", err)
+	if c.body, err = json.Marshal(object.Config); err != nil {
+		return c, fmt.Errorf("encoding the apply configuration: %w", err)
 	}
-	desiredHash := maphash.Bytes(hashSeed, body) + uint64(object.Ownership)
-	return child{Object: object, key: k, body: body, desiredHash: desiredHash}, nil
+	c.desiredHash = maphash.Bytes(hashSeed, c.body) + uint64(object.Ownership)
+	return c, nil
 }
 
 // typedConfig is implemented by generated apply configurations.
@@ -67,17 +73,13 @@ func keyOf(config runtime.ApplyConfiguration) (key, error) {
 	case unstructuredConfig:
 		k = key{c.GroupVersionKind(), types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}}
 	case typedConfig:
-		group, err := schema.ParseGroupVersion(ptr.Deref(c.GetAPIVersion(), ""))
-		if err != nil {
-			return k, fmt.Errorf("reading the apiVersion: %w", err)
-		}
-		k = key{group.WithKind(ptr.Deref(c.GetKind(), "")),
-			types.NamespacedName{Namespace: ptr.Deref(c.GetNamespace(), ""), Name: ptr.Deref(c.GetName(), "")}}
+		k.GroupVersionKind = schema.FromAPIVersionAndKind(ptr.Deref(c.GetAPIVersion(), ""), ptr.Deref(c.GetKind(), ""))
+		k.Namespace, k.Name = ptr.Deref(c.GetNamespace(), ""), ptr.Deref(c.GetName(), "")
 	default:
 		return k, fmt.Errorf("%T is no apply configuration of a known form", config)
 	}
 	if k.Kind == "" || k.Version == "" || k.Name == "" {
-		return k, errors.New("the apply configuration has no apiVersion, kind or name")
+		return k, errors.New("the apply configuration has no valid apiVersion, kind or name")
 	}
 	return k, nil
 }
@@ -86,17 +88,4 @@ func keyOf(config runtime.ApplyConfiguration) (key, error) {
 type unversionedKey struct {
 	schema.GroupKind
 	types.NamespacedName
-}
-
-// unversionedKeys returns the keys of all desired objects.
-func keysOf(desired Desired) (map[unversionedKey]bool, error) {
-	keys := make(map[unversionedKey]bool, len(desired))
-	for _, object := range desired {
-		k, err := keyOf(object.Config)
-		if err != nil {
-			return nil, err
-		}
-		keys[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
-	}
-	return keys, nil
 }

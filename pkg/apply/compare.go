@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -19,8 +18,8 @@ import (
 //
 //   - The entry of FieldOwner in managedFields contains every field that was applied and that no other client has changed or removed since. It
 //     must have exactly the desired fields: matchesDesired walks both, and pairs the items of lists by their keys.
-//   - The values are compared too, because mutating webhooks change them without a trace in managedFields. The API server
-//     stores values in its own encoding, omits zero values and adds defaults: see equal and apiDefaults.
+//   - The values are compared too, because mutating webhooks change them without a trace in managedFields. The API server omits zero values
+//     and adds defaults: see equal and apiDefaults. Typed apply configurations encode quantities as it does.
 //
 // A hash of the applied object in an annotation would not replace this: see docs/decisions/0029-no-hash-of-what-was-applied.md.
 
@@ -53,28 +52,9 @@ func removeIdentity(object map[string]any) {
 // matchesDesired reports whether applying desired would not change live: the owned fields are exactly the desired fields and have the
 // desired values. It removes the identity of desired. A false negative costs one write without effect. The only false positive is a
 // map that was applied empty, that another client has filled, and that is now desired with the same content: it looks like an atomic map.
-func matchesDesired(desired, live *unstructured.Unstructured, owned fieldTree, scheme *runtime.Scheme) bool {
-	canonical := canonicalize(desired, scheme)
+func matchesDesired(desired, live *unstructured.Unstructured, owned fieldTree) bool {
 	removeIdentity(desired.Object)
-	return owned != nil && fieldsMatch(node{desired.Object, canonical, live.Object}, desired.Object, owned)
-}
-
-// canonicalize returns an object in the encoding of the API server: "1000m" becomes "1". It returns nil for unregistered kinds.
-func canonicalize(desired *unstructured.Unstructured, scheme *runtime.Scheme) map[string]any {
-	typed, err := scheme.New(desired.GroupVersionKind())
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, typed) != nil {
-		return nil
-	}
-	canonical, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return nil
-	}
-	return canonical
-}
-
-// node is the value at one path in three trees: desired, desired in the encoding of the API server (nil if unknown), and live.
-type node struct {
-	desired, canonical, live any
+	return owned != nil && fieldsMatch(desired.Object, live.Object, owned)
 }
 
 // lookup returns the value at a path of names; nil if there is none.
@@ -86,37 +66,37 @@ func lookup(tree any, path ...string) any {
 	return tree
 }
 
-// matches compares a node with an element of owned fields, nil for none. A leaf is a scalar, or an atomic list or map, and must be
-// equal. A value that is not owned must be zero in desired and absent in live.
-func (n node) matches(element any) bool {
+// matches compares a desired and a live value, with the owned fields below them or nil. A leaf is a scalar, or an atomic list or map, and must
+// be equal. A value that is not owned must be zero in desired and absent in live.
+func matches(desired, live, element any) bool {
 	owned, ok := element.(fieldTree)
 	if !ok {
-		return isZero(n.desired) && n.live == nil
+		return isZero(desired) && live == nil
 	}
 	delete(owned, ".")
 	if len(owned) == 0 {
-		return equal(n.desired, n.live) || n.canonical != nil && equal(n.canonical, n.live)
+		return equal(desired, live)
 	}
-	switch desired := n.desired.(type) {
+	switch desired := desired.(type) {
 	case map[string]any:
-		return fieldsMatch(n, desired, owned)
+		return fieldsMatch(desired, live, owned)
 	case []any:
-		return itemsMatch(n, desired, owned)
+		items, _ := live.([]any)
+		return itemsMatch(desired, items, owned)
 	default:
 		return false // the owned struct or list is a scalar in the desired object
 	}
 }
 
-func fieldsMatch(n node, desired map[string]any, owned fieldTree) bool {
+func fieldsMatch(desired map[string]any, live any, owned fieldTree) bool {
 	for element := range owned {
 		name, isField := strings.CutPrefix(element, "f:")
 		if _, found := desired[name]; !found || !isField {
 			return false // the owned field is no longer desired, or a list has become a map
 		}
 	}
-	for name := range desired {
-		field := node{desired[name], lookup(n.canonical, name), lookup(n.live, name)}
-		if !field.matches(owned["f:"+name]) {
+	for name, v := range desired {
+		if !matches(v, lookup(live, name), owned["f:"+name]) {
 			return false
 		}
 	}
@@ -125,9 +105,7 @@ func fieldsMatch(n node, desired map[string]any, owned fieldTree) bool {
 
 // itemsMatch compares a list with owned items, which must match the desired items one to one. Items may leave keys to the defaults of
 // the API server, so each element takes the item with most of its keys.
-func itemsMatch(n node, desired []any, owned fieldTree) bool {
-	canonical, _ := n.canonical.([]any)
-	live, _ := n.live.([]any)
+func itemsMatch(desired, live []any, owned fieldTree) bool {
 	free := slices.Clone(desired)
 	for _, element := range slices.Sorted(maps.Keys(owned)) {
 		best, most := -1, -1
@@ -137,19 +115,12 @@ func itemsMatch(n node, desired []any, owned fieldTree) bool {
 			}
 		}
 		j := slices.IndexFunc(live, func(item any) bool { _, all := countKeys(element, item); return all })
-		if best < 0 || j < 0 {
+		if best < 0 || j < 0 || !matches(free[best], live[j], owned[element]) {
 			return false
 		}
-		item := node{desired: desired[best], live: live[j]}
-		if best < len(canonical) {
-			item.canonical = canonical[best]
-		}
-		if !item.matches(owned[element]) {
-			return false
-		}
-		free[best] = nil
+		free = slices.Delete(free, best, best+1)
 	}
-	return len(desired) == len(owned)
+	return len(free) == 0
 }
 
 // countKeys returns how many of the keys of an element a list item has, -1 if it has another value for one of them, and whether it has all.

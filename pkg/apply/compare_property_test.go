@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
@@ -173,7 +172,7 @@ func TestMatchesDesiredProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
-		if !matchesDesired(want, want.DeepCopy(), owned, scheme.Scheme) {
+		if !matchesDesired(want, want.DeepCopy(), owned) {
 			t.Fatal("an object just applied is settled")
 		}
 
@@ -181,10 +180,10 @@ func TestMatchesDesiredProperties(t *testing.T) {
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
 		changed.set(other(changed.was))
-		if matchesDesired(want, live, owned, scheme.Scheme) {
+		if matchesDesired(want, live, owned) {
 			t.Fatalf("live differs in %s", changed.path)
 		}
-		if matchesDesired(live, want, owned, scheme.Scheme) {
+		if matchesDesired(live, want, owned) {
 			t.Fatalf("want differs in %s", changed.path)
 		}
 	})
@@ -198,13 +197,13 @@ func TestMatchesDesiredDetectsAddedAndRemovedFields(t *testing.T) {
 		spec := after.Object["spec"].(map[string]any)
 		gone := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
 		delete(spec, gone)
-		if matchesDesired(after, before, owned, scheme.Scheme) {
+		if matchesDesired(after, before, owned) {
 			t.Fatalf("%s is owned and no longer wanted", gone)
 		}
-		if matchesDesired(before, after, owned, scheme.Scheme) {
+		if matchesDesired(before, after, owned) {
 			t.Fatalf("%s is wanted and gone", gone)
 		}
-		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned, scheme.Scheme) {
+		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned) {
 			t.Fatalf("%s is wanted and not owned", gone)
 		}
 	})
@@ -226,7 +225,7 @@ func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 				spec[name] = append([]any{map[string]any{"name": "a-foreign-one"}}, list...)
 			}
 		}
-		if !matchesDesired(want, live, owned, scheme.Scheme) {
+		if !matchesDesired(want, live, owned) {
 			t.Fatal("what others add does not concern us")
 		}
 	})

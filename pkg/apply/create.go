@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
@@ -29,14 +31,14 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 	return c.key.wrapError("", err)
 }
 
-func (a *Applier) create(ctx context.Context, o owner, c child) error {
+func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	if err := o.checkNamespace(c); err != nil {
 		return err
 	}
 	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return err
 	}
-	body, err := c.render(a.Component, o, nil)
+	body, err := a.render(o, c)
 	if err != nil {
 		return err
 	}
@@ -71,23 +73,9 @@ var ErrCannotOwn = errors.New("the owner cannot control it")
 // operator; only a controller reference is added. The response is stored in object. Errors are ErrCannotOwn or unwrapped errors of
 // the API server. AlreadyExists does not show who created the existing object.
 func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return err
+	if err := controllerutil.SetControllerReference(owner, object, a.Client.Scheme()); err != nil {
+		return fmt.Errorf("%w: %w", ErrCannotOwn, err)
 	}
-	if o.Namespace != "" && object.GetNamespace() != o.Namespace {
-		return fmt.Errorf("%w: it is not in namespace %q", ErrCannotOwn, o.Namespace)
-	}
-	if other := metav1.GetControllerOf(object); other != nil && other.UID != o.uid {
-		return fmt.Errorf("%w: %s %s controls it", ErrCannotOwn, other.Kind, other.Name)
-	}
-	var refs []metav1.OwnerReference
-	for _, ref := range object.GetOwnerReferences() {
-		if !o.matches(ref) {
-			refs = append(refs, ref)
-		}
-	}
-	object.SetOwnerReferences(append(refs, *o.ownerReference(Controlled)))
 	return a.send(ctx, verbCreate, object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
 
@@ -98,27 +86,19 @@ var ErrNotAdoptable = errors.New("it differs from what would be created, or has 
 // apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are ErrNotAdoptable or
 // unwrapped errors of the API server.
 func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return err
-	}
 	k := key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)}
 	live, err := a.getLive(ctx, k)
 	if err != nil {
 		return err
 	}
-	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil {
-		return ErrNotAdoptable
-	}
-	noop, err := a.isApplyNoop(ctx, object, live)
-	if err != nil {
-		return err
-	}
-	if !noop {
-		return ErrNotAdoptable
-	}
 	adopted := live.DeepCopy()
-	adopted.SetOwnerReferences(append(live.GetOwnerReferences(), *o.ownerReference(Controlled)))
+	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil ||
+		controllerutil.SetControllerReference(owner, adopted, a.Client.Scheme()) != nil {
+		return ErrNotAdoptable
+	}
+	if noop, err := a.isApplyNoop(ctx, object, live); err != nil || !noop {
+		return cmp.Or(err, ErrNotAdoptable)
+	}
 	if err = a.patch(ctx, verbAdopt, k, live, adopted); err == nil {
 		object.SetUID(live.GetUID())
 	}

@@ -55,7 +55,7 @@ func (o owner) ownerReference(as Ownership) *metav1.OwnerReference {
 }
 
 // checkNamespace returns an error for an owner reference across namespaces: the garbage collector would delete the child.
-func (o owner) checkNamespace(c child) error {
+func (o owner) checkNamespace(c *child) error {
 	if c.Ownership == Unowned || o.Namespace == "" || o.Namespace == c.key.Namespace {
 		return nil
 	}

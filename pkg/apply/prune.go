@@ -32,9 +32,13 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	keep, err := keysOf(desired)
-	if err != nil {
-		return err
+	keep := make(map[unversionedKey]bool, len(desired))
+	for _, object := range desired {
+		k, err := keyOf(object.Config)
+		if err != nil {
+			return err
+		}
+		keep[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
 	}
 	if _, listed := a.records.get(o.uid, legacyListedKey); listed {
 		legacy = nil

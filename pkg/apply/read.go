@@ -70,7 +70,7 @@ func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructure
 
 // read returns the live object: Existing or, after a restart, the one from a snapshot, if the cache has the same version. Otherwise it
 // reads the object from the API server.
-func (a *Applier) read(ctx context.Context, o owner, c child, cached client.Object) (*unstructured.Unstructured, error) {
+func (a *Applier) read(ctx context.Context, o owner, c *child, cached client.Object) (*unstructured.Unstructured, error) {
 	var known *unstructured.Unstructured
 	_, attempted := a.records.get(o.uid, c.key)
 	if c.Existing != nil {

@@ -97,17 +97,6 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 	return last.uid, last.version
 }
 
-// Mutating webhooks leave no trace in ownFields, so an object whose generation changed is compared, and applied again if it differs. If it is
-// what the last apply resulted in, another apply would result in the same: the object is left until its content or the desired object changes.
-
-// hashMutation returns the hash of a response that differs from the request; 0 if it does not.
-func (a *Applier) hashMutation(o owner, c child, response *unstructured.Unstructured) uint64 {
-	if upToDate, _, err := a.isUpToDate(o, c, response); err != nil || upToDate {
-		return 0
-	}
-	return hashContent(response)
-}
-
 // hashContent returns a hash of an object without status and the metadata that every write changes.
 func hashContent(object *unstructured.Unstructured) uint64 {
 	content := maps.Clone(object.Object)
@@ -120,7 +109,7 @@ func hashContent(object *unstructured.Unstructured) uint64 {
 	return maphash.Bytes(hashSeed, data) | 1 // never 0, which is no mutation
 }
 
-func (a *Applier) storeRecord(o owner, c child, response *unstructured.Unstructured, mutationHash uint64) {
+func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstructured, mutationHash uint64) {
 	a.records.set(o.uid, c.key, record{
 		desiredHash:  c.desiredHash,
 		uid:          response.GetUID(),

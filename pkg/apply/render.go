@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -27,10 +27,10 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 		if err == nil {
 			err = o.checkNamespace(c)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
+		var rendered *unstructured.Unstructured
+		if err == nil {
+			rendered, err = c.render(component, o)
 		}
-		rendered, err := c.render(component, o, nil)
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
 		}
@@ -39,9 +39,8 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	return objects, nil
 }
 
-// render returns the body of an apply request without the uid. others are the references to other owners that FieldOwner owns. Without
-// them the apply would remove these references.
-func (c child) render(component string, o owner, others []metav1.OwnerReference) (*unstructured.Unstructured, error) {
+// render returns the body of an apply request.
+func (c *child) render(component string, o owner) (*unstructured.Unstructured, error) {
 	body := &unstructured.Unstructured{}
 	if err := body.UnmarshalJSON(c.body); err != nil {
 		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
@@ -53,12 +52,12 @@ func (c child) render(component string, o owner, others []metav1.OwnerReference)
 	}
 	maps.Copy(labels, names.Labels(component))
 	body.SetLabels(labels)
+	body.SetUID(c.uid)
+	refs := slices.Clone(c.otherReferences)
 	if ref := o.ownerReference(c.Ownership); ref != nil {
-		others = append(others, *ref)
+		refs = append(refs, *ref)
 	}
-	if len(others) > 0 {
-		body.SetOwnerReferences(others)
-	}
+	body.SetOwnerReferences(refs)
 	return body, nil
 }
 
@@ -71,29 +70,25 @@ func setDefaults(kind schema.GroupKind, object map[string]any) {
 	}
 	switch kind {
 	case schema.GroupKind{Kind: "Service"}:
-		setServiceDefaults(spec)
+		setDefault(spec, "type", "ClusterIP")
+		ports, _ := spec["ports"].([]any)
+		for _, item := range ports {
+			if port, ok := item.(map[string]any); ok {
+				setDefault(port, "protocol", "TCP")
+				setDefault(port, "targetPort", port["port"])
+			}
+		}
 	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
 		types, _ := spec["policyTypes"].([]any)
-		for direction, rules := range map[string]string{"Ingress": "ingress", "Egress": "egress"} {
-			if slices.Contains(types, any(direction)) {
-				setDefault(spec, rules, []any{})
+		for _, direction := range types {
+			if name, ok := direction.(string); ok {
+				setDefault(spec, strings.ToLower(name), []any{})
 			}
 		}
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
 		setDefault(spec, "strategy", map[string]any{"type": "RollingUpdate"})
 	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
 		setDefault(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
-	}
-}
-
-func setServiceDefaults(spec map[string]any) {
-	setDefault(spec, "type", "ClusterIP")
-	ports, _ := spec["ports"].([]any)
-	for _, item := range ports {
-		if port, ok := item.(map[string]any); ok {
-			setDefault(port, "protocol", "TCP")
-			setDefault(port, "targetPort", port["port"])
-		}
 	}
 }
 

@@ -15,34 +15,35 @@ import (
 // sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
 // each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
 
-// repair removes the cause of a rejected apply from a managed object, and returns the apply to retry now; nil for none.
-func (a *Applier) repair(ctx context.Context, o owner, c child, rejection error) (*applyRequest, error) {
+// repair removes the cause of a rejected apply from a managed object, and reports whether the apply is to be sent again.
+func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error) (bool, error) {
 	live, err := a.getLive(ctx, c.key)
 	if err != nil {
-		return nil, client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
-		return nil, nil
+		return false, nil
 	}
-	desired, err := c.render(a.Component, o, nil)
+	desired, err := a.render(o, c)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	if hasImmutableConflict(desired, live) {
 		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
-			return nil, nil // the data may have no copy
+			return false, nil // the data may have no copy
 		}
-		return &applyRequest{create: true}, a.deleteByUID(ctx, o.uid, c.key, live.GetUID(), background)
+		c.exists, c.uid = false, "" // it is created again
+		return true, a.deleteByUID(ctx, o.uid, c.key, live.GetUID(), background)
 	}
 	repaired := live.DeepCopy()
 	if !replaceInvalidFields(repaired, desired, rejection) {
-		return nil, nil
+		return false, nil
 	}
-	err = a.patch(ctx, verbPatch, c.key, live, repaired)
+	c.uid, err = live.GetUID(), a.patch(ctx, verbPatch, c.key, live, repaired)
 	if apierrors.IsInvalid(err) {
-		return nil, nil // the rejection has another cause
+		return false, nil // the rejection has another cause
 	}
-	return &applyRequest{uid: live.GetUID()}, err
+	return true, err
 }
 
 // hasImmutableConflict reports whether a field that is immutable in RBAC, Secrets or ConfigMaps differs from the desired one.

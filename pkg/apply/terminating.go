@@ -46,7 +46,7 @@ func (e *TerminatingError) Error() string {
 }
 
 // handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
-func (a *Applier) handleTerminating(ctx context.Context, o owner, c child, object metav1.Object) error {
+func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
 	a.records.delete(o.uid, c.key)
 	err := NewTerminatingError(c.key.Kind, object)
 	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
@@ -74,7 +74,7 @@ func (a *Applier) ownerTerminating(ctx context.Context, o owner) (bool, error) {
 }
 
 // isOrphaned reports whether a managed object lost its owner reference and must not get it back, because the owner is terminating.
-func (a *Applier) isOrphaned(ctx context.Context, o owner, c child, live metav1.Object) (bool, error) {
+func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1.Object) (bool, error) {
 	if c.Ownership == Unowned || hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c child, live metav1.
 //
 // The read of the owner is skipped if the object never existed and the owner was created after this process started. For an Unowned object
 // the owner must also have Finalizer.
-func (a *Applier) skipsCreate(ctx context.Context, o owner, c child, existed bool) (bool, error) {
+func (a *Applier) skipsCreate(ctx context.Context, o owner, c *child, existed bool) (bool, error) {
 	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.finalizers, a.Finalizer)
 	isNew := isDeleted && !existed && !a.predatesProcess(o)
 	if isNew || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
