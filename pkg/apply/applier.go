@@ -125,6 +125,5 @@ func New(o Options) *Applier {
 		legacyManagers:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
 		fullObjectKinds: sets.New(o.FullObjectKinds...),
 		startTime:       o.Clock.Now(),
-		records:         recordStore{records: map[recordKey]record{}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,11 +56,9 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 // newStageError adds the objects of later stages to the error of a failed stage.
 func newStageError(err error, desired Desired, failed Stage) error {
 	var skipped []string
-	for stage := failed + 1; stage <= Exposure; stage++ {
-		for _, object := range desired.InStages(stage) {
-			if k, err := keyOf(object.Config); err == nil {
-				skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
-			}
+	for _, object := range slices.Concat(desired.InStages(Workloads), desired.InStages(Exposure)) {
+		if k, err := keyOf(object.Config); err == nil && StageOf(k.GroupKind()) > failed {
+			skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
 		}
 	}
 	if len(skipped) == 0 {
@@ -81,7 +80,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
-		a.records.invalidate(o.uid, c.key) // the state after a failed write is unknown
+		a.records.Store(recordKey{o.uid, c.key}, record{}) // the state after a failed write is unknown
 	}
 	return err
 }
@@ -135,7 +134,7 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
 	}
-	a.records.invalidate(o.uid, c.key)
+	a.records.Store(recordKey{o.uid, c.key}, record{})
 	c.exists, c.uid, c.otherReferences = false, "", nil
 	return a.applyWithRepair(ctx, o, c)
 }
@@ -161,11 +160,7 @@ func (a *Applier) hasLabels(object metav1.Object) bool {
 
 // hasExpectedReference reports whether the presence of a reference to the owner matches the ownership.
 func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
-	has := false
-	for _, ref := range object.GetOwnerReferences() {
-		has = has || o.matches(ref)
-	}
-	return has == (as != Unowned)
+	return slices.ContainsFunc(object.GetOwnerReferences(), o.matches) == (as != Unowned)
 }
 
 // applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
@@ -179,13 +174,17 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 		return fmt.Errorf("reading it: %w", err)
 	}
 	if err := a.checkForeign(o, c, live); err != nil {
-		return a.ignoreForeign(c, err)
+		if c.IgnoreIfForeign {
+			a.countSkipped(c.key.Kind)
+			return nil
+		}
+		return err
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return a.handleTerminating(ctx, o, c, live)
 	}
 	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
-		a.records.invalidate(o.uid, c.key)
+		a.records.Store(recordKey{o.uid, c.key}, record{})
 		return err
 	}
 	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
@@ -206,15 +205,6 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured) bool {
 	desired, err := a.render(o, c)
 	return err == nil && matchesDesired(desired, live, a.ownedFields(live))
-}
-
-// ignoreForeign drops a *ForeignError if the object sets IgnoreIfForeign.
-func (a *Applier) ignoreForeign(c *child, err error) error {
-	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.IgnoreIfForeign {
-		a.countSkipped(c.key.Kind)
-		return nil
-	}
-	return err
 }
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.

@@ -412,7 +412,8 @@ func TestForgetDeletesRecords(t *testing.T) {
 	b.Forget(b.owner.UID)
 	b.applies(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.records.records); n != 0 {
-		t.Errorf("%d owners are still remembered", n)
-	}
+	b.records.Range(func(k, _ any) bool {
+		t.Errorf("%v is still remembered", k)
+		return true
+	})
 }

@@ -84,8 +84,8 @@ func TestForgetNamespace(t *testing.T) {
 	}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {
-			m.set(owner, at(namespace, "a"), record{time: time.Unix(1, 0)})
-			m.set(owner, at(namespace, "b"), record{time: time.Unix(1, 0)})
+			m.Store(recordKey{owner, at(namespace, "a")}, record{time: time.Unix(1, 0)})
+			m.Store(recordKey{owner, at(namespace, "b")}, record{time: time.Unix(1, 0)})
 		}
 	}
 	a.ForgetNamespace("gone")

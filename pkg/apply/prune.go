@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -52,7 +51,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	}
 	err = errors.Join(errs...)
 	if legacy != nil && err == nil {
-		a.records.set(o.uid, legacyListedKey, record{})
+		a.records.Store(recordKey{o.uid, legacyListedKey}, record{})
 	}
 	return err
 }
@@ -112,36 +111,6 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 	return errors.Join(errs...)
 }
 
-// listManaged lists the objects of a kind with the labels of the component. They are part of the cache and must not be modified.
-func (a *Applier) listManaged(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
-	var list client.ObjectList = newMetadataList(kind)
-	if a.fullObjectKinds.Has(kind) {
-		typed, err := newObject[client.ObjectList](a.Client.Scheme(), kind.GroupVersion().WithKind(kind.Kind+"List"))
-		if err != nil {
-			return nil, err
-		}
-		list = typed
-	}
-	options = append(options, client.MatchingLabels(names.Labels(a.Component)), client.UnsafeDisableDeepCopy)
-	if err := a.Client.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("listing: %w", err)
-	}
-	var objects []client.Object
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if object, ok := item.(client.Object); ok {
-			objects = append(objects, object)
-		}
-		return nil
-	})
-	return objects, err
-}
-
-func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return list
-}
-
 // pruneObject deletes an object that the owner controls. From a shared object it removes the reference of the owner, unless no other
 // owner is left. A shared object is read first, because the cache may lack a new reference.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
@@ -166,7 +135,7 @@ func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1
 		return a.deleteByUID(ctx, o.uid, k, live.UID, background)
 	}
 	err := a.patch(ctx, verbRelease, k, live, released)
-	a.records.delete(o.uid, k)
+	a.records.Delete(recordKey{o.uid, k})
 	return client.IgnoreNotFound(err)
 }
 
@@ -175,7 +144,7 @@ const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 // deleteByUID deletes an object with the given uid and its record. NotFound is no error.
 func (a *Applier) deleteByUID(ctx context.Context, forOwner types.UID, k key, uid types.UID, policy client.PropagationPolicy) error {
 	err := a.delete(ctx, k, uid, policy)
-	a.records.delete(forOwner, k)
+	a.records.Delete(recordKey{forOwner, k})
 	return client.IgnoreNotFound(err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,14 +21,7 @@ import (
 
 // getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
 func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
-	var object client.Object = newMetadata(k)
-	if a.fullObjectKinds.Has(k.GroupVersionKind) {
-		typed, err := newObject[client.Object](a.Client.Scheme(), k.GroupVersionKind)
-		if err != nil {
-			return nil, err
-		}
-		object = typed
-	}
+	object := cached[client.Object](a, k.GroupVersionKind, "", newMetadata(k))
 	err := a.Client.Get(ctx, k.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -38,18 +32,40 @@ func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
 	return object, nil
 }
 
-// newObject returns an empty object or list of a kind.
-func newObject[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
-	var none T
-	empty, err := scheme.New(kind)
-	if err != nil {
-		return none, fmt.Errorf("making an empty %s: %w", kind.Kind, err)
+// listManaged lists the objects of a kind with the labels of the component. They are part of the cache and must not be modified.
+func (a *Applier) listManaged(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]client.Object, error) {
+	list := cached[client.ObjectList](a, kind, "List", newMetadataList(kind))
+	options = append(options, client.MatchingLabels(names.Labels(a.Component)), client.UnsafeDisableDeepCopy)
+	if err := a.Client.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing: %w", err)
 	}
-	typed, ok := empty.(T)
-	if !ok {
-		return none, fmt.Errorf("%T is no API object", empty)
+	var objects []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			objects = append(objects, object)
+		}
+		return nil
+	})
+	return objects, err
+}
+
+// cached returns an empty object or list of a kind as the cache holds it: metadata, unless the kind is one of FullObjectKinds.
+func cached[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix string, metadata T) T {
+	if a.fullObjectKinds.Has(kind) {
+		kind.Kind += suffix
+		if typed, err := a.Client.Scheme().New(kind); err == nil {
+			if object, ok := typed.(T); ok {
+				return object
+			}
+		}
 	}
-	return typed, nil
+	return metadata
+}
+
+func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 // newMetadata returns an object with nothing but its kind and name.

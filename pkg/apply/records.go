@@ -34,7 +34,7 @@ type record struct {
 	mutationHash uint64
 }
 
-// exists reports whether the record holds a response, and not only an attempted write.
+// exists reports whether the record holds a response. A record without one shows that a write was attempted, and its result is unknown.
 func (r record) exists() bool { return !r.time.IsZero() }
 
 // recordKey identifies a child of an owner.
@@ -43,39 +43,23 @@ type recordKey struct {
 	key
 }
 
-// recordStore holds the records of this process.
-type recordStore struct {
-	mu      sync.RWMutex
-	records map[recordKey]record
-}
+// recordStore holds a record for each recordKey.
+type recordStore struct{ sync.Map }
 
 // get returns a record, and whether this process ever wrote or read the object.
 func (s *recordStore) get(owner types.UID, k key) (r record, attempted bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	r, attempted = s.records[recordKey{owner, k}]
+	value, attempted := s.Load(recordKey{owner, k})
+	r, _ = value.(record)
 	return r, attempted
 }
 
-func (s *recordStore) set(owner types.UID, k key, r record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records[recordKey{owner, k}] = r
-}
-
-// invalidate deletes the content of a record, but not the information that a write was attempted.
-func (s *recordStore) invalidate(owner types.UID, k key) { s.set(owner, k, record{}) }
-
-func (s *recordStore) delete(owner types.UID, k key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.records, recordKey{owner, k})
-}
-
 func (s *recordStore) deleteIf(matches func(recordKey) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.records, func(k recordKey, _ record) bool { return matches(k) })
+	s.Range(func(k, _ any) bool {
+		if child, ok := k.(recordKey); ok && matches(child) {
+			s.Delete(k)
+		}
+		return true
+	})
 }
 
 // Forget deletes the records of an owner. Call it when the owner is deleted.
@@ -110,7 +94,7 @@ func hashContent(object *unstructured.Unstructured) uint64 {
 }
 
 func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstructured, mutationHash uint64) {
-	a.records.set(o.uid, c.key, record{
+	a.records.Store(recordKey{o.uid, c.key}, record{
 		desiredHash:  c.desiredHash,
 		uid:          response.GetUID(),
 		version:      response.GetResourceVersion(),

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Stage orders the objects of one Apply. No object of a stage is written while one of an earlier stage fails: pods must not run before
@@ -22,24 +21,16 @@ const (
 	Exposure
 )
 
-// The kinds of the later stages, in any API group.
-var (
-	workloads = sets.New("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
-	exposure  = sets.New("Service", "Route", "HTTPRoute", "Ingress", "ReferenceGrant", "BackendTLSPolicy", "ConsoleLink", "ServiceMonitor", "PodMonitor",
-		"PrometheusRule", "PodDisruptionBudget", "HorizontalPodAutoscaler")
-)
+// stages contains the kinds of the later stages, in any API group.
+var stages = map[string]Stage{
+	"Deployment": Workloads, "StatefulSet": Workloads, "DaemonSet": Workloads, "ReplicaSet": Workloads, "Job": Workloads, "CronJob": Workloads, "Pod": Workloads,
+	"Service": Exposure, "Route": Exposure, "HTTPRoute": Exposure, "Ingress": Exposure, "ReferenceGrant": Exposure, "BackendTLSPolicy": Exposure,
+	"ConsoleLink": Exposure, "ServiceMonitor": Exposure, "PodMonitor": Exposure, "PrometheusRule": Exposure, "PodDisruptionBudget": Exposure,
+	"HorizontalPodAutoscaler": Exposure,
+}
 
 // StageOf returns the stage of a kind.
-func StageOf(kind schema.GroupKind) Stage {
-	switch {
-	case workloads.Has(kind.Kind):
-		return Workloads
-	case exposure.Has(kind.Kind):
-		return Exposure
-	default:
-		return Prerequisites
-	}
-}
+func StageOf(kind schema.GroupKind) Stage { return stages[kind.Kind] }
 
 // Stage returns the stage of an object.
 func (o Object) Stage() Stage {

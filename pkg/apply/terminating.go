@@ -47,7 +47,7 @@ func (e *TerminatingError) Error() string {
 
 // handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
 func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
-	a.records.delete(o.uid, c.key)
+	a.records.Delete(recordKey{o.uid, c.key})
 	err := NewTerminatingError(c.key.Kind, object)
 	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
 	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
