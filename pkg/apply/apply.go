@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -51,20 +55,6 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		errs = append(errs, c.key.wrapError("", err))
 	}
 	return errors.Join(errs...)
-}
-
-// newStageError adds the objects of later stages to the error of a failed stage.
-func newStageError(err error, desired Desired, failed Stage) error {
-	var skipped []string
-	for _, object := range slices.Concat(desired.InStages(Workloads), desired.InStages(Exposure)) {
-		if k, err := keyOf(object.Config); err == nil && StageOf(k.GroupKind()) > failed {
-			skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
-		}
-	}
-	if len(skipped) == 0 {
-		return err
-	}
-	return &StageError{Skipped: skipped, Err: err}
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
@@ -112,6 +102,20 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 	return a.applyAfterRead(ctx, o, c, last, cached)
 }
 
+// maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
+// versions stay lower than the recorded one.
+const maxCacheLag = 10 * time.Second
+
+// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
+func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Object) bool {
+	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
+		return a.Clock.Since(last.time) < maxCacheLag
+	}
+	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
+		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
+		hasExpectedReference(cached, o, c.Ownership)
+}
+
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
@@ -137,30 +141,6 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	a.records.Store(recordKey{o.uid, c.key}, record{})
 	c.exists, c.uid, c.otherReferences = false, "", nil
 	return a.applyWithRepair(ctx, o, c)
-}
-
-// maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
-// versions stay lower than the recorded one.
-const maxCacheLag = 10 * time.Second
-
-// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
-func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Object) bool {
-	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
-		return a.Clock.Since(last.time) < maxCacheLag
-	}
-	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
-		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
-		hasExpectedReference(cached, o, c.Ownership)
-}
-
-// hasLabels reports whether an object has the labels of this operator and component.
-func (a *Applier) hasLabels(object metav1.Object) bool {
-	return HasComponentLabels(object, a.Component)
-}
-
-// hasExpectedReference reports whether the presence of a reference to the owner matches the ownership.
-func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
-	return slices.ContainsFunc(object.GetOwnerReferences(), o.matches) == (as != Unowned)
 }
 
 // applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
@@ -199,6 +179,54 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 	a.countSkipped(c.key.Kind)
 	a.storeRecord(o, c, live, last.mutationHash)
 	return nil
+}
+
+// deletionGracePeriod is how long a deletion may take without an error: pods have grace periods, and dependents are deleted first.
+const deletionGracePeriod = time.Minute
+
+// handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
+func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
+	a.records.Delete(recordKey{o.uid, c.key})
+	err := NewTerminatingError(c.key.Kind, object)
+	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
+	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
+		return err
+	}
+	requeueAfter(ctx, remaining)
+	return nil
+}
+
+// prepareForApply patches the changes that server-side apply cannot make, if there are any, and returns the live object. Fields that legacy
+// operators own by update or client-side apply move to FieldOwner, once, before the object gets the labels: later writes of these managers
+// are foreign. Owner references are removed if they refer to a previous owner, to the owner of an Unowned object, or match
+// DropOwnerReferences. Annotations of StripAnnotations are removed.
+func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	prepared := live.DeepCopy()
+	if !a.hasLabels(live) {
+		if err := csaupgrade.UpgradeManagedFields(prepared, a.legacyManagers, a.FieldOwner); err != nil {
+			return nil, fmt.Errorf("migrating the field ownership: %w", err)
+		}
+	}
+	for _, name := range a.StripAnnotations {
+		unstructured.RemoveNestedField(prepared.Object, "metadata", "annotations", name)
+	}
+	refs := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return o.matchesPrevious(ref) || c.Ownership == Unowned && o.matches(ref) || c.dropsReference(ref)
+	})
+	if len(refs) < len(live.GetOwnerReferences()) {
+		prepared.SetOwnerReferences(refs)
+	}
+	if equality.Semantic.DeepEqual(live, prepared) {
+		return live, nil
+	}
+	version := live.GetResourceVersion()
+	if err := a.patch(ctx, verbAdopt, c.key, live, prepared); err != nil {
+		return nil, fmt.Errorf("adopting it: %w", err)
+	}
+	if c.Version == version {
+		c.Version = prepared.GetResourceVersion() // the new version is not a foreign change
+	}
+	return prepared, nil
 }
 
 // isUpToDate reports whether a live object has its desired state.
@@ -254,4 +282,91 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 	return body, a.send(ctx, verbApply, c.key.Kind, change, func() error {
 		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
 	})
+}
+
+// HTTPRoutes have timeouts since version 1.2 of the Gateway API. An earlier API server rejects an apply with them.
+var httpRouteKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
+
+// detectUnsupportedTimeouts reports whether an apply failed because HTTPRoutes have no timeouts. They are omitted from then on.
+func (a *Applier) detectUnsupportedTimeouts(kind schema.GroupKind, err error) bool {
+	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema") && !a.omitTimeouts.Swap(true)
+}
+
+// render returns the body of an apply request that the API server knows.
+func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
+	body, err := c.render(a.Component, o)
+	if err == nil && c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
+		rules, _ := lookup(body.Object, "spec", "rules").([]any)
+		for _, rule := range rules {
+			if fields, ok := rule.(map[string]any); ok {
+				delete(fields, "timeouts")
+			}
+		}
+	}
+	return body, err
+}
+
+// Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
+// sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
+// each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
+
+// repair removes the cause of a rejected apply from a managed object, and reports whether the apply is to be sent again.
+func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error) (bool, error) {
+	live, err := a.getLive(ctx, c.key)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	desired, err := a.render(o, c)
+	if err != nil {
+		return false, err
+	}
+	if hasImmutableConflict(desired, live) {
+		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
+			return false, nil // the data may have no copy
+		}
+		c.exists, c.uid = false, "" // it is created again
+		return true, a.deleteByUID(ctx, o.uid, c.key, live.GetUID(), background)
+	}
+	repaired := live.DeepCopy()
+	if !replaceInvalidFields(repaired, desired, rejection) {
+		return false, nil
+	}
+	c.uid, err = live.GetUID(), a.patch(ctx, verbPatch, c.key, live, repaired)
+	if apierrors.IsInvalid(err) {
+		return false, nil // the rejection has another cause
+	}
+	return true, err
+}
+
+// hasImmutableConflict reports whether a field that is immutable in RBAC, Secrets or ConfigMaps differs from the desired one.
+func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
+	differs := func(field string) bool {
+		value, found := desired.Object[field]
+		return found && !reflect.DeepEqual(value, live.Object[field])
+	}
+	return differs("roleRef") || differs("type") || live.Object["immutable"] == true && desired.Object["immutable"] != true
+}
+
+// replaceInvalidFields replaces the fields directly below the spec in which a rejection found invalid fields, such as the whole pod template,
+// with the desired ones, and reports whether there are any.
+func replaceInvalidFields(live, desired *unstructured.Unstructured, rejection error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](rejection)
+	if !ok || status.ErrStatus.Details == nil {
+		return false
+	}
+	replaced := false
+	for _, cause := range status.ErrStatus.Details.Causes {
+		path := strings.FieldsFunc(cause.Field, func(r rune) bool { return r == '.' || r == '[' })
+		if len(path) < 2 || path[0] != "spec" {
+			continue
+		}
+		value := lookup(desired.Object, path[:2]...)
+		if spec, ok := live.Object["spec"].(map[string]any); ok && value != nil {
+			spec[path[1]], replaced = value, true
+		}
+	}
+	return replaced
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"maps"
 	"reflect"
 	"slices"
@@ -272,4 +273,16 @@ func fieldsOf(object map[string]any) fieldTree {
 		tree["f:"+name] = fieldsOf(below)
 	}
 	return tree
+}
+
+// hashContent returns a hash of an object without status and the metadata that every write changes.
+func hashContent(object *unstructured.Unstructured) uint64 {
+	content := maps.Clone(object.Object)
+	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()}
+	delete(content, "status")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return 0
+	}
+	return maphash.Bytes(hashSeed, data) | 1 // never 0, which is no mutation
 }
