@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -54,11 +53,9 @@ type Options struct {
 // ensure that: they are keyed by owner, or by namespace for cluster-scoped owners.
 type Applier struct {
 	Options
-	legacyManagers  sets.Set[string]
-	fullObjectKinds sets.Set[schema.GroupVersionKind]
-	records         recordStore
-	snapshots       sync.Map    // *snapshot by unversionedKey
-	omitTimeouts    atomic.Bool // see detectUnsupportedTimeouts
+	records      recordStore
+	snapshots    sync.Map    // *snapshot by unversionedKey
+	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
 	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
 	// applies to the same object would remove each other's owner reference.
 	sharedMu  sync.Mutex
@@ -70,12 +67,7 @@ func New(o Options) *Applier {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Applier{
-		Options:         o,
-		legacyManagers:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
-		fullObjectKinds: sets.New(o.FullObjectKinds...),
-		startTime:       o.Clock.Now(),
-	}
+	return &Applier{Options: o, startTime: o.Clock.Now()}
 }
 
 // hashSeed seeds all hashes of this process. They are never stored in the cluster.
@@ -93,7 +85,7 @@ type record struct {
 	uid         types.UID // of the live object
 	version     string    // resourceVersion of the response
 	time        time.Time // of the response
-	ownFields   digest    // of the managed fields entry of FieldOwner
+	ownFields   string    // digest of the managed fields entry of FieldOwner
 	// generation is 0 for kinds without one. Mutating webhooks of other clients raise it without a change of ownFields.
 	generation int64
 	// mutationHash is the hash of a response that differs from the request; 0 for none.

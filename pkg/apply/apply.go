@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -48,7 +49,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		c, err := newChild(object)
+		c, err := newChild(o, object)
 		if err == nil {
 			err = a.applyOne(ctx, o, c)
 		}
@@ -58,9 +59,6 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
-	if err := o.checkNamespace(c); err != nil {
-		return err
-	}
 	if c.Ownership == Shared {
 		a.sharedMu.Lock()
 		defer a.sharedMu.Unlock()
@@ -111,7 +109,7 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
 		return a.Clock.Since(last.time) < maxCacheLag
 	}
-	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
+	return last.ownFields != "" && last.generation == cached.GetGeneration() &&
 		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
 		hasExpectedReference(cached, o, c.Ownership)
 }
@@ -203,7 +201,7 @@ func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, obje
 func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	prepared := live.DeepCopy()
 	if !a.hasLabels(live) {
-		if err := csaupgrade.UpgradeManagedFields(prepared, a.legacyManagers, a.FieldOwner); err != nil {
+		if err := csaupgrade.UpgradeManagedFields(prepared, sets.New(a.LegacyManagers...).Insert(a.FieldOwner), a.FieldOwner); err != nil {
 			return nil, fmt.Errorf("migrating the field ownership: %w", err)
 		}
 	}
@@ -328,7 +326,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 			return false, nil // the data may have no copy
 		}
 		c.exists, c.uid = false, "" // it is created again
-		return true, a.deleteByUID(ctx, o.uid, c.key, live.GetUID(), background)
+		return true, a.deleteRecorded(ctx, o.uid, c.key, live.GetUID())
 	}
 	repaired := live.DeepCopy()
 	if !replaceInvalidFields(repaired, desired, rejection) {

@@ -19,28 +19,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// digest identifies the state of one managed fields entry. The zero value is for a missing entry.
-type digest struct {
-	fields string
-	at     int64 // time of the last change of the entry, in seconds since 1970
-}
-
-// digestOf returns the digest of the apply entry of fieldOwner. An entry that Transform has shortened has the same digest.
-func digestOf(entries []metav1.ManagedFieldsEntry, fieldOwner string) digest {
+// digestOf identifies the state of the apply entry of fieldOwner, by a hash of its fields and the time of its last change; "" for no entry.
+// An entry that Transform has shortened has the same digest.
+func digestOf(entries []metav1.ManagedFieldsEntry, fieldOwner string) string {
 	i := slices.IndexFunc(entries, isAppliedBy(fieldOwner))
 	if i < 0 {
-		return digest{}
+		return ""
 	}
-	d := digest{fields: hashFields(entries[i].FieldsV1)}
-	if entries[i].Time != nil {
-		d.at = entries[i].Time.Unix()
-	}
-	return d
+	return hashFields(entries[i].FieldsV1) + strconv.FormatInt(ptr.Deref(entries[i].Time, metav1.Time{}).Unix(), 10)
 }
 
 // isAppliedBy matches the entry of a field owner that applies the object itself. The API server keeps at most one.
@@ -151,7 +143,7 @@ func OwnerIndexers() toolscache.Indexers {
 
 // cached returns an empty object or list of a kind as the cache holds it: metadata, unless the kind is one of FullObjectKinds.
 func cached[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix string, metadata T) T {
-	if a.fullObjectKinds.Has(kind) {
+	if slices.Contains(a.FullObjectKinds, kind) {
 		kind.Kind += suffix
 		if typed, err := a.Client.Scheme().New(kind); err == nil {
 			if object, ok := typed.(T); ok {

@@ -2,7 +2,7 @@ package apply
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,20 +36,17 @@ func (a *Applier) send(ctx context.Context, verb, kind string, change int, reque
 	writes.WithLabelValues(a.Component, kind, verb).Inc()
 	err := request()
 	if err == nil {
-		recordChange(ctx, func(c *Changes) { c.counts[change]++ })
+		recordChange(ctx, func(c *Changes) { c.counts[change].Add(1) })
 	}
 	return err
 }
 
-func (a *Applier) countSkipped(kind string) {
-	skipped.WithLabelValues(a.Component, kind).Inc()
-}
+func (a *Applier) countSkipped(kind string) { skipped.WithLabelValues(a.Component, kind).Inc() }
 
 // Changes records the successful writes in one context, and when Apply must be called again. It is safe for concurrent use.
 type Changes struct {
-	mu           sync.Mutex
-	counts       [3]int
-	requeueAfter time.Duration
+	counts       [3]atomic.Int64
+	requeueAfter atomic.Int64
 	// outer is the Changes of the parent context, which records the same.
 	outer *Changes
 }
@@ -71,44 +68,32 @@ func RecordChanges(ctx context.Context) (context.Context, *Changes) {
 }
 
 // Created returns the number of created objects.
-func (c *Changes) Created() int { return c.count(created) }
+func (c *Changes) Created() int { return int(c.counts[created].Load()) }
 
 // Updated returns the number of updated objects.
-func (c *Changes) Updated() int { return c.count(updated) }
+func (c *Changes) Updated() int { return int(c.counts[updated].Load()) }
 
 // Deleted returns the number of deleted objects.
-func (c *Changes) Deleted() int { return c.count(deleted) }
+func (c *Changes) Deleted() int { return int(c.counts[deleted].Load()) }
 
 // Any reports whether an object was written.
 func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Deleted() > 0 }
 
 // RequeueAfter returns the time after which Apply must be called again although no watch event may arrive; 0 for none.
-func (c *Changes) RequeueAfter() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.requeueAfter
-}
-
-func (c *Changes) count(index int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.counts[index]
-}
+func (c *Changes) RequeueAfter() time.Duration { return time.Duration(c.requeueAfter.Load()) }
 
 // recordChange updates all Changes of the context.
 func recordChange(ctx context.Context, update func(*Changes)) {
 	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
-		c.mu.Lock()
 		update(c)
-		c.mu.Unlock()
 	}
 }
 
 // requeueAfter records when Apply must be called again. The shortest time counts.
 func requeueAfter(ctx context.Context, after time.Duration) {
 	recordChange(ctx, func(c *Changes) {
-		if c.requeueAfter == 0 || after < c.requeueAfter {
-			c.requeueAfter = after
+		for old := c.requeueAfter.Load(); (old == 0 || int64(after) < old) && !c.requeueAfter.CompareAndSwap(old, int64(after)); {
+			old = c.requeueAfter.Load()
 		}
 	})
 }

@@ -262,7 +262,7 @@ func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.
 	if metadata, ok := tree["f:metadata"].(fieldTree); ok && len(refs) > 0 {
 		metadata["f:ownerReferences"] = refs
 	}
-	return digestOf(cached.GetManagedFields(), a.FieldOwner).fields == hashTree(tree), nil
+	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(tree)), nil
 }
 
 // fieldsOf returns the fields of an object in which each list is a leaf.

@@ -38,9 +38,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error {
-	return e.Err
-}
+func (e *Error) Unwrap() error { return e.Err }
 
 // ForeignError reports that an existing object of another owner or operator has the name of a desired object. Nothing was written. Only a
 // user can resolve it, so it belongs in a condition.
@@ -74,9 +72,7 @@ func (e *StageError) Error() string {
 }
 
 // Unwrap returns the failures.
-func (e *StageError) Unwrap() error {
-	return e.Err
-}
+func (e *StageError) Unwrap() error { return e.Err }
 
 // newStageError adds the objects of later stages to the error of a failed stage.
 func newStageError(err error, desired Desired, failed Stage) error {

@@ -145,19 +145,12 @@ type typedConfig interface {
 	GetName() *string
 }
 
-// unstructuredConfig is implemented by the result of client.ApplyConfigurationFromUnstructured.
-type unstructuredConfig interface {
-	GroupVersionKind() schema.GroupVersionKind
-	GetNamespace() string
-	GetName() string
-}
-
 // keyOf returns the key of an apply configuration without encoding it.
 func keyOf(config runtime.ApplyConfiguration) (key, error) {
 	var k key
 	switch c := config.(type) {
-	case unstructuredConfig:
-		k = key{c.GroupVersionKind(), types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}}
+	case client.Object: // the result of client.ApplyConfigurationFromUnstructured
+		k = key{c.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(c)}
 	case typedConfig:
 		k.GroupVersionKind = schema.FromAPIVersionAndKind(ptr.Deref(c.GetAPIVersion(), ""), ptr.Deref(c.GetKind(), ""))
 		k.Namespace, k.Name = ptr.Deref(c.GetNamespace(), ""), ptr.Deref(c.GetName(), "")
@@ -184,16 +177,20 @@ type child struct {
 }
 
 // dropsReference reports whether an owner reference of the existing object is removed.
-func (c child) dropsReference(ref metav1.OwnerReference) bool {
+func (c *child) dropsReference(ref metav1.OwnerReference) bool {
 	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
 }
 
-// newChild returns a child, which has its key even if there is an error.
-func newChild(object Object) (*child, error) {
+// newChild returns a child, which has its key even if there is an error. An owner reference across namespaces is an error: the garbage
+// collector would delete the child.
+func newChild(o owner, object Object) (*child, error) {
 	k, err := keyOf(object.Config)
 	c := &child{Object: object, key: k}
 	if err != nil {
 		return c, err
+	}
+	if c.Ownership != Unowned && o.Namespace != "" && o.Namespace != k.Namespace {
+		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
 	}
 	if c.body, err = json.Marshal(object.Config); err != nil {
 		return c, fmt.Errorf("encoding the apply configuration: %w", err)
@@ -211,18 +208,15 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))
 	for _, object := range desired {
-		c, err := newChild(object)
+		var body *unstructured.Unstructured
+		c, err := newChild(o, object)
 		if err == nil {
-			err = o.checkNamespace(c)
-		}
-		var rendered *unstructured.Unstructured
-		if err == nil {
-			rendered, err = c.render(component, o)
+			body, err = c.render(component, o)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
 		}
-		objects = append(objects, rendered)
+		objects = append(objects, body)
 	}
 	return objects, nil
 }
@@ -241,11 +235,7 @@ func (c *child) render(component string, o owner) (*unstructured.Unstructured, e
 	maps.Copy(labels, names.Labels(component))
 	body.SetLabels(labels)
 	body.SetUID(c.uid)
-	refs := slices.Clone(c.otherReferences)
-	if ref := o.ownerReference(c.Ownership); ref != nil {
-		refs = append(refs, *ref)
-	}
-	body.SetOwnerReferences(refs)
+	body.SetOwnerReferences(append(slices.Clone(c.otherReferences), o.ownerReferences(c.Ownership)...))
 	return body, nil
 }
 

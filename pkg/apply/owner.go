@@ -42,32 +42,20 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 	return owner{GroupVersionKind: gvk, NamespacedName: name, uid: object.GetUID(), creationTime: created, finalizers: object.GetFinalizers()}, nil
 }
 
-// ownerReference returns the owner reference of an object with the given ownership; nil for Unowned.
-func (o owner) ownerReference(as Ownership) *metav1.OwnerReference {
-	apiVersion, kind := o.ToAPIVersionAndKind()
-	ref := &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: o.Name, UID: o.uid}
-	switch as {
-	case Unowned:
+// ownerReferences returns the owner reference of an object with the given ownership; none for Unowned.
+func (o owner) ownerReferences(as Ownership) []metav1.OwnerReference {
+	if as == Unowned {
 		return nil
-	case Controlled:
+	}
+	ref := metav1.OwnerReference{APIVersion: o.GroupVersion().String(), Kind: o.Kind, Name: o.Name, UID: o.uid}
+	if as == Controlled {
 		ref.Controller, ref.BlockOwnerDeletion = new(true), new(true)
-	case Shared:
 	}
-	return ref
-}
-
-// checkNamespace returns an error for an owner reference across namespaces: the garbage collector would delete the child.
-func (o owner) checkNamespace(c *child) error {
-	if c.Ownership == Unowned || o.Namespace == "" || o.Namespace == c.key.Namespace {
-		return nil
-	}
-	return fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
+	return []metav1.OwnerReference{ref}
 }
 
 // matches reports whether a reference refers to the owner.
-func (o owner) matches(ref metav1.OwnerReference) bool {
-	return ref.UID == o.uid
-}
+func (o owner) matches(ref metav1.OwnerReference) bool { return ref.UID == o.uid }
 
 // matchesPrevious reports whether a reference refers to a previous owner of the same name. Backups restore children with such references.
 func (o owner) matchesPrevious(ref metav1.OwnerReference) bool {
@@ -132,16 +120,13 @@ func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
 
 // checkForeign returns a *ForeignError unless this component may write the live object.
 func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructured) error {
-	err := &ForeignError{Kind: c.key.Kind, Namespace: c.key.Namespace, Name: c.key.Name}
-	if ManagedByOther(live, a.Component) {
+	err, other := newForeignError(c.key, live), metav1.GetControllerOfNoCopy(live)
+	switch {
+	case ManagedByOther(live, a.Component):
 		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
-		return err
-	}
-	if other := metav1.GetControllerOfNoCopy(live); other != nil && c.Ownership == Controlled &&
-		!o.matches(*other) && !o.matchesPrevious(*other) && !c.dropsReference(*other) {
-		return newForeignError(c.key, live) // an object has at most one controller
-	}
-	if a.hasMarker(o, live) || c.AdoptIf != nil && c.AdoptIf(live) {
+	case other != nil && c.Ownership == Controlled && !o.matches(*other) && !o.matchesPrevious(*other) && !c.dropsReference(*other):
+		// an object has at most one controller
+	case a.hasMarker(o, live) || c.AdoptIf != nil && c.AdoptIf(live):
 		return nil
 	}
 	return err

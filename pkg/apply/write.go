@@ -26,7 +26,7 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 	if err != nil {
 		return err
 	}
-	c, err := newChild(object)
+	c, err := newChild(o, object)
 	if err == nil {
 		err = a.create(ctx, o, c)
 	}
@@ -34,9 +34,6 @@ func (a *Applier) Create(ctx context.Context, owner client.Object, object Object
 }
 
 func (a *Applier) create(ctx context.Context, o owner, c *child) error {
-	if err := o.checkNamespace(c); err != nil {
-		return err
-	}
 	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return err
 	}
@@ -149,46 +146,40 @@ func (a *Applier) patch(ctx context.Context, verb string, k key, original, chang
 // Delete deletes the object with the given uid in the background. gracePeriodSeconds, if not nil, overrides the default of its
 // kind. Errors are unwrapped errors of the API server: NotFound if it does not exist, Conflict if it has another uid.
 func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, gracePeriodSeconds *int64) error {
-	return a.delete(ctx, key{kind, name}, uid, background, &client.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds})
+	return a.delete(ctx, key{kind, name}, uid, &client.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds})
 }
 
 func (a *Applier) delete(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
-	options = append(options, client.Preconditions{UID: &uid})
+	options = append([]client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}, options...)
 	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
+}
+
+// deleteRecorded deletes an object with the given uid, and its record. NotFound is no error.
+func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k key, uid types.UID, options ...client.DeleteOption) error {
+	err := a.delete(ctx, k, uid, options...)
+	a.records.Delete(recordKey{forOwner, k})
+	return client.IgnoreNotFound(err)
 }
 
 // DeleteOwned deletes an object with the uid of the given object, and its dependents in the background. The caller must ensure that this
 // component may delete it. An object that is terminating or not found is no error; another uid is a conflict. forOwner is
 // the uid of its owner, or empty.
-func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object) error {
-	return a.deleteOwned(ctx, forOwner, object, background)
-}
-
-// DeleteForeground is DeleteOwned with foreground deletion, for an object that will be recreated, such as a Deployment with another
-// selector. The object exists until its dependents are deleted, so old and new pods never run together.
-func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
-	return a.deleteOwned(ctx, forOwner, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
-}
-
-func (a *Applier) deleteOwned(ctx context.Context, forOwner types.UID, object client.Object, policy client.PropagationPolicy) error {
+func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object, options ...client.DeleteOption) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	kind, err := apiutil.GVKForObject(object, a.Client.Scheme())
 	k := key{kind, client.ObjectKeyFromObject(object)}
 	if err == nil {
-		err = a.deleteByUID(ctx, forOwner, k, object.GetUID(), policy)
+		err = a.deleteRecorded(ctx, forOwner, k, object.GetUID(), options...)
 	}
 	return k.wrapError("deleting", err)
 }
 
-const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
-
-// deleteByUID deletes an object with the given uid and its record. NotFound is no error.
-func (a *Applier) deleteByUID(ctx context.Context, forOwner types.UID, k key, uid types.UID, policy client.PropagationPolicy) error {
-	err := a.delete(ctx, k, uid, policy)
-	a.records.Delete(recordKey{forOwner, k})
-	return client.IgnoreNotFound(err)
+// DeleteForeground is DeleteOwned with foreground deletion, for an object that will be recreated, such as a Deployment with another
+// selector. The object exists until its dependents are deleted, so old and new pods never run together.
+func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
+	return a.DeleteOwned(ctx, forOwner, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
 }
 
 // DeleteByLabels deletes the objects of a kind in all namespaces that have the labels of the component and the given ones, unless keep
@@ -303,7 +294,7 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 // owner is left. A shared object is read first, because the cache may lack a new reference.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
 	if metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}) {
-		return a.deleteByUID(ctx, o.uid, k, object.GetUID(), background)
+		return a.deleteRecorded(ctx, o.uid, k, object.GetUID())
 	}
 	if !slices.ContainsFunc(object.GetOwnerReferences(), o.matches) {
 		return nil
@@ -320,7 +311,7 @@ func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1
 	case len(released.OwnerReferences) == len(live.OwnerReferences) || live.UID != object.GetUID():
 		return nil
 	case len(released.OwnerReferences) == 0:
-		return a.deleteByUID(ctx, o.uid, k, live.UID, background)
+		return a.deleteRecorded(ctx, o.uid, k, live.UID)
 	}
 	err := a.patch(ctx, verbRelease, k, live, released)
 	a.records.Delete(recordKey{o.uid, k})
