@@ -236,14 +236,10 @@ var apiDefaults = []apiDefault{
 
 // isDefault reports whether the API server may have set a field of live.
 func isDefault(name string, v any, live map[string]any) bool {
-	for _, d := range apiDefaults {
-		if d.field == name && equal(d.value, v) {
-			if _, ok := live[d.sibling]; ok {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(apiDefaults, func(d apiDefault) bool {
+		_, found := live[d.sibling]
+		return d.field == name && found && equal(d.value, v)
+	})
 }
 
 // OwnsExactly reports whether the fields that FieldOwner owns in a cached object are those of a desired object without lists, whatever
@@ -253,24 +249,22 @@ func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.
 	if err != nil {
 		return false, err
 	}
-	body, refs := rendered[0].Object, fieldTree{}
-	for _, ref := range rendered[0].GetOwnerReferences() {
-		refs[ownerReferenceElement(ref)] = fieldTree{}
-	}
+	body := rendered[0].Object
 	removeIdentity(body)
-	tree := fieldsOf(body)
-	if metadata, ok := tree["f:metadata"].(fieldTree); ok && len(refs) > 0 {
-		metadata["f:ownerReferences"] = refs
-	}
-	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(tree)), nil
+	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(fieldsOf(body))), nil
 }
 
-// fieldsOf returns the fields of an object in which each list is a leaf.
+// fieldsOf returns the fields of an object whose only lists are owner references.
 func fieldsOf(object map[string]any) fieldTree {
 	tree := fieldTree{}
 	for name, v := range object {
 		below, _ := v.(map[string]any)
-		tree["f:"+name] = fieldsOf(below)
+		fields := fieldsOf(below)
+		refs, _ := v.([]any)
+		for _, ref := range refs {
+			fields[ownerReferenceElement(lookup(ref, "uid"))] = fieldTree{}
+		}
+		tree["f:"+name] = fields
 	}
 	return tree
 }

@@ -160,14 +160,12 @@ func (a *Applier) otherOwnerReferences(o owner, c *child, live *unstructured.Uns
 	}
 	owned := a.ownedFields(live)
 	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref)) == nil
+		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref.UID)) == nil
 	})
 }
 
 // ownerReferenceElement returns the name of an owner reference in a fieldTree.
-func ownerReferenceElement(ref metav1.OwnerReference) string {
-	return `k:{"uid":"` + string(ref.UID) + `"}`
-}
+func ownerReferenceElement(uid any) string { return fmt.Sprintf(`k:{"uid":%q}`, uid) }
 
 // A client that deletes an owner with orphan propagation lets the garbage collector remove the owner references of the children while the
 // owner still exists. The caches of owner and children are not in step: the child may lose its reference before the cache shows the
