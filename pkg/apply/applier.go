@@ -99,6 +99,11 @@ type record struct {
 // exists reports whether the record holds a response. A record without one shows that a write was attempted, and its result is unknown.
 func (r record) exists() bool { return !r.time.IsZero() }
 
+// isOf reports whether the record describes a cached object. Otherwise the object is new, deleted, recreated, or not yet in the cache.
+func (r record) isOf(cached client.Object) bool {
+	return r.exists() && cached != nil && cached.GetUID() == r.uid
+}
+
 // recordStore holds a record for each recordKey.
 type recordStore struct{ sync.Map }
 

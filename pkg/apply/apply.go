@@ -81,17 +81,17 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 	if err != nil {
 		return err
 	}
-	known := last.exists() && cached != nil && cached.GetUID() == last.uid // else new, deleted, recreated, or not yet in the cache
+	known, changed := last.isOf(cached), last.desiredHash != c.desiredHash
 	switch {
 	case known && cached.GetDeletionTimestamp() != nil:
 		return a.handleTerminating(ctx, o, c, cached)
-	case known && last.desiredHash == c.desiredHash && a.isUnchanged(last, o, c, cached):
+	case known && !changed && a.isUnchanged(last, o, c, cached):
 		a.countSkipped(c.key.Kind)
 		return nil
-	case known && last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
+	case known && changed && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
 		c.exists, c.uid = true, last.uid
 		return a.applyWithRepair(ctx, o, c)
-	case cached == nil && c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key):
+	case c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key, cached):
 		err := a.createIfAbsent(ctx, o, c, false)
 		if !apierrors.IsConflict(err) || c.NeverDelete { // a generated Secret may belong to data that exists
 			return err
@@ -118,17 +118,16 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
 	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil || !a.isNew(o, key{kind, name}) {
+	if err != nil {
 		return false, err
 	}
 	cached, err := a.getCached(ctx, key{kind, name})
-	return cached == nil && err == nil, err
+	return err == nil && a.isNew(o, key{kind, name}, cached), err
 }
 
-// isNew is IsNew without the cache.
-func (a *Applier) isNew(o owner, k key) bool {
+func (a *Applier) isNew(o owner, k key, cached client.Object) bool {
 	_, attempted := a.records.get(o.uid, k)
-	return !attempted && !a.predatesProcess(o)
+	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
 // createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.
