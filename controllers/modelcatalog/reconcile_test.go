@@ -153,7 +153,7 @@ func TestFaultsSurface(t *testing.T) {
 // [modelregistry-102] The controller converges with random failures.
 func TestFaultsAtRandom(t *testing.T) {
 	b := newTestEnv(t, sample())
-	b.fail = failRandomly(0.15, "get", "create", "apply", "patch")
+	b.fail = failRandomly(0.1, "get", "create", "apply", "patch")
 	done := false
 	for range 1000 { // a reconcile reads some forty objects, and most of them meet a fault
 		if _, err := b.reconcile(); err == nil {

@@ -283,12 +283,3 @@ func TestSharedObjectsKeepEveryOwner(t *testing.T) {
 		t.Errorf("a change of content dropped an owner: %v", refs)
 	}
 }
-
-func TestApplyRewritesUnreadableManagedFields(t *testing.T) {
-	live := &unstructured.Unstructured{Object: map[string]any{}}
-	live.SetManagedFields([]metav1.ManagedFieldsEntry{ownEntry(`{"k:{":{}}`)})
-	b := newTestApplier(t)
-	if got := b.ownedFields(live); got != nil {
-		t.Errorf("got %v", got)
-	}
-}

@@ -1,79 +1,32 @@
+// Package apply creates, updates and prunes the child objects of controllers by server-side apply, with one field owner per component.
+//
+// No request is sent for an unchanged object. The Applier stores the resourceVersion of its last write and a hash of the managed fields
+// entry of its field owner. The API server removes a field from that entry as soon as another client changes its value, so an unchanged
+// hash proves that all applied fields keep their values. Mutating admission webhooks are the exception; they raise metadata.generation,
+// and the object is then read and compared. After a restart each object is compared with the desired state: after one list for
+// many objects of a kind in a namespace, after a read of each otherwise.
+//
+// Objects are applied in stages, see Stage. Workloads are not applied while one of their prerequisites fails.
+//
+// An existing object without a marker of this operator is not adopted unless Object.AdoptIf allows it: see ForeignError.
 package apply
 
 import (
+	"context"
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
-
-// Ownership is the kind of owner reference of an applied object.
-type Ownership int
-
-const (
-	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
-	Controlled Ownership = iota
-	// Shared objects have a plain owner reference for each owner. They are deleted with the last owner.
-	Shared
-	// Unowned objects have no owner reference and outlive their owner, because they hold data.
-	Unowned
-)
-
-// Object is the desired state of one object, with the options of its apply.
-type Object struct {
-	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. It is not modified. The Applier
-	// adds labels, owner references and the uid. Secrets must use data: the API server never returns stringData, so such
-	// a Secret would be written again after each restart.
-	Config runtime.ApplyConfiguration
-	// Ownership is the kind of owner reference; the zero value is Controlled.
-	Ownership Ownership
-	// AdoptIf reports whether an existing object of that name without a marker of this component is adopted. Nil adopts
-	// none: the object is reported as a *ForeignError.
-	AdoptIf func(live *unstructured.Unstructured) bool
-	// DropOwnerReferences reports whether an owner reference of the existing object is removed, such as those to legacy resources of the
-	// platform. A controller reference among them does not make the object foreign. Nil removes none.
-	DropOwnerReferences func(metav1.OwnerReference) bool
-	// NeverDelete protects an object whose data may have no copy, such as a generated password or key. It is never deleted to be
-	// recreated, even if its immutable fields differ. PersistentVolumeClaims are always protected.
-	NeverDelete bool
-	// Version is the resourceVersion that Config is based on. An apply to another version fails with a conflict, which protects later
-	// changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
-	Version string
-	// Existing is the object if the caller has just read it from the API server; nil otherwise.
-	Existing client.Object
-	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
-	// in each reconcile, since the cache does not hold foreign objects.
-	IgnoreIfForeign bool
-}
-
-// Desired lists objects in the order in which they are applied.
-type Desired []Object
-
-// Add appends objects that the owner controls.
-func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
-	for _, config := range configs {
-		*d = append(*d, Object{Config: config})
-	}
-}
-
-// Deployment returns the Deployment with a name, nil if there is none.
-func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
-	for _, o := range d {
-		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && ptr.Deref(config.Name, "") == name {
-			return config
-		}
-	}
-	return nil
-}
 
 // Options configure an Applier.
 type Options struct {
@@ -104,11 +57,9 @@ type Options struct {
 // ensure that: they are keyed by owner, or by namespace for cluster-scoped owners.
 type Applier struct {
 	Options
-	legacyManagers    sets.Set[string]
-	fullObjectKinds   sets.Set[schema.GroupVersionKind]
-	records           recordStore
-	snapshots         snapshotStore
-	unsupportedFields sync.Map // kinds whose field of optionalFields the API server does not know
+	records      recordStore
+	snapshots    sync.Map    // *snapshot by unversionedKey
+	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
 	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
 	// applies to the same object would remove each other's owner reference.
 	sharedMu  sync.Mutex
@@ -120,17 +71,173 @@ func New(o Options) *Applier {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Applier{
-		Options:         o,
-		legacyManagers:  sets.New(o.LegacyManagers...).Insert(o.FieldOwner),
-		fullObjectKinds: sets.New(o.FullObjectKinds...),
-		startTime:       o.Clock.Now(),
-		records:         recordStore{byOwner: map[types.UID]map[key]record{}},
-		snapshots:       snapshotStore{byKey: map[unversionedKey]*snapshot{}},
-	}
+	return &Applier{Options: o, startTime: o.Clock.Now()}
+}
+
+// hashSeed seeds all hashes of this process. They are never stored in the cluster.
+var hashSeed = maphash.MakeSeed()
+
+// recordKey identifies a child of an owner.
+type recordKey struct {
+	owner types.UID
+	key
+}
+
+// record is the state of a child after its last write or read.
+type record struct {
+	desiredHash uint64    // of the desired object
+	uid         types.UID // of the live object
+	version     string    // resourceVersion of the response
+	time        time.Time // of the response
+	ownFields   string    // digest of the managed fields entry of FieldOwner
+	// generation is 0 for kinds without one. Mutating webhooks of other clients raise it without a change of ownFields.
+	generation int64
+	// mutationHash is the hash of a response that differs from the request; 0 for none.
+	mutationHash uint64
+}
+
+// exists reports whether the record holds a response. A record without one shows that a write was attempted, and its result is unknown.
+func (r record) exists() bool { return !r.time.IsZero() }
+
+// isOf reports whether the record describes a cached object. Otherwise the object is new, deleted, recreated, or not yet in the cache.
+func (r record) isOf(cached client.Object) bool {
+	return r.exists() && cached != nil && cached.GetUID() == r.uid
+}
+
+// recordStore holds a record for each recordKey.
+type recordStore struct{ sync.Map }
+
+// get returns a record, and whether this process ever wrote or read the object.
+func (s *recordStore) get(owner types.UID, k key) (r record, attempted bool) {
+	value, attempted := s.Load(recordKey{owner, k})
+	r, _ = value.(record)
+	return r, attempted
+}
+
+func (s *recordStore) deleteIf(matches func(recordKey) bool) {
+	s.Range(func(k, _ any) bool {
+		if child, ok := k.(recordKey); ok && matches(child) {
+			s.Delete(k)
+		}
+		return true
+	})
 }
 
 // Forget deletes the records of an owner. Call it when the owner is deleted.
 func (a *Applier) Forget(owner types.UID) {
-	a.records.deleteOwner(owner)
+	a.records.deleteIf(func(k recordKey) bool { return k.owner == owner })
+}
+
+// ForgetNamespace deletes the records of all objects in a namespace. Call it when the namespace is deleted or no object in it is desired.
+func (a *Applier) ForgetNamespace(namespace string) {
+	a.records.deleteIf(func(k recordKey) bool { return k.Namespace == namespace })
+}
+
+// legacyListedKey is the key of the record that legacy objects of an owner were listed.
+var legacyListedKey key
+
+// Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.
+func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name types.NamespacedName) (types.UID, string) {
+	last, _ := a.records.get(owner, key{kind, name})
+	return last.uid, last.version
+}
+
+func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstructured, mutationHash uint64) {
+	a.records.Store(recordKey{o.uid, c.key}, record{
+		desiredHash:  c.desiredHash,
+		uid:          response.GetUID(),
+		version:      response.GetResourceVersion(),
+		time:         a.Clock.Now(),
+		ownFields:    digestOf(response.GetManagedFields(), a.FieldOwner),
+		generation:   response.GetGeneration(),
+		mutationHash: mutationHash,
+	})
+}
+
+// The values of the verb label.
+const (
+	verbApply   = "apply"
+	verbAdopt   = "adopt"
+	verbRelease = "release"
+	verbDelete  = "delete"
+	verbPatch   = "patch"
+	verbCreate  = "create"
+)
+
+var (
+	writes = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_apply_writes_total",
+		Help: "Write requests for child objects, by component, kind and verb (apply, adopt, release, delete, patch, create).",
+	}, []string{"component", "kind", "verb"})
+	skipped = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "odh_platform_apply_skipped_total",
+		Help: "Child objects that already had their desired state, so that no request was sent, by component and kind.",
+	}, []string{"component", "kind"})
+)
+
+// send counts and sends a write request. It records the change if the request succeeds.
+func (a *Applier) send(ctx context.Context, verb, kind string, change int, request func() error) error {
+	writes.WithLabelValues(a.Component, kind, verb).Inc()
+	err := request()
+	if err == nil {
+		recordChange(ctx, func(c *Changes) { c.counts[change].Add(1) })
+	}
+	return err
+}
+
+func (a *Applier) countSkipped(kind string) { skipped.WithLabelValues(a.Component, kind).Inc() }
+
+// Changes records the successful writes in one context, and when Apply must be called again. It is safe for concurrent use.
+type Changes struct {
+	counts       [3]atomic.Int64
+	requeueAfter atomic.Int64
+	// outer is the Changes of the parent context, which records the same.
+	outer *Changes
+}
+
+// The indexes of Changes.counts.
+const (
+	created = iota
+	updated
+	deleted
+)
+
+type changesKey struct{}
+
+// RecordChanges returns a context that records changes.
+func RecordChanges(ctx context.Context) (context.Context, *Changes) {
+	outer, _ := ctx.Value(changesKey{}).(*Changes)
+	c := &Changes{outer: outer}
+	return context.WithValue(ctx, changesKey{}, c), c
+}
+
+// Created returns the number of created objects.
+func (c *Changes) Created() int { return int(c.counts[created].Load()) }
+
+// Updated returns the number of updated objects.
+func (c *Changes) Updated() int { return int(c.counts[updated].Load()) }
+
+// Deleted returns the number of deleted objects.
+func (c *Changes) Deleted() int { return int(c.counts[deleted].Load()) }
+
+// Any reports whether an object was written.
+func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Deleted() > 0 }
+
+// RequeueAfter returns the time after which Apply must be called again although no watch event may arrive; 0 for none.
+func (c *Changes) RequeueAfter() time.Duration { return time.Duration(c.requeueAfter.Load()) }
+
+// recordChange updates all Changes of the context.
+func recordChange(ctx context.Context, update func(*Changes)) {
+	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
+		update(c)
+	}
+}
+
+// requeueAfter records when Apply must be called again. The shortest time counts.
+func requeueAfter(ctx context.Context, after time.Duration) {
+	recordChange(ctx, func(c *Changes) {
+		for old := c.requeueAfter.Load(); (old == 0 || int64(after) < old) && !c.requeueAfter.CompareAndSwap(old, int64(after)); {
+			old = c.requeueAfter.Load()
+		}
+	})
 }

@@ -3,19 +3,23 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -24,8 +28,9 @@ import (
 // but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
-// also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a terminating owner is not written either. No object is recreated, or
-// created without an owner reference, for an owner that is terminating or deleted.
+// also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a
+// terminating owner is not written either. No object is recreated, or created without an owner reference, for an owner that is terminating
+// or deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
 	o, err := newOwner(owner, a.Client.Scheme())
 	if err != nil {
@@ -46,7 +51,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		c, err := newChild(object)
+		c, err := newChild(o, object)
 		if err == nil {
 			err = a.applyOne(ctx, o, c)
 		}
@@ -55,26 +60,7 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 	return errors.Join(errs...)
 }
 
-// newStageError adds the objects of later stages to the error of a failed stage.
-func newStageError(err error, desired Desired, failed Stage) error {
-	var skipped []string
-	for stage := failed + 1; stage <= Exposure; stage++ {
-		for _, object := range desired.InStages(stage) {
-			if k, err := keyOf(object.Config); err == nil {
-				skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
-			}
-		}
-	}
-	if len(skipped) == 0 {
-		return err
-	}
-	return &StageError{Skipped: skipped, Err: err}
-}
-
-func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
-	if err := o.checkNamespace(c); err != nil {
-		return err
-	}
+func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 	if c.Ownership == Shared {
 		a.sharedMu.Lock()
 		defer a.sharedMu.Unlock()
@@ -82,50 +68,55 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c child) error {
 	if _, first, err := FindHost(ctx, a.Client, c.Object); err != nil || first != nil {
 		return cmp.Or(err, a.withdraw(ctx, o, c.key))
 	}
-	supported, err := a.withoutUnsupportedFields(c)
-	if err == nil {
-		err = a.applyIfChanged(ctx, o, supported)
-	}
-	if a.detectUnsupportedField(c.key.GroupKind(), err) {
-		if supported, err = a.withoutUnsupportedFields(c); err == nil {
-			err = a.applyIfChanged(ctx, o, supported)
-		}
+	err := a.applyIfChanged(ctx, o, c)
+	if a.detectUnsupportedTimeouts(c.key.GroupKind(), err) {
+		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
-		a.records.invalidate(o.uid, c.key) // the state after a failed write is unknown
+		a.records.Store(recordKey{o.uid, c.key}, record{}) // the state after a failed write is unknown
 	}
 	return err
 }
 
 // applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
 // not suffice.
-func (a *Applier) applyIfChanged(ctx context.Context, o owner, c child) error {
-	last, ok := a.records.get(o.uid, c.key)
-	if !ok {
-		if a.matchesAfterRestart(ctx, o, c) {
-			return nil
-		}
-		if done, err := a.createIfNew(ctx, o, c); done {
-			return err
-		}
-		return a.applyAfterRead(ctx, o, c, false)
-	}
+func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
+	last, _ := a.records.get(o.uid, c.key)
 	cached, err := a.getCached(ctx, c.key)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case cached == nil || cached.GetUID() != last.uid: // deleted, recreated, or not yet in the cache
-		return a.applyAfterRead(ctx, o, c, true)
-	case cached.GetDeletionTimestamp() != nil:
+	}
+	known, changed := last.isOf(cached), last.desiredHash != c.desiredHash
+	switch {
+	case known && cached.GetDeletionTimestamp() != nil:
 		return a.handleTerminating(ctx, o, c, cached)
-	case last.desiredHash == c.desiredHash && a.isUnchanged(last, o, c, cached):
+	case known && !changed && a.isUnchanged(last, o, c, cached):
 		a.countSkipped(c.key.Kind)
 		return nil
-	case last.desiredHash != c.desiredHash && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
-		return a.applyWithRepair(ctx, o, c, applyRequest{uid: last.uid})
-	default:
-		return a.applyAfterRead(ctx, o, c, true)
+	case known && changed && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
+		c.exists, c.uid = true, last.uid
+		return a.applyWithRepair(ctx, o, c)
+	case c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key, cached):
+		err := a.createIfAbsent(ctx, o, c, false)
+		if !apierrors.IsConflict(err) || c.NeverDelete { // a generated Secret may belong to data that exists
+			return err
+		}
 	}
+	return a.applyAfterRead(ctx, o, c, last, cached)
+}
+
+// maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
+// versions stay lower than the recorded one.
+const maxCacheLag = 10 * time.Second
+
+// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
+func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Object) bool {
+	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
+		return a.Clock.Since(last.time) < maxCacheLag
+	}
+	return last.ownFields != "" && last.generation == cached.GetGeneration() &&
+		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
+		hasExpectedReference(cached, o, c.Ownership)
 }
 
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
@@ -135,216 +126,142 @@ func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.Gr
 	if err != nil {
 		return false, err
 	}
-	return a.isNew(ctx, o, key{kind, name})
+	cached, err := a.getCached(ctx, key{kind, name})
+	return err == nil && a.isNew(o, key{kind, name}, cached), err
 }
 
-func (a *Applier) isNew(ctx context.Context, o owner, k key) (bool, error) {
-	if a.predatesProcess(o) || a.records.attempted(o.uid, k) {
-		return false, nil
-	}
-	cached, err := a.getCached(ctx, k)
-	return cached == nil && err == nil, err
+func (a *Applier) isNew(o owner, k key, cached client.Object) bool {
+	_, attempted := a.records.get(o.uid, k)
+	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
-// createIfNew creates an object if it is new, and reports whether Apply is done with it.
-func (a *Applier) createIfNew(ctx context.Context, o owner, c child) (bool, error) {
-	if c.IgnoreIfForeign || c.Existing != nil {
-		return false, nil
+// createIfAbsent creates an object unless its owner is terminating. existed reports whether the object was applied or read before.
+func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed bool) error {
+	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
+		return err
 	}
-	if isNew, err := a.isNew(ctx, o, c.key); err != nil || !isNew {
-		return err != nil, err
-	}
-	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
-		return true, err
-	}
-	a.records.invalidate(o.uid, c.key)
-	err := a.applyWithRepair(ctx, o, c, applyRequest{create: true})
-	if apierrors.IsConflict(err) && !c.NeverDelete { // a generated Secret may belong to data that exists
-		return false, nil
-	}
-	return true, err
+	a.records.Store(recordKey{o.uid, c.key}, record{})
+	c.exists, c.uid, c.otherReferences = false, "", nil
+	return a.applyWithRepair(ctx, o, c)
 }
 
-// maxCacheLag is how long after a write a cached object with a lower resourceVersion counts as stale. After a restore of etcd the
-// versions stay lower than the recorded one.
-const maxCacheLag = 10 * time.Second
-
-// isUnchanged reports whether a cached object still has all applied values, or is older than the last write.
-func (a *Applier) isUnchanged(last record, o owner, c child, cached client.Object) bool {
-	if order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version); err == nil && order < 0 {
-		return a.Clock.Since(last.time) < maxCacheLag
-	}
-	return last.ownFields != digest{} && last.generation == cached.GetGeneration() &&
-		last.ownFields == digestOf(cached.GetManagedFields(), a.FieldOwner) &&
-		a.hasLabels(cached) && hasExpectedReference(cached, o, c.Ownership)
-}
-
-// hasLabels reports whether an object has the labels of this operator and component.
-func (a *Applier) hasLabels(object metav1.Object) bool {
-	return HasComponentLabels(object, a.Component)
-}
-
-// hasExpectedReference reports whether the presence of a reference to the owner matches the ownership.
-func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
-	has := false
-	for _, ref := range object.GetOwnerReferences() {
-		has = has || o.matches(ref)
-	}
-	return has == (as != Unowned)
-}
-
-// getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
-func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
-	var object client.Object = newMetadata(k)
-	if a.fullObjectKinds.Has(k.GroupVersionKind) {
-		typed, err := newObject[client.Object](a.Client.Scheme(), k.GroupVersionKind)
-		if err != nil {
-			return nil, err
-		}
-		object = typed
-	}
-	err := a.Client.Get(ctx, k.NamespacedName, object, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date, or another client modified the last
+// apply in the same way.
+func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last record, cached client.Object) error {
+	live, err := a.read(ctx, o, c, cached)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading it from the cache: %w", err)
-	}
-	return object, nil
-}
-
-// newObject returns an empty object or list of a kind.
-func newObject[T runtime.Object](scheme *runtime.Scheme, kind schema.GroupVersionKind) (T, error) {
-	var none T
-	empty, err := scheme.New(kind)
-	if err != nil {
-		return none, fmt.Errorf("making an empty %s: %w", kind.Kind, err)
-	}
-	typed, ok := empty.(T)
-	if !ok {
-		return none, fmt.Errorf("%T is no API object", empty)
-	}
-	return typed, nil
-}
-
-// getLive reads an object from the API server.
-func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(k.GroupVersionKind)
-	return live, a.Live.Get(ctx, k.NamespacedName, live)
-}
-
-// patch sends a JSON patch and stores the response in object.
-func (a *Applier) patch(ctx context.Context, verb string, k key, object client.Object, operations []operation) error {
-	data, err := json.Marshal(operations)
-	if err != nil {
-		return fmt.Errorf("encoding a patch: %w", err)
-	}
-	a.countWrite(k.Kind, verb)
-	return a.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(a.FieldOwner))
-}
-
-// versionPrecondition returns the operation that fails a patch if the object has another resourceVersion.
-func versionPrecondition(object metav1.Object) operation {
-	return operation{Operation: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
-}
-
-// applyAfterRead reads the live object and applies the desired one unless it is foreign or up to date. existed reports whether the object
-// was applied or read before.
-func (a *Applier) applyAfterRead(ctx context.Context, o owner, c child, existed bool) error {
-	live, err := a.getLive(ctx, c.key)
-	if apierrors.IsNotFound(err) {
-		if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
-			return err
-		}
-		return a.applyWithRepair(ctx, o, c, applyRequest{create: true})
+		return a.createIfAbsent(ctx, o, c, last.exists())
 	}
 	if err != nil {
 		return fmt.Errorf("reading it: %w", err)
 	}
 	if err := a.checkForeign(o, c, live); err != nil {
-		return a.ignoreForeign(c, err)
+		if c.IgnoreIfForeign {
+			a.countSkipped(c.key.Kind)
+			return nil
+		}
+		return err
 	}
 	if live.GetDeletionTimestamp() != nil {
 		return a.handleTerminating(ctx, o, c, live)
 	}
 	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
-		a.records.invalidate(o.uid, c.key)
+		a.records.Store(recordKey{o.uid, c.key}, record{})
 		return err
 	}
-	if err := a.prepareForApply(ctx, o, &c, live); err != nil {
+	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
 		return err
 	}
-	upToDate, others, err := a.isUpToDate(o, c, live)
-	switch {
-	case err != nil:
+	c.exists, c.uid, c.otherReferences = true, live.GetUID(), a.otherOwnerReferences(o, c, live)
+	if a.isUpToDate(o, c, live) {
+		last.mutationHash = 0
+	} else if last.mutationHash == 0 || last.desiredHash != c.desiredHash || last.mutationHash != hashContent(live) {
+		return a.applyWithRepair(ctx, o, c)
+	}
+	a.countSkipped(c.key.Kind)
+	a.storeRecord(o, c, live, last.mutationHash)
+	return nil
+}
+
+// deletionGracePeriod is how long a deletion may take without an error: pods have grace periods, and dependents are deleted first.
+const deletionGracePeriod = time.Minute
+
+// handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
+func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
+	a.records.Delete(recordKey{o.uid, c.key})
+	err := NewTerminatingError(c.key.Kind, object)
+	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
+	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
 		return err
-	case upToDate:
-		a.countSkipped(c.key.Kind)
-		a.storeRecord(o, c, live, 0)
-		return nil
-	case a.suppressApply(ctx, o, c, live):
-		return nil
-	default:
-		return a.applyWithRepair(ctx, o, c, applyRequest{uid: live.GetUID(), otherReferences: others})
 	}
+	requeueAfter(ctx, remaining)
+	return nil
 }
 
-// isUpToDate reports whether a live object has its desired state, and returns the references to other owners that it keeps.
-func (a *Applier) isUpToDate(o owner, c child, live *unstructured.Unstructured) (bool, []metav1.OwnerReference, error) {
-	owned := a.ownedFields(live)
-	others := otherOwnerReferences(o, c, live, owned)
-	desired, err := c.render(a.Component, o, others)
-	if err != nil {
-		return false, nil, err
+// prepareForApply patches the changes that server-side apply cannot make, if there are any, and returns the live object. Fields that legacy
+// operators own by update or client-side apply move to FieldOwner, once, before the object gets the labels: later writes of these managers
+// are foreign. Owner references are removed if they refer to a previous owner, to the owner of an Unowned object, or match
+// DropOwnerReferences. Annotations of StripAnnotations are removed.
+func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	prepared := live.DeepCopy()
+	if !a.hasLabels(live) {
+		if err := csaupgrade.UpgradeManagedFields(prepared, sets.New(a.LegacyManagers...).Insert(a.FieldOwner), a.FieldOwner); err != nil {
+			return nil, fmt.Errorf("migrating the field ownership: %w", err)
+		}
 	}
-	return a.hasLabels(live) && hasExpectedReference(live, o, c.Ownership) && matchesDesired(desired, live, owned, a.Client.Scheme()), others, nil
+	for _, name := range a.StripAnnotations {
+		unstructured.RemoveNestedField(prepared.Object, "metadata", "annotations", name)
+	}
+	refs := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return o.matchesPrevious(ref) || c.Ownership == Unowned && o.matches(ref) || c.dropsReference(ref)
+	})
+	if len(refs) < len(live.GetOwnerReferences()) {
+		prepared.SetOwnerReferences(refs)
+	}
+	if equality.Semantic.DeepEqual(live, prepared) {
+		return live, nil
+	}
+	version := live.GetResourceVersion()
+	if err := a.patch(ctx, verbAdopt, c.key, live, prepared); err != nil {
+		return nil, fmt.Errorf("adopting it: %w", err)
+	}
+	if c.Version == version {
+		c.Version = prepared.GetResourceVersion() // the new version is not a foreign change
+	}
+	return prepared, nil
 }
 
-// ignoreForeign drops a *ForeignError if the object sets IgnoreIfForeign.
-func (a *Applier) ignoreForeign(c child, err error) error {
-	if _, foreign := errors.AsType[*ForeignError](err); foreign && c.IgnoreIfForeign {
-		a.countSkipped(c.key.Kind)
-		return nil
-	}
-	return err
-}
-
-// applyRequest is one apply: of a new object, or of the existing one with the uid. The uid prevents that an update recreates an
-// object that another client has deleted.
-type applyRequest struct {
-	create bool
-	uid    types.UID
-	// otherReferences are references to other owners that the object keeps.
-	otherReferences []metav1.OwnerReference
+// isUpToDate reports whether a live object has its desired state.
+func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured) bool {
+	desired, err := a.render(o, c)
+	return err == nil && matchesDesired(desired, live, a.ownedFields(live))
 }
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
-func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request applyRequest) error {
-	body, err := a.sendApply(ctx, o, c, request)
-	if apierrors.IsInvalid(err) && !request.create {
-		retry, repairErr := a.repair(ctx, o, c, err)
+//
+// Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If it
+// is what the last apply resulted in, another apply would result in the same: the object is left until its content or the desired object
+// changes.
+func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error {
+	response, err := a.sendApply(ctx, o, c)
+	if apierrors.IsInvalid(err) && c.exists {
+		repaired, repairErr := a.repair(ctx, o, c, err)
 		if repairErr != nil {
 			return fmt.Errorf("%s; repairing it: %w", err.Error(), repairErr) // wraps the error that a retry may resolve
 		}
-		if retry != nil {
-			retry.otherReferences = request.otherReferences
-			body, err = a.sendApply(ctx, o, c, *retry)
+		if repaired {
+			response, err = a.sendApply(ctx, o, c)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if request.create {
-		countChange(ctx, created)
-	} else {
-		countChange(ctx, updated)
-	}
-	mutation := a.hashMutation(o, c, body) // Apply stored the response in body
-	if mutation != 0 {
+	mutation := uint64(0)
+	if !a.isUpToDate(o, c, response) {
+		mutation = hashContent(response)
 		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
 	}
-	a.storeRecord(o, c, body, mutation)
+	a.storeRecord(o, c, response, mutation)
 	return nil
 }
 
@@ -353,22 +270,105 @@ func (a *Applier) applyWithRepair(ctx context.Context, o owner, c child, request
 const createOnlyVersion = "9223372036854775807"
 
 // sendApply sends one server-side apply and returns the response.
-func (a *Applier) sendApply(ctx context.Context, o owner, c child, request applyRequest) (*unstructured.Unstructured, error) {
-	body, err := c.render(a.Component, o, request.otherReferences)
+func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructured.Unstructured, error) {
+	body, err := a.render(o, c)
 	if err != nil {
 		return nil, err
 	}
-	options := []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
-	if request.create {
-		body.SetResourceVersion(createOnlyVersion)
-	} else {
-		body.SetUID(request.uid)
+	change, options := created, []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
+	body.SetResourceVersion(createOnlyVersion)
+	if c.exists {
+		change, options = updated, append(options, client.ForceOwnership)
 		body.SetResourceVersion(c.Version)
-		options = append(options, client.ForceOwnership)
 	}
-	a.countWrite(c.key.Kind, verbApply)
-	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
-		return nil, err
+	return body, a.send(ctx, verbApply, c.key.Kind, change, func() error {
+		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
+	})
+}
+
+// HTTPRoutes have timeouts since version 1.2 of the Gateway API. An earlier API server rejects an apply with them.
+var httpRouteKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
+
+// detectUnsupportedTimeouts reports whether an apply failed because HTTPRoutes have no timeouts. They are omitted from then on.
+func (a *Applier) detectUnsupportedTimeouts(kind schema.GroupKind, err error) bool {
+	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema") && !a.omitTimeouts.Swap(true)
+}
+
+// render returns the body of an apply request that the API server knows.
+func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
+	body, err := c.render(a.Component, o)
+	if err == nil && c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
+		rules, _ := lookup(body.Object, "spec", "rules").([]any)
+		for _, rule := range rules {
+			if fields, ok := rule.(map[string]any); ok {
+				delete(fields, "timeouts")
+			}
+		}
 	}
-	return body, nil
+	return body, err
+}
+
+// Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
+// sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
+// each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
+
+// repair removes the cause of a rejected apply from a managed object, and reports whether the apply is to be sent again.
+func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error) (bool, error) {
+	live, err := a.getLive(ctx, c.key)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	desired, err := a.render(o, c)
+	if err != nil {
+		return false, err
+	}
+	if hasImmutableConflict(desired, live) {
+		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
+			return false, nil // the data may have no copy
+		}
+		c.exists, c.uid = false, "" // it is created again
+		return true, a.deleteRecorded(ctx, o.uid, c.key, live.GetUID())
+	}
+	repaired := live.DeepCopy()
+	if !replaceInvalidFields(repaired, desired, rejection) {
+		return false, nil
+	}
+	c.uid, err = live.GetUID(), a.patch(ctx, verbPatch, c.key, live, repaired)
+	if apierrors.IsInvalid(err) {
+		return false, nil // the rejection has another cause
+	}
+	return true, err
+}
+
+// hasImmutableConflict reports whether a field that is immutable in RBAC, Secrets or ConfigMaps differs from the desired one.
+func hasImmutableConflict(desired, live *unstructured.Unstructured) bool {
+	differs := func(field string) bool {
+		value, found := desired.Object[field]
+		return found && !reflect.DeepEqual(value, live.Object[field])
+	}
+	return differs("roleRef") || differs("type") || live.Object["immutable"] == true && desired.Object["immutable"] != true
+}
+
+// replaceInvalidFields replaces the fields directly below the spec in which a rejection found invalid fields, such as the whole pod template,
+// with the desired ones, and reports whether there are any.
+func replaceInvalidFields(live, desired *unstructured.Unstructured, rejection error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](rejection)
+	if !ok || status.ErrStatus.Details == nil {
+		return false
+	}
+	replaced := false
+	for _, cause := range status.ErrStatus.Details.Causes {
+		path := strings.FieldsFunc(cause.Field, func(r rune) bool { return r == '.' || r == '[' })
+		if len(path) < 2 || path[0] != "spec" {
+			continue
+		}
+		value := lookup(desired.Object, path[:2]...)
+		if spec, ok := live.Object["spec"].(map[string]any); ok && value != nil {
+			spec[path[1]], replaced = value, true
+		}
+	}
+	return replaced
 }

@@ -385,8 +385,8 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 	}{
 		"an unknown form": {Object{Config: unknownConfig{}}, "applying  /: apply.unknownConfig is no apply configuration of a known form"},
 		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
-			"applying ConfigMap /: the apply configuration has no apiVersion, kind or name"},
-		"no version": {Object{Config: badVersion}, "applying  /: reading the apiVersion: unexpected GroupVersion string: a/b/c"},
+			"applying ConfigMap /: the apply configuration has no valid apiVersion, kind or name"},
+		"no version": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},
 		"an owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
 			"applying ConfigMap elsewhere/a: ConfigMap ns/owner cannot own an object outside its namespace"},
 		"an owner below the cluster": {Object{Config: corev1ac.Namespace("a"), Ownership: Shared},
@@ -412,7 +412,8 @@ func TestForgetDeletesRecords(t *testing.T) {
 	b.Forget(b.owner.UID)
 	b.applies(looks, settings("a", "1"))
 	b.Forget(b.owner.UID)
-	if n := len(b.records.byOwner); n != 0 {
-		t.Errorf("%d owners are still remembered", n)
-	}
+	b.records.Range(func(k, _ any) bool {
+		t.Errorf("%v is still remembered", k)
+		return true
+	})
 }

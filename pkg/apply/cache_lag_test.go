@@ -35,7 +35,7 @@ func TestApplyReadsAfterRestoreOfEtcd(t *testing.T) {
 	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
 	known, _ := b.records.get(b.owner.UID, child)
 	known.version = "1000"
-	b.records.set(b.owner.UID, child, known)
+	b.records.Store(recordKey{b.owner.UID, child}, known)
 	object := b.get("a")
 	object.Data["key"] = "1"
 	b.must(b.server.Update(t.Context(), object, client.FieldOwner("restore")))

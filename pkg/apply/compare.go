@@ -1,12 +1,17 @@
 package apply
 
 import (
+	"encoding/json"
+	"hash/maphash"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
@@ -14,211 +19,151 @@ import (
 //
 //   - The entry of FieldOwner in managedFields contains every field that was applied and that no other client has changed or removed since. It
 //     must have exactly the desired fields: matchesDesired walks both, and pairs the items of lists by their keys.
-//   - The values are compared too, because mutating webhooks change them without a trace in managedFields. The API server
-//     stores values in its own encoding, omits zero values and adds defaults: see equal and apiDefaults.
+//   - The values are compared too, because mutating webhooks change them without a trace in managedFields. The API server omits zero values
+//     and adds defaults: see equal and apiDefaults. Typed apply configurations encode quantities as it does.
 //
 // A hash of the applied object in an annotation would not replace this: see docs/decisions/0029-no-hash-of-what-was-applied.md.
 
+// fieldTree is a set of fields as managedFields contain it. The names are those of fields ("f:spec"), of list items by their keys
+// ("k:{...}") or value ("v:..."), and "." for the node itself. A node without others below it is a leaf.
+type fieldTree = map[string]any
+
+// decodeFields returns the fields of an entry in managedFields; nil if they are unreadable.
+func decodeFields(fields *metav1.FieldsV1) fieldTree {
+	var tree fieldTree
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &tree) != nil {
+		return nil
+	}
+	return tree
+}
+
+// identityFields are the fields that no client owns.
+var identityFields = [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}}
+
+// removeIdentity removes the identityFields of an object.
+func removeIdentity(object map[string]any) {
+	for _, path := range identityFields {
+		unstructured.RemoveNestedField(object, path...)
+	}
+	if isEmpty(object["metadata"]) {
+		delete(object, "metadata")
+	}
+}
+
 // matchesDesired reports whether applying desired would not change live: the owned fields are exactly the desired fields and have the
-// desired values. A false negative costs one write without effect. The only false positive is a map that was applied empty, that
-// another client has filled, and that is now desired with the same content: it looks like an atomic map.
-func matchesDesired(desired, live *unstructured.Unstructured, owned *fieldpath.Set, scheme *runtime.Scheme) bool {
-	if owned == nil {
-		return false
+// desired values. It removes the identity of desired. A false negative costs one write without effect. The only false positive is a
+// map that was applied empty, that another client has filled, and that is now desired with the same content: it looks like an atomic map.
+func matchesDesired(desired, live *unstructured.Unstructured, owned fieldTree) bool {
+	removeIdentity(desired.Object)
+	return owned != nil && fieldsMatch(desired.Object, live.Object, owned)
+}
+
+// lookup returns the value at a path of names; nil if there is none.
+func lookup(tree any, path ...string) any {
+	for _, name := range path {
+		fields, _ := tree.(map[string]any)
+		tree = fields[name]
 	}
-	return nodesMatch(node{withoutIdentity(desired.Object), canonicalize(desired, scheme), live.Object}, owned)
+	return tree
 }
 
-// canonicalize returns an object in the encoding of the API server: "1000m" becomes "1". It returns nil for unregistered kinds.
-func canonicalize(desired *unstructured.Unstructured, scheme *runtime.Scheme) map[string]any {
-	typed, err := scheme.New(desired.GroupVersionKind())
-	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, typed) != nil {
-		return nil
+// matches compares a desired and a live value, with the owned fields below them or nil. A leaf is a scalar, or an atomic list or map, and must
+// be equal. A value that is not owned must be zero in desired and absent in live.
+func matches(desired, live, element any) bool {
+	owned, ok := element.(fieldTree)
+	if !ok {
+		return isZero(desired) && live == nil
 	}
-	canonical, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return nil
+	delete(owned, ".")
+	if len(owned) == 0 {
+		return equal(desired, live)
 	}
-	return canonical
-}
-
-// withoutIdentity returns a copy of an object without the identifying fields, which no client owns.
-func withoutIdentity(object map[string]any) map[string]any {
-	object = maps.Clone(object)
-	delete(object, "apiVersion")
-	delete(object, "kind")
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		for _, name := range []string{"name", "namespace", "uid"} {
-			delete(metadata, name)
-		}
-		object["metadata"] = metadata
-		if len(metadata) == 0 {
-			delete(object, "metadata")
-		}
-	}
-	return object
-}
-
-// node is the value at one path in three trees: desired, desired in the encoding of the API server (nil if unknown), and live.
-type node struct {
-	desired, canonical, live any
-}
-
-// child returns the node of a map entry.
-func (t node) child(name string) node {
-	return node{lookup(t.desired, name), lookup(t.canonical, name), lookup(t.live, name)}
-}
-
-func lookup(tree any, name string) any {
-	fields, _ := tree.(map[string]any)
-	return fields[name]
-}
-
-// nodesMatch compares a node with owned fields below it.
-func nodesMatch(t node, owned *fieldpath.Set) bool {
-	switch desired := t.desired.(type) {
+	switch desired := desired.(type) {
 	case map[string]any:
-		return fieldsMatch(t, desired, owned)
+		return fieldsMatch(desired, live, owned)
 	case []any:
-		return itemsMatch(t, desired, owned)
+		items, _ := live.([]any)
+		return itemsMatch(desired, items, owned)
 	default:
 		return false // the owned struct or list is a scalar in the desired object
 	}
 }
 
-func fieldsMatch(t node, desired map[string]any, owned *fieldpath.Set) bool {
-	for _, element := range ownedElements(owned) {
-		if element.FieldName == nil {
-			return false // a list has become a map
-		}
-		if _, ok := desired[*element.FieldName]; !ok {
-			return false // the owned field is no longer desired
+func fieldsMatch(desired map[string]any, live any, owned fieldTree) bool {
+	for element := range owned {
+		name, isField := strings.CutPrefix(element, "f:")
+		if _, found := desired[name]; !found || !isField {
+			return false // the owned field is no longer desired, or a list has become a map
 		}
 	}
-	for name := range desired {
-		if !elementMatches(t.child(name), owned, fieldpath.FieldNameElement(name)) {
+	for name, v := range desired {
+		if !matches(v, lookup(live, name), owned["f:"+name]) {
 			return false
 		}
 	}
 	return true
 }
 
-// elementMatches compares the node at a path element. An atomic value must be equal; a value that is not owned must be zero in
-// desired and absent in live.
-func elementMatches(t node, owned *fieldpath.Set, element fieldpath.PathElement) bool {
-	if children, ok := owned.Children.Get(element); ok {
-		return nodesMatch(t, children)
-	}
-	if owned.Members.Has(element) {
-		return valuesMatch(t)
-	}
-	return isZero(t.desired) && t.live == nil
-}
-
-// ownedElements returns the sorted path elements that are owned directly below a node.
-func ownedElements(owned *fieldpath.Set) []fieldpath.PathElement {
-	var elements []fieldpath.PathElement
-	add := func(e fieldpath.PathElement) { elements = append(elements, e) }
-	owned.Members.Iterate(add) // the range iterators of the library panic when a loop ends early
-	owned.Children.Iterate(add)
-	slices.SortFunc(elements, fieldpath.PathElement.Compare)
-	return slices.CompactFunc(elements, fieldpath.PathElement.Equals)
-}
-
-// itemsMatch compares a list with owned items: owned and desired items must match one to one.
-func itemsMatch(t node, desired []any, owned *fieldpath.Set) bool {
-	elements, ok := assignElements(desired, ownedElements(owned))
-	if !ok {
-		return false
-	}
-	canonical, _ := t.canonical.([]any)
-	live, _ := t.live.([]any)
-	for i, element := range elements {
-		j := slices.IndexFunc(live, func(item any) bool { return addresses(element, item) })
-		if j < 0 {
-			return false
-		}
-		item := node{desired: desired[i], live: live[j]}
-		if i < len(canonical) {
-			item.canonical = canonical[i]
-		}
-		if !elementMatches(item, owned, element) {
-			return false
-		}
-	}
-	return true
-}
-
-// assignElements returns the path element of each item, and false unless items and elements match one to one. Items with all keys are
-// assigned first; the others leave keys to the defaults of the API server.
-func assignElements(items []any, elements []fieldpath.PathElement) ([]fieldpath.PathElement, bool) {
-	if len(items) != len(elements) {
-		return nil, false
-	}
-	assigned := make([]fieldpath.PathElement, len(items))
-	isAssigned := make([]bool, len(items))
-	for _, matches := range []func(fieldpath.PathElement, any) bool{addresses, mayAddress} {
-		for i, item := range items {
-			if isAssigned[i] {
-				continue
-			}
-			if j := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool { return matches(e, item) }); j >= 0 {
-				assigned[i], isAssigned[i] = elements[j], true
-				elements = slices.Delete(elements, j, j+1)
+// itemsMatch compares a list with owned items, which must match the desired items one to one. Items may leave keys to the defaults of
+// the API server, so each element takes the item with most of its keys.
+func itemsMatch(desired, live []any, owned fieldTree) bool {
+	free := slices.Clone(desired)
+	for _, element := range slices.Sorted(maps.Keys(owned)) {
+		best, most := -1, -1
+		for i, item := range free {
+			if keys, _ := countKeys(element, item); keys > most {
+				best, most = i, keys
 			}
 		}
-	}
-	return assigned, len(elements) == 0
-}
-
-// addresses reports whether a path element addresses a list item with all its keys.
-func addresses(e fieldpath.PathElement, item any) bool {
-	if e.Value != nil {
-		return value.Equals(*e.Value, value.NewValueInterface(item))
-	}
-	return matchesKeys(e, item, false)
-}
-
-// mayAddress reports whether a path element may address a list item that leaves some keys to their defaults.
-func mayAddress(e fieldpath.PathElement, item any) bool {
-	return matchesKeys(e, item, true)
-}
-
-func matchesKeys(e fieldpath.PathElement, item any, allowMissing bool) bool {
-	fields, ok := item.(map[string]any)
-	if !ok || e.Key == nil {
-		return false
-	}
-	for _, k := range *e.Key {
-		v, found := fields[k.Name]
-		if !found && !allowMissing || found && !value.Equals(k.Value, value.NewValueInterface(v)) {
+		j := slices.IndexFunc(live, func(item any) bool { _, all := countKeys(element, item); return all })
+		if best < 0 || j < 0 || !matches(free[best], live[j], owned[element]) {
 			return false
 		}
+		free = slices.Delete(free, best, best+1)
 	}
-	return true
+	return len(free) == 0
 }
 
-// valuesMatch compares a scalar, or an atomic list or map.
-func valuesMatch(t node) bool {
-	return equal(t.desired, t.live) || t.canonical != nil && equal(t.canonical, t.live)
+// countKeys returns how many of the keys of an element a list item has, -1 if it has another value for one of them, and whether it has all.
+func countKeys(element string, item any) (found int, all bool) {
+	kind, text, _ := strings.Cut(element, ":")
+	fields, _ := item.(map[string]any)
+	if kind == "v" {
+		text, fields = `{"":`+text+`}`, map[string]any{"": item}
+	}
+	keys := map[string]any{}
+	if err := utiljson.Unmarshal([]byte(text), &keys); err != nil || kind != "k" && kind != "v" || fields == nil {
+		return -1, false
+	}
+	for name, v := range keys {
+		if field, ok := fields[name]; ok {
+			if !same(v, field) {
+				return -1, false
+			}
+			found++
+		}
+	}
+	return found, found == len(keys)
 }
 
-// equal reports whether live is the value that the API server stores for desired. Equal numbers may have different types, zero
-// values may be absent, and the API server may add defaults to atomic values.
+// same reports whether two values are equal. Equal numbers may have different types.
+func same(a, b any) bool { return value.Equals(value.NewValueInterface(a), value.NewValueInterface(b)) }
+
+// equal reports whether live is the value that the API server stores for desired: zero values may be absent, and the API server may add
+// defaults to atomic values.
 func equal(desired, live any) bool {
 	if live == nil {
 		return isZero(desired)
 	}
 	switch desired := desired.(type) {
 	case map[string]any:
-		live, ok := live.(map[string]any)
-		return ok && equalMaps(desired, live)
+		fields, ok := live.(map[string]any)
+		return ok && equalMaps(desired, fields)
 	case []any:
-		live, ok := live.([]any)
-		return ok && equalLists(desired, live)
+		items, ok := live.([]any)
+		return ok && slices.EqualFunc(desired, items, equal)
 	default:
-		return equalScalars(desired, live)
+		return same(desired, live)
 	}
 }
 
@@ -236,80 +181,22 @@ func equalMaps(desired, live map[string]any) bool {
 	return true
 }
 
-func equalLists(desired, live []any) bool {
-	if len(desired) != len(live) {
-		return false
-	}
-	for i := range desired {
-		if !equal(desired[i], live[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func equalScalars(desired, live any) bool {
-	if a, ok := toFloat(desired); ok {
-		b, ok := toFloat(live)
-		return ok && a == b
-	}
-	switch desired.(type) {
-	case string, bool:
-		return desired == live
-	default:
-		return false
-	}
-}
-
-// toFloat returns a number of decoded JSON. Integers in objects are far below 2^53.
-func toFloat(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	default:
-		return 0, false
-	}
-}
-
 // isEmpty reports whether a value is nil, or an empty map or list.
 func isEmpty(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	default:
-		return false
-	}
+	fields, isMap := v.(map[string]any)
+	items, isList := v.([]any)
+	return v == nil || isMap && len(fields) == 0 || isList && len(items) == 0
 }
 
 // isZero reports whether the API server may omit a value: a zero value, an empty list, or a map of such values.
 func isZero(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, field := range v {
-			if !isZero(field) {
-				return false
-			}
+	fields, isMap := v.(map[string]any)
+	for _, field := range fields {
+		if !isZero(field) {
+			return false
 		}
-		return true
-	case []any:
-		return len(v) == 0
-	case string:
-		return v == ""
-	case bool:
-		return !v
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	default:
-		return v == nil
 	}
+	return isMap || isEmpty(v) || reflect.ValueOf(v).IsZero()
 }
 
 // apiDefault is a default that the API server sets in an atomic list or map, which has one field owner.
@@ -349,12 +236,47 @@ var apiDefaults = []apiDefault{
 
 // isDefault reports whether the API server may have set a field of live.
 func isDefault(name string, v any, live map[string]any) bool {
-	for _, d := range apiDefaults {
-		if d.field == name && equal(d.value, v) {
-			if _, ok := live[d.sibling]; ok {
-				return true
-			}
-		}
+	return slices.ContainsFunc(apiDefaults, func(d apiDefault) bool {
+		_, found := live[d.sibling]
+		return d.field == name && found && equal(d.value, v)
+	})
+}
+
+// OwnsExactly reports whether the fields that FieldOwner owns in a cached object are those of a desired object without lists, whatever
+// their values. The API server takes a field from FieldOwner when another client changes its value.
+func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.Object) (bool, error) {
+	rendered, err := Render(Desired{object}, a.Component, owner)
+	if err != nil {
+		return false, err
 	}
-	return false
+	body := rendered[0].Object
+	removeIdentity(body)
+	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(fieldsOf(body))), nil
+}
+
+// fieldsOf returns the fields of an object whose only lists are owner references.
+func fieldsOf(object map[string]any) fieldTree {
+	tree := fieldTree{}
+	for name, v := range object {
+		below, _ := v.(map[string]any)
+		fields := fieldsOf(below)
+		refs, _ := v.([]any)
+		for _, ref := range refs {
+			fields[ownerReferenceElement(lookup(ref, "uid"))] = fieldTree{}
+		}
+		tree["f:"+name] = fields
+	}
+	return tree
+}
+
+// hashContent returns a hash of an object without status and the metadata that every write changes.
+func hashContent(object *unstructured.Unstructured) uint64 {
+	content := maps.Clone(object.Object)
+	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()}
+	delete(content, "status")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return 0
+	}
+	return maphash.Bytes(hashSeed, data) | 1 // never 0, which is no mutation
 }

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -41,7 +39,7 @@ const thingSchema = `types:
 `
 
 // ownedBy returns the fields that the API server records for an object applied by one field owner.
-func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
+func ownedBy(t *rapid.T, object map[string]any) fieldTree {
 	parser, err := typed.NewParser(thingSchema)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +52,11 @@ func ownedBy(t *rapid.T, object map[string]any) *fieldpath.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return owned
+	raw, err := owned.ToJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decodeFields(ownEntry(string(raw)).FieldsV1)
 }
 
 // No value below is a zero value: the API server may omit those.
@@ -170,7 +172,7 @@ func TestMatchesDesiredProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawThing(t)
 		owned := ownedBy(t, want.Object)
-		if !matchesDesired(want, want.DeepCopy(), owned, scheme.Scheme) {
+		if !matchesDesired(want, want.DeepCopy(), owned) {
 			t.Fatal("an object that was just applied does not match its desired state")
 		}
 
@@ -178,10 +180,10 @@ func TestMatchesDesiredProperties(t *testing.T) {
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
 		changed.set(other(changed.was))
-		if matchesDesired(want, live, owned, scheme.Scheme) {
+		if matchesDesired(want, live, owned) {
 			t.Fatalf("live differs in %s", changed.path)
 		}
-		if matchesDesired(live, want, owned, scheme.Scheme) {
+		if matchesDesired(live, want, owned) {
 			t.Fatalf("want differs in %s", changed.path)
 		}
 	})
@@ -195,13 +197,13 @@ func TestMatchesDesiredDetectsAddedAndRemovedFields(t *testing.T) {
 		spec := after.Object["spec"].(map[string]any)
 		gone := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
 		delete(spec, gone)
-		if matchesDesired(after, before, owned, scheme.Scheme) {
+		if matchesDesired(after, before, owned) {
 			t.Fatalf("%s is owned and no longer wanted", gone)
 		}
-		if matchesDesired(before, after, owned, scheme.Scheme) {
+		if matchesDesired(before, after, owned) {
 			t.Fatalf("%s is wanted and gone", gone)
 		}
-		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned, scheme.Scheme) {
+		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned) {
 			t.Fatalf("%s is wanted and not owned", gone)
 		}
 	})
@@ -223,7 +225,7 @@ func TestMatchesDesiredIgnoresForeignFields(t *testing.T) {
 				spec[name] = append([]any{map[string]any{"name": "a-foreign-one"}}, list...)
 			}
 		}
-		if !matchesDesired(want, live, owned, scheme.Scheme) {
+		if !matchesDesired(want, live, owned) {
 			t.Fatal("fields that others add make the object differ from its desired state")
 		}
 	})

@@ -77,18 +77,17 @@ func TestDeleteOwnedErrors(t *testing.T) {
 
 // The records of a namespace are deleted for all owners.
 func TestForgetNamespace(t *testing.T) {
-	m := recordStore{byOwner: map[types.UID]map[key]record{}}
+	a := newTestApplier(t)
+	m := &a.records
 	at := func(namespace, name string) key {
 		return key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
-	a := &Applier{}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {
-			m.set(owner, at(namespace, "a"), record{time: time.Unix(1, 0)})
-			m.set(owner, at(namespace, "b"), record{time: time.Unix(1, 0)})
+			m.Store(recordKey{owner, at(namespace, "a")}, record{time: time.Unix(1, 0)})
+			m.Store(recordKey{owner, at(namespace, "b")}, record{time: time.Unix(1, 0)})
 		}
 	}
-	a.records.byOwner = m.byOwner
 	a.ForgetNamespace("gone")
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, name := range []string{"a", "b"} {

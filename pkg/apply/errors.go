@@ -5,7 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -33,9 +38,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error {
-	return e.Err
-}
+func (e *Error) Unwrap() error { return e.Err }
 
 // ForeignError reports that an existing object of another owner or operator has the name of a desired object. Nothing was written. Only a
 // user can resolve it, so it belongs in a condition.
@@ -55,8 +58,78 @@ func (e *ForeignError) Error() string {
 		objectTitle(e.Kind, e.Namespace, e.Name), because)
 }
 
+// StageError reports the objects that were skipped because a prerequisite failed.
+type StageError struct {
+	// Skipped lists the skipped objects, each as "Kind namespace/name".
+	Skipped []string
+	// Err joins one *Error for each failed object.
+	Err error
+}
+
+// Error implements error. The message starts with the failures.
+func (e *StageError) Error() string {
+	return fmt.Sprintf("%v; until then not written: %s", e.Err, strings.Join(e.Skipped, ", "))
+}
+
+// Unwrap returns the failures.
+func (e *StageError) Unwrap() error { return e.Err }
+
+// newStageError adds the objects of later stages to the error of a failed stage.
+func newStageError(err error, desired Desired, failed Stage) error {
+	var skipped []string
+	for _, object := range slices.Concat(desired.InStages(Workloads), desired.InStages(Exposure)) {
+		if k, err := keyOf(object.Config); err == nil && StageOf(k.GroupKind()) > failed {
+			skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
+		}
+	}
+	if len(skipped) == 0 {
+		return err
+	}
+	return &StageError{Skipped: skipped, Err: err}
+}
+
+// TerminatingError reports an object that is terminating and will be recreated afterwards.
+type TerminatingError struct {
+	Kind, Namespace, Name string
+	// Since is the deletion timestamp, Finalizers are the remaining finalizers.
+	Since      time.Time
+	Finalizers []string
+	// TimedOut reports whether deletionGracePeriod has passed, which calls for a condition. Otherwise the object has no labels of this
+	// operator, so no watch event reports its deletion, and the caller has to poll.
+	TimedOut bool
+}
+
+// NewTerminatingError returns the error for an object with a deletion timestamp.
+func NewTerminatingError(kind string, object metav1.Object) *TerminatingError {
+	return &TerminatingError{
+		Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), Since: object.GetDeletionTimestamp().Time, Finalizers: object.GetFinalizers(),
+	}
+}
+
+// Error implements error.
+func (e *TerminatingError) Error() string {
+	text := objectTitle(e.Kind, e.Namespace, e.Name) + " has been terminating since " + e.Since.UTC().Format(time.RFC3339)
+	if len(e.Finalizers) > 0 {
+		text += ", held by finalizers " + strings.Join(e.Finalizers, ", ") + " until their controllers remove them,"
+	}
+	return text + " and the operator recreates it afterwards"
+}
+
 func objectTitle(kind, namespace, name string) string {
 	return kind + " " + types.NamespacedName{Namespace: namespace, Name: name}.String()
+}
+
+// AllErrorsMatch reports whether err consists only of errors for which matches returns true. It walks the tree of joined and wrapped errors
+// from the outside until matches returns true. It returns false for nil.
+func AllErrorsMatch(err error, matches func(error) bool) bool {
+	if err == nil {
+		return false
+	}
+	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
+		branches := joined.Unwrap()
+		return len(branches) > 0 && !slices.ContainsFunc(branches, func(branch error) bool { return !AllErrorsMatch(branch, matches) })
+	}
+	return matches(err) || AllErrorsMatch(errors.Unwrap(err), matches)
 }
 
 // IsBlocked reports whether all errors are about foreign objects or about deletions that timed out. A retry would not help.
@@ -72,15 +145,28 @@ func IsBlocked(err error) bool {
 	})
 }
 
-// AllErrorsMatch reports whether err consists only of errors for which matches returns true. It walks the tree of joined and wrapped errors
-// from the outside until matches returns true. It returns false for nil.
-func AllErrorsMatch(err error, matches func(error) bool) bool {
-	if err == nil {
-		return false
-	}
-	if joined, ok := any(err).(interface{ Unwrap() []error }); ok {
-		branches := joined.Unwrap()
-		return len(branches) > 0 && !slices.ContainsFunc(branches, func(branch error) bool { return !AllErrorsMatch(branch, matches) })
-	}
-	return matches(err) || AllErrorsMatch(errors.Unwrap(err), matches)
+// IsTerminating reports whether all errors of an Apply or Prune are about terminating objects or CRDs, or about CRDs that were deleted before
+// capability detection noticed. They resolve without an action of a user.
+func IsTerminating(err error) bool {
+	return AllErrorsMatch(err, func(err error) bool {
+		if terminating, ok := any(err).(*TerminatingError); ok {
+			return !terminating.TimedOut
+		}
+		e, ok := any(err).(*Error)
+		return ok && isTerminatingAPI(e.Err)
+	})
+}
+
+// isTerminatingAPI reports whether an error is the response for a terminating (403, 405) or deleted (404) CRD.
+func isTerminatingAPI(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) ||
+		(apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)) && strings.Contains(err.Error(), "custom resource definition is terminating")
+}
+
+// OnlyExposureFailed reports whether all errors are about objects of the stage Exposure, so that the workloads are as desired.
+func OnlyExposureFailed(err error) bool {
+	return AllErrorsMatch(err, func(err error) bool {
+		e, ok := any(err).(*Error)
+		return ok && e.Stage == Exposure
+	})
 }

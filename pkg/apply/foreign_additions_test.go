@@ -53,7 +53,7 @@ func TestApplyRemovesForeignAdditions(t *testing.T) {
 			before := b.getUnstructured(managed)
 			var value any
 			b.must(yaml.Unmarshal([]byte(c.value), &value))
-			patch, err := json.Marshal([]operation{{Operation: "add", Path: c.path, Value: value}})
+			patch, err := json.Marshal([]map[string]any{{"op": "add", "path": c.path, "value": value}})
 			b.must(err)
 			b.must(b.server.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner("them")))
 			added := hashContent(b.getUnstructured(managed))

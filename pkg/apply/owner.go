@@ -1,11 +1,13 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,32 +42,20 @@ func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
 	return owner{GroupVersionKind: gvk, NamespacedName: name, uid: object.GetUID(), creationTime: created, finalizers: object.GetFinalizers()}, nil
 }
 
-// ownerReference returns the owner reference of an object with the given ownership; nil for Unowned.
-func (o owner) ownerReference(as Ownership) *metav1.OwnerReference {
-	apiVersion, kind := o.ToAPIVersionAndKind()
-	ref := &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: o.Name, UID: o.uid}
-	switch as {
-	case Unowned:
+// ownerReferences returns the owner reference of an object with the given ownership; none for Unowned.
+func (o owner) ownerReferences(as Ownership) []metav1.OwnerReference {
+	if as == Unowned {
 		return nil
-	case Controlled:
+	}
+	ref := metav1.OwnerReference{APIVersion: o.GroupVersion().String(), Kind: o.Kind, Name: o.Name, UID: o.uid}
+	if as == Controlled {
 		ref.Controller, ref.BlockOwnerDeletion = new(true), new(true)
-	case Shared:
 	}
-	return ref
-}
-
-// checkNamespace returns an error for an owner reference across namespaces: the garbage collector would delete the child.
-func (o owner) checkNamespace(c child) error {
-	if c.Ownership == Unowned || o.Namespace == "" || o.Namespace == c.key.Namespace {
-		return nil
-	}
-	return fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
+	return []metav1.OwnerReference{ref}
 }
 
 // matches reports whether a reference refers to the owner.
-func (o owner) matches(ref metav1.OwnerReference) bool {
-	return ref.UID == o.uid
-}
+func (o owner) matches(ref metav1.OwnerReference) bool { return ref.UID == o.uid }
 
 // matchesPrevious reports whether a reference refers to a previous owner of the same name. Backups restore children with such references.
 func (o owner) matchesPrevious(ref metav1.OwnerReference) bool {
@@ -79,10 +69,20 @@ func RefersToPreviousUID(ref metav1.OwnerReference, kind schema.GroupKind, name 
 	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind && ref.Name == name && ref.UID != uid
 }
 
+// hasExpectedReference reports whether the presence of a reference to the owner matches the ownership.
+func hasExpectedReference(object metav1.Object, o owner, as Ownership) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), o.matches) == (as != Unowned)
+}
+
 // HasComponentLabels reports whether an object has the labels that a component of this operator sets on all its objects.
 func HasComponentLabels(object metav1.Object, component string) bool {
 	labels := object.GetLabels()
 	return labels[names.OperatorLabel] == names.OperatorName && labels[names.ComponentLabel] == component
+}
+
+// hasLabels reports whether an object has the labels of this operator and component.
+func (a *Applier) hasLabels(object metav1.Object) bool {
+	return HasComponentLabels(object, a.Component)
 }
 
 // AppliedBy reports whether a component applied an object that may have lost its labels: fieldOwner applied it, and it has no label of
@@ -116,4 +116,120 @@ func MatchesOldOrNew(matches func(client.Object) bool) predicate.Funcs {
 	p := predicate.NewPredicateFuncs(matches)
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return matches(e.ObjectOld) || matches(e.ObjectNew) }
 	return p
+}
+
+// checkForeign returns a *ForeignError unless this component may write the live object.
+func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructured) error {
+	err, other := newForeignError(c.key, live), metav1.GetControllerOfNoCopy(live)
+	switch {
+	case ManagedByOther(live, a.Component):
+		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
+	case other != nil && c.Ownership == Controlled && !o.matches(*other) && !o.matchesPrevious(*other) && !c.dropsReference(*other):
+		// an object has at most one controller
+	case a.hasMarker(o, live) || c.AdoptIf != nil && c.AdoptIf(live):
+		return nil
+	}
+	return err
+}
+
+// hasMarker reports whether this component wrote an object: it has the labels, a reference to the owner or to a previous
+// owner of the same name, or fields of FieldOwner.
+func (a *Applier) hasMarker(o owner, live *unstructured.Unstructured) bool {
+	return a.hasLabels(live) ||
+		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return o.matches(ref) || o.matchesPrevious(ref)
+		}) ||
+		slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == a.FieldOwner && e.Subresource == ""
+		})
+}
+
+// newForeignError returns the error for an existing object that has the name of a desired one.
+func newForeignError(k key, live metav1.Object) *ForeignError {
+	e := &ForeignError{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+	if other := metav1.GetControllerOfNoCopy(live); other != nil {
+		e.Controller = other.Kind + " " + other.Name
+	}
+	return e
+}
+
+// otherOwnerReferences returns the references to other owners that FieldOwner owns on a shared object.
+func (a *Applier) otherOwnerReferences(o owner, c *child, live *unstructured.Unstructured) []metav1.OwnerReference {
+	if c.Ownership != Shared {
+		return nil
+	}
+	owned := a.ownedFields(live)
+	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref.UID)) == nil
+	})
+}
+
+// ownerReferenceElement returns the name of an owner reference in a fieldTree.
+func ownerReferenceElement(uid any) string { return fmt.Sprintf(`k:{"uid":%q}`, uid) }
+
+// A client that deletes an owner with orphan propagation lets the garbage collector remove the owner references of the children while the
+// owner still exists. The caches of owner and children are not in step: the child may lose its reference before the cache shows the
+// deletion timestamp of the owner. A restored reference would have the child collected with the owner. The API server
+// sets the deletion timestamp before the collector removes references, so a live read of the owner is reliable.
+
+// ownerTerminating reports whether the owner is terminating or deleted. It reads from the API server, but only before an object is
+// created or gets a reference to the owner. It lists by name, because list is a permission of every client that watches.
+func (a *Applier) ownerTerminating(ctx context.Context, o owner) (bool, error) {
+	list := newMetadataList(o.GroupVersionKind)
+	if err := a.Live.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {
+		return false, fmt.Errorf("looking whether %s %s is being deleted: %w", o.Kind, o.Name, err)
+	}
+	i := slices.IndexFunc(list.Items, func(item metav1.PartialObjectMetadata) bool { return item.UID == o.uid })
+	return i < 0 || list.Items[i].DeletionTimestamp != nil, nil
+}
+
+// isOrphaned reports whether a managed object lost its owner reference and must not get it back, because the owner is terminating.
+func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1.Object) (bool, error) {
+	if c.Ownership == Unowned || hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
+		return false, nil
+	}
+	return a.ownerTerminating(ctx, o)
+}
+
+// skipsCreate reports whether an object must not be created because its owner is terminating or deleted, although a stale cache still
+// shows it. An Unowned object would be leaked; others would be collected and recreated until the cache catches up. An existing
+// owner is safe: its finalizer deletes every object that is created now.
+//
+// The read of the owner is skipped if the object never existed and the owner was created after this process started. For an Unowned object
+// the owner must also have Finalizer.
+func (a *Applier) skipsCreate(ctx context.Context, o owner, c *child, existed bool) (bool, error) {
+	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.finalizers, a.Finalizer)
+	isNew := isDeleted && !existed && !a.predatesProcess(o)
+	if isNew || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
+		return false, nil
+	}
+	if o.terminating != nil {
+		return o.terminating()
+	}
+	return a.ownerTerminating(ctx, o)
+}
+
+// predatesProcess reports whether an owner was created before this process started, so that it may have objects without a record.
+func (a *Applier) predatesProcess(o owner) bool {
+	return !o.creationTime.IsZero() && !o.creationTime.After(a.startTime)
+}
+
+// namespaceKind is the kind of an owner whose deletion deletes all objects inside it.
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// addsTerminatingOwner reports whether an update adds a reference to a terminating owner.
+func (a *Applier) addsTerminatingOwner(ctx context.Context, original, updated metav1.Object) (bool, error) {
+	for _, ref := range updated.GetOwnerReferences() {
+		if slices.ContainsFunc(original.GetOwnerReferences(), func(old metav1.OwnerReference) bool { return old.UID == ref.UID }) {
+			continue
+		}
+		o := owner{ // the client ignores the namespace of cluster-scoped owners
+			GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), uid: ref.UID,
+			NamespacedName: types.NamespacedName{Namespace: updated.GetNamespace(), Name: ref.Name},
+		}
+		if terminating, err := a.ownerTerminating(ctx, o); err != nil || terminating {
+			return terminating, err
+		}
+	}
+	return false, nil
 }

@@ -28,26 +28,33 @@ func invalid(fields ...*field.Path) error {
 	return apierrors.NewInvalid(configMapKind.GroupKind(), "a", list)
 }
 
-func TestBuildConflictPatch(t *testing.T) {
+func TestReplaceInvalidFields(t *testing.T) {
 	pod := field.NewPath("spec", "template", "spec")
 	container := pod.Child("containers").Index(0)
 	desired := &unstructured.Unstructured{Object: tree(t, `{spec: {strategy: {type: Recreate}, template: {spec: {volumes: [{name: keys}]}}}}`)}
-	strategy := operation{Operation: "replace", Path: "/spec/strategy", Value: map[string]any{"type": "Recreate"}}
-	template := operation{Operation: "replace", Path: "/spec/template", Value: map[string]any{"spec": map[string]any{"volumes": []any{map[string]any{"name": "keys"}}}}}
+	const strategy, template = "strategy", "template"
 	for name, test := range map[string]struct {
-		refusal error
-		patch   []operation
+		refusal  error
+		replaced []string
 	}{
-		"value for valueFrom":          {invalid(container.Child("env").Index(1).Child("valueFrom")), []operation{template}},
-		"a strategy with parameters":   {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []operation{strategy}},
-		"two at once":                  {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []operation{template, strategy}},
+		"value for valueFrom":          {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
+		"a strategy with parameters":   {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
+		"two at once":                  {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
 		"a field that we do not apply": {invalid(field.NewPath("spec", "replicas")), nil},
 		"what is refused is elsewhere": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
 		"an error without causes":      {errors.New("no"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.patch, buildConflictPatch(desired, test.refusal)); diff != "" {
-				t.Errorf("patch (-want +got):\n%s", diff)
+			live := &unstructured.Unstructured{Object: tree(t, `{spec: {replicas: 2, strategy: {rollingUpdate: {}}, template: {spec: {containers: []}}}}`)}
+			want := live.DeepCopy()
+			for _, name := range test.replaced {
+				want.Object["spec"].(map[string]any)[name] = desired.Object["spec"].(map[string]any)[name]
+			}
+			if got := replaceInvalidFields(live, desired, test.refusal); got != (len(test.replaced) > 0) {
+				t.Errorf("reported %v", got)
+			}
+			if diff := cmp.Diff(want, live); diff != "" {
+				t.Errorf("object (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -1,0 +1,278 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/names"
+)
+
+// Ownership is the kind of owner reference of an applied object.
+type Ownership int
+
+const (
+	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
+	Controlled Ownership = iota
+	// Shared objects have a plain owner reference for each owner. They are deleted with the last owner.
+	Shared
+	// Unowned objects have no owner reference and outlive their owner, because they hold data.
+	Unowned
+)
+
+// Object is the desired state of one object, with the options of its apply.
+type Object struct {
+	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. It is not modified. The Applier
+	// adds labels, owner references and the uid. Secrets must use data: the API server never returns stringData, so such
+	// a Secret would be written again after each restart.
+	Config runtime.ApplyConfiguration
+	// Ownership is the kind of owner reference; the zero value is Controlled.
+	Ownership Ownership
+	// AdoptIf reports whether an existing object of that name without a marker of this component is adopted. Nil adopts
+	// none: the object is reported as a *ForeignError.
+	AdoptIf func(live *unstructured.Unstructured) bool
+	// DropOwnerReferences reports whether an owner reference of the existing object is removed, such as those to legacy resources of the
+	// platform. A controller reference among them does not make the object foreign. Nil removes none.
+	DropOwnerReferences func(metav1.OwnerReference) bool
+	// NeverDelete protects an object whose data may have no copy, such as a generated password or key. It is never deleted to be
+	// recreated, even if its immutable fields differ. PersistentVolumeClaims are always protected.
+	NeverDelete bool
+	// Version is the resourceVersion that Config is based on. An apply to another version fails with a conflict, which protects later
+	// changes of other clients, such as the replicas set by an autoscaler. Empty applies to any version.
+	Version string
+	// Existing is the object if the caller has just read it from the API server; nil otherwise.
+	Existing client.Object
+	// IgnoreIfForeign accepts an existing foreign object of that name without an error and leaves it unchanged. It costs a read
+	// in each reconcile, since the cache does not hold foreign objects.
+	IgnoreIfForeign bool
+}
+
+// Desired lists objects in the order in which they are applied.
+type Desired []Object
+
+// Add appends objects that the owner controls.
+func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
+	for _, config := range configs {
+		*d = append(*d, Object{Config: config})
+	}
+}
+
+// Deployment returns the Deployment with a name, nil if there is none.
+func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
+	for _, o := range d {
+		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && ptr.Deref(config.Name, "") == name {
+			return config
+		}
+	}
+	return nil
+}
+
+// Stage orders the objects of one Apply. No object of a stage is written while one of an earlier stage fails: pods must not run before
+// their prerequisites are met, or be reachable before they run.
+type Stage int
+
+const (
+	// Prerequisites are ServiceAccounts, RBAC, policies, configuration, Secrets, PersistentVolumeClaims and all kinds not named below.
+	Prerequisites Stage = iota
+	// Workloads are pods and the kinds that create pods.
+	Workloads
+	// Exposure contains the kinds that route traffic to pods, show them to users, monitor or scale them.
+	Exposure
+)
+
+// stages contains the kinds of the later stages, in any API group.
+var stages = map[string]Stage{
+	"Deployment": Workloads, "StatefulSet": Workloads, "DaemonSet": Workloads, "ReplicaSet": Workloads, "Job": Workloads, "CronJob": Workloads, "Pod": Workloads,
+	"Service": Exposure, "Route": Exposure, "HTTPRoute": Exposure, "Ingress": Exposure, "ReferenceGrant": Exposure, "BackendTLSPolicy": Exposure,
+	"ConsoleLink": Exposure, "ServiceMonitor": Exposure, "PodMonitor": Exposure, "PrometheusRule": Exposure, "PodDisruptionBudget": Exposure,
+	"HorizontalPodAutoscaler": Exposure,
+}
+
+// StageOf returns the stage of a kind.
+func StageOf(kind schema.GroupKind) Stage { return stages[kind.Kind] }
+
+// Stage returns the stage of an object.
+func (o Object) Stage() Stage {
+	k, err := keyOf(o.Config)
+	if err != nil {
+		return Prerequisites // so that no object is written before the error is reported
+	}
+	return StageOf(k.GroupKind())
+}
+
+// InStages returns the objects of the given stages, in order.
+func (d Desired) InStages(stages ...Stage) Desired {
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.Stage()) })
+}
+
+// key identifies one child.
+type key struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// unversionedKey identifies an object in all versions of its API.
+type unversionedKey struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+// Key returns the kind, namespace and name of an object.
+func (o Object) Key() (schema.GroupVersionKind, types.NamespacedName, error) {
+	k, err := keyOf(o.Config)
+	return k.GroupVersionKind, k.NamespacedName, err
+}
+
+// typedConfig is implemented by generated apply configurations.
+type typedConfig interface {
+	GetAPIVersion() *string
+	GetKind() *string
+	GetNamespace() *string
+	GetName() *string
+}
+
+// keyOf returns the key of an apply configuration without encoding it.
+func keyOf(config runtime.ApplyConfiguration) (key, error) {
+	var k key
+	switch c := config.(type) {
+	case client.Object: // the result of client.ApplyConfigurationFromUnstructured
+		k = key{c.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(c)}
+	case typedConfig:
+		k.GroupVersionKind = schema.FromAPIVersionAndKind(ptr.Deref(c.GetAPIVersion(), ""), ptr.Deref(c.GetKind(), ""))
+		k.Namespace, k.Name = ptr.Deref(c.GetNamespace(), ""), ptr.Deref(c.GetName(), "")
+	default:
+		return k, fmt.Errorf("%T is no apply configuration of a known form", config)
+	}
+	if k.Kind == "" || k.Version == "" || k.Name == "" {
+		return k, errors.New("the apply configuration has no valid apiVersion, kind or name")
+	}
+	return k, nil
+}
+
+// child is a desired object during one apply.
+type child struct {
+	Object
+	key         key
+	body        []byte // Config as JSON, without the fields that the Applier adds
+	desiredHash uint64 // hash of the body and the ownership
+	// exists reports whether the apply is an update of the object with the uid, which fails if another client has deleted the object.
+	exists bool
+	uid    types.UID
+	// otherReferences are references to other owners that the object keeps. An apply without them would remove them.
+	otherReferences []metav1.OwnerReference
+}
+
+// dropsReference reports whether an owner reference of the existing object is removed.
+func (c *child) dropsReference(ref metav1.OwnerReference) bool {
+	return c.DropOwnerReferences != nil && c.DropOwnerReferences(ref)
+}
+
+// newChild returns a child, which has its key even if there is an error. An owner reference across namespaces is an error: the garbage
+// collector would delete the child.
+func newChild(o owner, object Object) (*child, error) {
+	k, err := keyOf(object.Config)
+	c := &child{Object: object, key: k}
+	if err != nil {
+		return c, err
+	}
+	if c.Ownership != Unowned && o.Namespace != "" && o.Namespace != k.Namespace {
+		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
+	}
+	if c.body, err = json.Marshal(object.Config); err != nil {
+		return c, fmt.Errorf("encoding the apply configuration: %w", err)
+	}
+	c.desiredHash = maphash.Bytes(hashSeed, c.body) + uint64(object.Ownership)
+	return c, nil
+}
+
+// Render returns the objects that Apply would create in an empty cluster, in order, with labels and owner references. The owner must have
+// a TypeMeta unless it is of a built-in kind.
+func Render(desired Desired, component string, owner client.Object) ([]*unstructured.Unstructured, error) {
+	o, err := newOwner(owner, scheme.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(desired))
+	for _, object := range desired {
+		var body *unstructured.Unstructured
+		c, err := newChild(o, object)
+		if err == nil {
+			body, err = c.render(component, o)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
+		}
+		objects = append(objects, body)
+	}
+	return objects, nil
+}
+
+// render returns the body of an apply request.
+func (c *child) render(component string, o owner) (*unstructured.Unstructured, error) {
+	body := &unstructured.Unstructured{}
+	if err := body.UnmarshalJSON(c.body); err != nil {
+		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
+	}
+	setDefaults(c.key.GroupKind(), body.Object)
+	labels := body.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, names.Labels(component))
+	body.SetLabels(labels)
+	body.SetUID(c.uid)
+	body.SetOwnerReferences(append(slices.Clone(c.otherReferences), o.ownerReferences(c.Ownership)...))
+	return body, nil
+}
+
+// setDefaults sets important defaults of the API server explicitly. FieldOwner then owns them, and a change by another client is
+// detected. For a NetworkPolicy the empty list of rules, which denies all traffic, is set too.
+func setDefaults(kind schema.GroupKind, object map[string]any) {
+	spec, ok := object["spec"].(map[string]any)
+	if !ok {
+		return
+	}
+	switch kind {
+	case schema.GroupKind{Kind: "Service"}:
+		setDefault(spec, "type", "ClusterIP")
+		ports, _ := spec["ports"].([]any)
+		for _, item := range ports {
+			if port, ok := item.(map[string]any); ok {
+				setDefault(port, "protocol", "TCP")
+				setDefault(port, "targetPort", port["port"])
+			}
+		}
+	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
+		types, _ := spec["policyTypes"].([]any)
+		for _, direction := range types {
+			if name, ok := direction.(string); ok {
+				setDefault(spec, strings.ToLower(name), []any{})
+			}
+		}
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		setDefault(spec, "strategy", map[string]any{"type": "RollingUpdate"})
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		setDefault(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
+	}
+}
+
+// setDefault sets a field unless it is set.
+func setDefault(fields map[string]any, name string, value any) {
+	if _, ok := fields[name]; !ok {
+		fields[name] = value
+	}
+}

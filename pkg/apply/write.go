@@ -1,0 +1,319 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
+// reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError. Errors are *Error.
+func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	c, err := newChild(o, object)
+	if err == nil {
+		err = a.create(ctx, o, c)
+	}
+	return c.key.wrapError("", err)
+}
+
+func (a *Applier) create(ctx context.Context, o owner, c *child) error {
+	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
+		return err
+	}
+	body, err := a.render(o, c)
+	if err != nil {
+		return err
+	}
+	err = a.send(ctx, verbCreate, c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	live, err := a.getLive(ctx, c.key)
+	if err != nil {
+		return err
+	}
+	if !hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
+		return newForeignError(c.key, live)
+	}
+	return nil
+}
+
+// ErrCannotOwn is returned for an object that cannot have a controller reference to the owner: it has another controller or is in
+// another namespace.
+var ErrCannotOwn = errors.New("the owner cannot control it")
+
+// CreateAsIs creates an object from a template of a user. The object is never applied or updated afterwards and has no labels of this
+// operator; only a controller reference is added. The response is stored in object. Errors are ErrCannotOwn or unwrapped errors of
+// the API server. AlreadyExists does not show who created the existing object.
+func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
+	if err := controllerutil.SetControllerReference(owner, object, a.Client.Scheme()); err != nil {
+		return fmt.Errorf("%w: %w", ErrCannotOwn, err)
+	}
+	return a.send(ctx, verbCreate, object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
+}
+
+// ErrNotAdoptable is returned for an object that differs from the result of CreateAsIs or has a controller.
+var ErrNotAdoptable = errors.New("it differs from what would be created, or has a controller")
+
+// AdoptAsIs adds a controller reference to an object without a controller, as after a restore that strips owner references. A dry-run
+// apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are ErrNotAdoptable or
+// unwrapped errors of the API server.
+func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
+	k := key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)}
+	live, err := a.getLive(ctx, k)
+	if err != nil {
+		return err
+	}
+	adopted := live.DeepCopy()
+	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil ||
+		controllerutil.SetControllerReference(owner, adopted, a.Client.Scheme()) != nil {
+		return ErrNotAdoptable
+	}
+	if noop, err := a.isApplyNoop(ctx, object, live); err != nil || !noop {
+		return cmp.Or(err, ErrNotAdoptable)
+	}
+	if err = a.patch(ctx, verbAdopt, k, live, adopted); err == nil {
+		object.SetUID(live.GetUID())
+	}
+	return err
+}
+
+// isApplyNoop reports, by a dry run, whether an apply would change nothing but the managed fields of the live object.
+func (a *Applier) isApplyNoop(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
+	applied := object.DeepCopy()
+	applied.SetGenerateName("")
+	applied.SetOwnerReferences(nil)
+	applied.SetUID(live.GetUID())
+	applied.SetResourceVersion(live.GetResourceVersion())
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(a.FieldOwner), client.ForceOwnership, client.DryRunAll)
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) { // an immutable field differs, for example
+		return false, nil
+	}
+	original := live.DeepCopy()
+	original.SetManagedFields(nil)
+	applied.SetManagedFields(nil)
+	return equality.Semantic.DeepEqual(original.Object, applied.Object), err
+}
+
+// PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
+// a PersistentVolumeClaim with its mostly immutable spec. live must be the caller's own copy; the response is stored in it. A
+// concurrent write is a conflict error. The patch is skipped if nothing changed, if the object is terminating, or if it
+// would get a reference to a terminating owner. Errors are *Error.
+func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {
+	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	original, ok := live.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no API object", live)
+	}
+	mutate()
+	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(original, live) {
+		a.countSkipped(gvk.Kind)
+		return nil
+	}
+	k := key{gvk, client.ObjectKeyFromObject(live)}
+	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
+		return k.wrapError("", err)
+	}
+	return k.wrapError("", a.patch(ctx, verbPatch, k, original, live))
+}
+
+// patch sends the changes of an object as a merge patch and stores the response in changed. A concurrent write is a conflict error.
+func (a *Applier) patch(ctx context.Context, verb string, k key, original, changed client.Object) error {
+	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
+	return a.send(ctx, verb, k.Kind, updated, func() error { return a.Client.Patch(ctx, changed, patch, client.FieldOwner(a.FieldOwner)) })
+}
+
+// Delete deletes the object with the given uid in the background. gracePeriodSeconds, if not nil, overrides the default of its
+// kind. Errors are unwrapped errors of the API server: NotFound if it does not exist, Conflict if it has another uid.
+func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, gracePeriodSeconds *int64) error {
+	return a.delete(ctx, key{kind, name}, uid, &client.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds})
+}
+
+func (a *Applier) delete(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
+	options = append([]client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}, options...)
+	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
+}
+
+// deleteRecorded deletes an object with the given uid, and its record. NotFound is no error.
+func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k key, uid types.UID, options ...client.DeleteOption) error {
+	err := a.delete(ctx, k, uid, options...)
+	a.records.Delete(recordKey{forOwner, k})
+	return client.IgnoreNotFound(err)
+}
+
+// DeleteOwned deletes an object with the uid of the given object, and its dependents in the background. The caller must ensure that this
+// component may delete it. An object that is terminating or not found is no error; another uid is a conflict. forOwner is
+// the uid of its owner, or empty.
+func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object client.Object, options ...client.DeleteOption) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(object, a.Client.Scheme())
+	k := key{kind, client.ObjectKeyFromObject(object)}
+	if err == nil {
+		err = a.deleteRecorded(ctx, forOwner, k, object.GetUID(), options...)
+	}
+	return k.wrapError("deleting", err)
+}
+
+// DeleteForeground is DeleteOwned with foreground deletion, for an object that will be recreated, such as a Deployment with another
+// selector. The object exists until its dependents are deleted, so old and new pods never run together.
+func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
+	return a.DeleteOwned(ctx, forOwner, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+}
+
+// DeleteByLabels deletes the objects of a kind in all namespaces that have the labels of the component and the given ones, unless keep
+// returns true. They are listed from the cache. Kinds that are not served are skipped.
+func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, labels map[string]string, keep func(client.Object) bool) error {
+	objects, err := a.listManaged(ctx, kind, client.MatchingLabels(labels))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("looking for %s objects: %w", kind.Kind, err)
+	}
+	var errs []error
+	for _, object := range objects {
+		if !keep(object) {
+			errs = append(errs, a.DeleteOwned(ctx, forOwner, object))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// DeleteIf reads an object from the API server and deletes it if matches returns true. NotFound is no error.
+func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
+	matches func(*metav1.PartialObjectMetadata) (bool, error),
+) error {
+	live := newMetadata(key{kind, name})
+	err := a.Live.Get(ctx, name, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
+	}
+	if remove, err := matches(live); err != nil || !remove {
+		return err
+	}
+	return a.DeleteOwned(ctx, forOwner, live)
+}
+
+// Prune deletes the objects of the given kinds that have the labels of the component and a reference to owner but are not desired. An
+// object with further owners loses only the reference. Objects without a reference are kept, and so are Unowned ones. The
+// objects are listed from the cache, so a call without a deletion sends no request. Kinds that are not served are skipped.
+//
+// legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are
+// listed from the API server once per owner and process.
+func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
+	kinds []schema.GroupVersionKind, legacy client.ListOption,
+) error {
+	o, err := newOwner(owner, a.Client.Scheme())
+	if err != nil {
+		return err
+	}
+	keep := make(map[unversionedKey]bool, len(desired))
+	for _, object := range desired {
+		k, err := keyOf(object.Config)
+		if err != nil {
+			return err
+		}
+		keep[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
+	}
+	if _, listed := a.records.get(o.uid, legacyListedKey); listed {
+		legacy = nil
+	}
+	var errs []error
+	for _, kind := range kinds {
+		err := a.pruneKind(ctx, o, keep, kind, legacy)
+		if err != nil && !meta.IsNoMatchError(err) {
+			errs = append(errs, fmt.Errorf("pruning %s: %w", kind.Kind, err))
+		}
+	}
+	err = errors.Join(errs...)
+	if legacy != nil && err == nil {
+		a.records.Store(recordKey{o.uid, legacyListedKey}, record{})
+	}
+	return err
+}
+
+func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKey]bool,
+	kind schema.GroupVersionKind, legacy client.ListOption,
+) error {
+	inNamespace := client.InNamespace(o.Namespace) // all namespaces for a cluster-scoped owner
+	options := []client.ListOption{inNamespace}
+	if a.Indexed && o.Namespace != "" {
+		options = append(options, client.MatchingFields{OwnerIndex: string(o.uid)})
+	}
+	found, err := a.listManaged(ctx, kind, options...)
+	if err != nil {
+		return err
+	}
+	if legacy != nil {
+		list := newMetadataList(kind)
+		if err := a.Live.List(ctx, list, inNamespace, legacy); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("listing the objects of older operators: %w", err)
+		}
+		for i := range list.Items {
+			if !a.hasLabels(&list.Items[i]) {
+				found = append(found, &list.Items[i])
+			}
+		}
+	}
+	var errs []error
+	for _, object := range found {
+		name := client.ObjectKeyFromObject(object)
+		if keep[unversionedKey{kind.GroupKind(), name}] || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := a.pruneObject(ctx, o, key{kind, name}, object); err != nil {
+			errs = append(errs, fmt.Errorf("deleting %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pruneObject deletes an object that the owner controls. From a shared object it removes the reference of the owner, unless no other
+// owner is left. A shared object is read first, because the cache may lack a new reference.
+func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
+	if metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}) {
+		return a.deleteRecorded(ctx, o.uid, k, object.GetUID())
+	}
+	if !slices.ContainsFunc(object.GetOwnerReferences(), o.matches) {
+		return nil
+	}
+	a.sharedMu.Lock()
+	defer a.sharedMu.Unlock()
+	live := newMetadata(k)
+	if err := a.Live.Get(ctx, k.NamespacedName, live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	released := live.DeepCopy()
+	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, o.matches)
+	switch {
+	case len(released.OwnerReferences) == len(live.OwnerReferences) || live.UID != object.GetUID():
+		return nil
+	case len(released.OwnerReferences) == 0:
+		return a.deleteRecorded(ctx, o.uid, k, live.UID)
+	}
+	err := a.patch(ctx, verbRelease, k, live, released)
+	a.records.Delete(recordKey{o.uid, k})
+	return client.IgnoreNotFound(err)
+}
