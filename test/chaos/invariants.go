@@ -34,7 +34,7 @@ func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 			continue
 		}
 		for _, owner := range o.GetOwnerReferences() {
-			if !alive[owner.UID] && !slices.Contains(passingOwners, owner.Kind) {
+			if !alive[owner.UID] && !slices.Contains(uncomparedOwners, owner.Kind) {
 				all = append(all, fmt.Sprintf("%s belongs to %s %s, which does not exist", key, owner.Kind, owner.Name))
 			}
 		}
@@ -43,12 +43,12 @@ func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 	return all, nil
 }
 
-// passingOwners lists kinds of owners that pictures omit.
-var passingOwners = []string{"Namespace", "Pod", "ReplicaSet"}
+// uncomparedOwners lists kinds of owners that snapshots omit.
+var uncomparedOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
 // leftOver returns the children of a deleted custom resource that should have been deleted with it.
 func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
-	all, err := w.take(ctx, w.kinds, p.namespace)
+	all, err := w.takeSnapshot(ctx, w.kinds, p.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +82,14 @@ var sharedChildren = []string{
 	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources",
 }
 
-// foreigner is an object of another client in a namespace of custom resources, with its original resourceVersion.
-type foreigner struct {
-	object *unstructured.Unstructured
-	was    string
+// foreignObject is an object of another client in a namespace of custom resources, with its original resourceVersion.
+type foreignObject struct {
+	object          *unstructured.Unstructured
+	resourceVersion string
 }
 
-// plantForeigners creates foreign objects in a namespace.
-func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
+// createForeignObjects creates foreign objects in a namespace.
+func (w *testCluster) createForeignObjects(ctx context.Context, namespace string) ([]foreignObject, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "elsewhere"}}}}}
@@ -103,7 +103,7 @@ func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]
 			return nil, fmt.Errorf("creating a foreign object: %w", err)
 		}
 	}
-	var all []foreigner
+	var all []foreignObject
 	for _, k := range []string{"ConfigMap", "Secret", "ServiceAccount", "Service", "NetworkPolicy"} {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": k}}
 		if k == policy.GetKind() {
@@ -112,19 +112,19 @@ func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]
 		if err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
 		}
-		all = append(all, foreigner{o, o.GetResourceVersion()})
+		all = append(all, foreignObject{o, o.GetResourceVersion()})
 	}
 	return all, nil
 }
 
 // touched returns the foreign objects that have changed.
-func (w *testCluster) touched(ctx context.Context, all []foreigner) ([]string, error) {
+func (w *testCluster) touched(ctx context.Context, all []foreignObject) ([]string, error) {
 	var changed []string
 	for _, f := range all {
 		now := f.object.DeepCopy()
 		if err := w.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
-		} else if err != nil || now.GetResourceVersion() != f.was || now.GetUID() != f.object.GetUID() {
+		} else if err != nil || now.GetResourceVersion() != f.resourceVersion || now.GetUID() != f.object.GetUID() {
 			changed = append(changed, fmt.Sprintf("foreign %s %s/%s was touched", now.GetKind(), now.GetNamespace(), now.GetName()))
 		}
 	}
