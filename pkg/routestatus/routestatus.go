@@ -212,7 +212,7 @@ func (r Report) Message() string {
 // of the first is kept.
 func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
 
-// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object.
+// RejectedBy reports whether a router (true) or a Gateway (false) rejects an object.
 func (r Report) RejectedBy(router bool) bool {
 	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && (p.Kind == capability.Route.Kind) == router })
 }
