@@ -84,15 +84,15 @@ func TestAmbiguousErrors(t *testing.T) {
 		err       error
 		ambiguous bool
 	}{
-		"connection lost": {errors.New("unexpected EOF"), true},
-		"timeout":         {apierrors.NewTimeoutError("no answer", 1), true},
-		"server timeout":  {apierrors.NewServerTimeout(pods, "create", 1), true},
-		"internal":        {apierrors.NewInternalError(errors.New("etcd")), true},
-		"forbidden":       {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
-		"quota conflict":  {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
-		"too many":        {apierrors.NewTooManyRequests("slowly", 1), false},
-		"fatal":           {fatalError{errors.New("bad path")}, false},
-		"waiting":         {notSentError{errors.New("going")}, false},
+		"connection lost":   {errors.New("unexpected EOF"), true},
+		"timeout":           {apierrors.NewTimeoutError("no answer", 1), true},
+		"server timeout":    {apierrors.NewServerTimeout(pods, "create", 1), true},
+		"internal":          {apierrors.NewInternalError(errors.New("etcd")), true},
+		"forbidden":         {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
+		"quota conflict":    {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
+		"too many requests": {apierrors.NewTooManyRequests("slowly", 1), false},
+		"fatal":             {fatalError{errors.New("bad path")}, false},
+		"waiting":           {notSentError{errors.New("going")}, false},
 	} {
 		if got := isAmbiguous(tc.err); got != tc.ambiguous {
 			t.Errorf("%s: got %t", name, got)

@@ -205,7 +205,7 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 	}{
 		"another namespace": {[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"other"},"spec":{"containers":[{"name":"c","image":"i"}]}}`}, nil, `metadata.namespace is "other"`},
 		"an unknown kind":   {[]string{`{"apiVersion":"example.com/v1","kind":"Gizmo","metadata":{"name":"a"}}`}, nil, "no matches for kind"},
-		"refused as invalid": {[]string{wrappedPod("a"), wrappedPod("b")}, func(request string) error {
+		"rejected as invalid": {[]string{wrappedPod("a"), wrappedPod("b")}, func(request string) error {
 			if request == "create Pod a" {
 				return apierrors.NewInvalid(podKind.GroupKind(), "a", nil)
 			}

@@ -30,7 +30,7 @@ type Nodes struct {
 }
 
 // Setup creates a cache of nodes and, if a slack queue is configured, its controller. It returns nil if nodes are not to be monitored.
-func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, served func() *capability.Watcher) (*Nodes, error) {
+func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, newWatcher func() *capability.Watcher) (*Nodes, error) {
 	if settings.Autopilot == nil || !settings.Autopilot.MonitorNodes {
 		return nil, nil
 	}
@@ -43,7 +43,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings config.AppWrapper, se
 		return nil, fmt.Errorf("adding the cache of nodes: %w", err)
 	}
 	if settings.SlackQueueName != "" {
-		if err := setupSlackQueue(ctx, mgr, settings.SlackQueueName, taints, nodes, served); err != nil {
+		if err := setupSlackQueue(ctx, mgr, settings.SlackQueueName, taints, nodes, newWatcher); err != nil {
 			return nil, err
 		}
 	}

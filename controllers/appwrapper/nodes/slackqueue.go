@@ -38,8 +38,8 @@ var queueKinds = []schema.GroupVersionKind{capability.KueueClusterQueue, capabil
 
 // setupSlackQueue registers the controller. It watches ClusterQueues while they are served. The permissions on them are in
 // config/components/appwrapper-slack-queue and not in the role of the component, since few installations have a slack queue.
-func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, served func() *capability.Watcher) error {
-	watcher := served()
+func setupSlackQueue(ctx context.Context, mgr ctrl.Manager, name string, taints Taints, nodes cache.Cache, newWatcher func() *capability.Watcher) error {
+	watcher := newWatcher()
 	s := &slackQueue{
 		name: name, taints: taints, nodes: nodes, queues: mgr.GetCache(), writer: mgr.GetClient(), served: watcher.Current,
 	}
