@@ -11,11 +11,11 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
-		"no JSON":           {"endpoints", "key etcd_connection is not the JSON of a connection"},
-		"a number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
-		"no endpoints":      {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
-		"blank endpoints":   {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
-		"a word too little": {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
+		"no JSON":         {"endpoints", "key etcd_connection is not the JSON of a connection"},
+		"a number":        {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
+		"no endpoints":    {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
+		"blank endpoints": {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
+		"truncated JSON":  {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
 	} {
 		if _, err := New(map[string][]byte{ConnectionKey: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)

@@ -168,17 +168,17 @@ func TestInferenceServicePredicates(t *testing.T) {
 		change func(*v1beta1.InferenceService)
 		want   bool
 	}{
-		"no change":                   {func(*v1beta1.InferenceService) {}, false},
-		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
-		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
-		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
-		"an annotation":               {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
-		"another mode":                {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
-		"no mode":                     {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
-		"deletion begins":             {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
-		"a label":                     {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
-		"a finalizer without an end":  {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
-		"a finalizer goes at the end": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
+		"no change":                  {func(*v1beta1.InferenceService) {}, false},
+		"spec":                       {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
+		"status":                     {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
+		"another one of the name":    {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
+		"an annotation":              {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
+		"another mode":               {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
+		"no mode":                    {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
+		"deletion begins":            {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
+		"a label":                    {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
+		"a finalizer without an end": {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
+		"finalizer removed from a terminating object": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
 	} {
 		before := inference("digits")
 		before.Generation = 1

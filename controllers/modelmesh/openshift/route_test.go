@@ -9,8 +9,8 @@ import (
 
 // The rejection of a Route by a router is reported in one Event.
 func TestReportsRejectedRoute(t *testing.T) {
-	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
-	s.route("digits")
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
+	s.reconcileRoute("digits")
 	answers := func(status string) string {
 		t.Helper()
 		route := routeObject()
@@ -22,9 +22,9 @@ func TestReportsRejectedRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.update(route)
-		s.route("digits")
+		s.reconcileRoute("digits")
 		said := s.takeEvents()
-		s.expectNoRequests("answered", func() []string { return s.route("digits") })
+		s.expectNoRequests("answered", func() []string { return s.reconcileRoute("digits") })
 		return said + s.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {

@@ -46,8 +46,8 @@ type testEnv struct {
 	settings   meshsettings.Settings
 	served     capability.Set
 	enabled    bool
-	// broken is the error of the settings, unknown the error of the check whether a namespace is enabled.
-	broken, unknown error
+	// settingsErr is the error of reading the settings, enabledErr that of the check whether a namespace is enabled.
+	settingsErr, enabledErr error
 	// writes contains "verb Kind name" of each write; reads counts live reads.
 	writes []string
 	reads  int
@@ -67,12 +67,12 @@ func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) 
 		Catalog: &modelmesh.Catalog{
 			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
 			Served:   func() capability.Set { return s.served },
-			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.settingsErr },
 		},
 		cached: writer, live: live, recorder: s.events,
 		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
-		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
+		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.enabledErr },
 	}
 	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
 	base.applier = routeApplier(base.applier)
@@ -158,8 +158,8 @@ func (s *testEnv) reconcile(r reconcile.Reconciler, namespace, name string) ([]s
 	return s.writes, result.RequeueAfter, err
 }
 
-// must reconciles the namespace without an error.
-func (s *testEnv) must() []string {
+// reconcileNamespace reconciles the namespace without an error.
+func (s *testEnv) reconcileNamespace() []string {
 	s.t.Helper()
 	writes, _, err := s.reconcile(s.namespaces, "", "team")
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *testEnv) must() []string {
 	return writes
 }
 
-// route reconciles an InferenceService without an error.
-func (s *testEnv) route(name string) []string {
+// reconcileRoute reconciles an InferenceService without an error.
+func (s *testEnv) reconcileRoute(name string) []string {
 	s.t.Helper()
 	writes, _, err := s.reconcile(s.routes, "team", name)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *testEnv) expectNoRequests(description string, pass func() []string) {
 	s.t.Helper()
 	before := s.reads
 	if writes := pass(); len(writes) > 0 || s.reads != before {
-		s.t.Errorf("%s: at rest %q and %d reads", description, writes, s.reads-before)
+		s.t.Errorf("%s: writes %q and %d live reads, want none", description, writes, s.reads-before)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	}{
 		"a model waits for it": {prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"no model":             {prepare: always, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"taken over earlier":   {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"already adopted":      {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"an OpenShift without OAuth": {prepare: func(w *testEnv) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},
