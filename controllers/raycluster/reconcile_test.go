@@ -121,7 +121,7 @@ func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 		want bool
 	}{
 		"no error": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
-		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
+		"joined": {errors.Join(conflict, conflict), true}, "joined with another error": {errors.Join(conflict, errors.New("no")), false},
 	} {
 		if got := isConflict(tc.err); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
@@ -306,7 +306,7 @@ func TestDeletion(t *testing.T) {
 		"as it was":          {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
 		"OAuth is off":       {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
 		"no OpenShift":       {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
-		"others wait too":    {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
+		"foreign finalizer":  {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
 		"no settings":        {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
 		"without finalizer":  {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
 		"KubeRay not looked": {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},

@@ -188,7 +188,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 			groups  []any
 			renewed string // the group whose pods are new
 		}{
-			"one goes":      {[]any{groups[0], groups[2]}, ""},
+			"one removed":   {[]any{groups[0], groups[2]}, ""},
 			"all go":        {[]any{}, ""},
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
 			"one comes":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
