@@ -88,13 +88,13 @@ func TestIsUnreachable(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"refused":     {errors.Join(errors.New("x"), refused), true},
-		"starting":    {apierrors.NewServiceUnavailable("starting"), true},
-		"internal":    {apierrors.NewInternalError(errors.New("etcd")), true},
-		"busy":        {apierrors.NewTooManyRequests("busy", 1), true},
-		"too slow":    {context.DeadlineExceeded, true},
-		"forbidden":   {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
-		"not a group": {errors.New("no kind is registered"), false},
+		"joined with a refused connection": {errors.Join(errors.New("x"), refused), true},
+		"starting":                         {apierrors.NewServiceUnavailable("starting"), true},
+		"internal":                         {apierrors.NewInternalError(errors.New("etcd")), true},
+		"busy":                             {apierrors.NewTooManyRequests("busy", 1), true},
+		"deadline exceeded":                {context.DeadlineExceeded, true},
+		"forbidden":                        {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
+		"not a group":                      {errors.New("no kind is registered"), false},
 	} {
 		if got := isUnreachable(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

@@ -215,10 +215,10 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 		err     error
 		goes    bool
 	}{
-		"gone":              {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
-		"gone a moment ago": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
-		"there after all":   {[]client.Object{instance()}, nil, false},
-		"no one knows":      {nil, errors.New("no connection"), false},
+		"API not served":                   {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
+		"API removed during the reconcile": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
+		"there after all":                  {[]client.Object{instance()}, nil, false},
+		"no one knows":                     {nil, errors.New("no connection"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)

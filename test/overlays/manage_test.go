@@ -113,12 +113,12 @@ func TestManageServesModels(t *testing.T) {
 		want []string // in this order
 		not  string
 	}{
-		"label only":           {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
-		"storage":              {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
-		"storage of its own":   {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "the copy"},
-		"another overlay":      {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
-		"a new namespace":      {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
-		"no word but 1 copies": {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
+		"label only":            {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
+		"storage":               {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
+		"storage Secret exists": {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "the copy"},
+		"another overlay":       {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
+		"a new namespace":       {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
+		"no word but 1 copies":  {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ import (
 // [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
 func TestCreateAcceptsValidComponents(t *testing.T) {
 	for name, components := range map[string][]string{
-		"pod, deployment, pod of its own namespace, Ray, JobSet": {
+		"Pod, Deployment, Pod with the namespace of the AppWrapper, RayCluster, JobSet": {
 			component(pod), component(deployment), component(homePod, "{path: template}"), component(rayCluster),
 			component(jobSet, "{path: 'template.spec.replicatedJobs[0].template.spec.template'}",
 				"{path: 'template.spec.replicatedJobs[1].template.spec.template', replicas: 4}"),
@@ -96,7 +96,7 @@ func TestRefused(t *testing.T) {
 			first + `template: Invalid value: "Strange": the cluster serves no Strange.example.com in version v1: install`,
 			first + "podSets[0].path: Invalid value"}},
 
-		"everything at once": {[]string{component(awayPod, "{path: ''}"), component(binding)}, []string{
+		"several invalid components": {[]string{component(awayPod, "{path: ''}"), component(binding)}, []string{
 			first + "template.metadata.namespace: Forbidden", first + "podSets[0].path: Required value", first + "podSets: Invalid value", "spec.components[1].template: Forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {

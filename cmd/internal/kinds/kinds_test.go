@@ -277,7 +277,7 @@ func TestSelects(t *testing.T) {
 		"a runtime that does not say":  {"ClusterServingRuntime", map[string]any{}, "", false},
 		"a runtime that says it oddly": {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
 		"a model in the mesh":          {"InferenceService", nil, "ModelMesh", true},
-		"a model of its own":           {"InferenceService", nil, "RawDeployment", false},
+		"model in RawDeployment mode":  {"InferenceService", nil, "RawDeployment", false},
 		"a model that says nothing":    {"InferenceService", nil, "", false},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"kind": c.kind, "spec": c.spec}}

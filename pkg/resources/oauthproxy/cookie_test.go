@@ -46,7 +46,7 @@ func TestEnsureCookie(t *testing.T) {
 		"nothing there, nothing known": {requests: 1},
 		"there, known":                 {objects: []client.Object{good}, known: "mine", want: "mine"},
 		"there, not known":             {objects: []client.Object{good}, want: "theirs", requests: 1},
-		"gone, known":                  {known: "mine", requests: 1},
+		"deleted, in memory":           {known: "mine", requests: 1},
 		"there without the key":        {objects: []client.Object{stored(map[string][]byte{"other": []byte("x")})}, requests: 1},
 		"the cache fails":              {known: "mine", cached: broken, fails: true},
 		"the API server fails":         {objects: []client.Object{good}, live: broken, requests: 1, fails: true},

@@ -51,7 +51,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
 		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
 		Expect(countTransitions(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
-		noPods(ctx, aw)
+		waitForNoPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("fails when a component is deleted [appwrapper-45]", func(ctx SpecContext) {

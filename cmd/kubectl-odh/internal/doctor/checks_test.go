@@ -133,7 +133,7 @@ func managerFaults() map[string]fault {
 		return func(w *clusterState) { edit(w, "Lease", "", func(l *coordinationv1.Lease) { change(&l.Spec) }) }
 	}
 	return map[string]fault{
-		"gone": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
+		"no Deployment and no Lease": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
 		"not to be seen": {func(w *clusterState) {
 			w.set("Deployment", "", "elsewhere", "metadata", "namespace")
 			w.fails = func(_, resource, namespace string) error {
@@ -268,7 +268,7 @@ func webhookFaults() map[string]fault {
 	return map[string]fault{
 		"left behind":       {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"left, but ignored": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"led elsewhere": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
+		"webhook of another Service": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
 			"codeflare, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},
