@@ -62,7 +62,7 @@ func TestHubSettingsNames(t *testing.T) {
 		}
 	}
 	if !slices.Equal(names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"}) {
-		t.Errorf("releases %q", names)
+		t.Errorf("releases %q, want %q", names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"})
 	}
 }
 

@@ -68,7 +68,7 @@ func TestExistingObjects(t *testing.T) {
 				t.Fatalf("phase %s, want %s: %+v", aw.Status.Phase, tc.phase, aw.Status)
 			}
 			if got := aw.Status.ComponentStatus[0].Conditions[0].Message; !strings.Contains(got, tc.says) {
-				t.Errorf("message %q", got)
+				t.Errorf("message %q, want it to contain %q", got, tc.says)
 			}
 			if n := created(w, "a"); n != 0 {
 				t.Errorf("created %d times", n)
@@ -95,7 +95,7 @@ func TestAmbiguousErrors(t *testing.T) {
 		"waiting":           {notSentError{errors.New("going")}, false},
 	} {
 		if got := isAmbiguous(tc.err); got != tc.ambiguous {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.ambiguous)
 		}
 	}
 }

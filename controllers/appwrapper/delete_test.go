@@ -180,7 +180,7 @@ func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 		status := &awv1beta2.AppWrapperComponentStatus{}
 		setResourcesDeployed(status, metav1.ConditionFalse, reason, "", noon)
 		if got := stageOf(status); got != rules.NotCreated {
-			t.Errorf("%s: stage %d", reason, got)
+			t.Errorf("%s: stage %d, want %d", reason, got, rules.NotCreated)
 		}
 	}
 }

@@ -345,7 +345,7 @@ func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
 	if id := identify(aw, 0); id != (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
-		t.Errorf("unexpected result of identify: %+v", id)
+		t.Errorf("identify: %+v, want %+v", id, (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}))
 	}
 }
 

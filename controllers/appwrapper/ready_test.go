@@ -52,6 +52,6 @@ func TestReady(t *testing.T) {
 	failed.Status.Phase = awv1beta2.PhaseFailed
 	failed.Status.LastFailure = &awv1beta2.AppWrapperFailure{Reason: "FoundFailedPods", Message: "exit 3"}
 	if got := readyCondition(failed).Message; got != "the workload failed: FoundFailedPods: exit 3" {
-		t.Errorf("message %q", got)
+		t.Errorf("message %q, want %q", got, "the workload failed: FoundFailedPods: exit 3")
 	}
 }

@@ -433,6 +433,6 @@ func TestHubEvents(t *testing.T) {
 		t.Error("want only the deletion of the namespace to trigger a reconcile")
 	}
 	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
-		t.Errorf("namespace %q", got)
+		t.Errorf("namespace %q, want %q", got, "set")
 	}
 }

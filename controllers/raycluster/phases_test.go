@@ -83,8 +83,8 @@ func TestPullSecretRepair(t *testing.T) {
 			if deleted != tc.deleted {
 				t.Errorf("pod deleted: %t, want %t; writes %q", deleted, tc.deleted, s.writes)
 			}
-			if said := s.eventsSince(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
-				t.Errorf("Events %q, want %s: %t", said, ReasonPullSecrets, tc.deleted)
+			if eventText := s.eventsSince(); strings.Contains(eventText, ReasonPullSecrets) != tc.deleted {
+				t.Errorf("Events %q, want %s: %t", eventText, ReasonPullSecrets, tc.deleted)
 			}
 			if s.memory.of(u).deletedPods[tc.pod.UID] != tc.deleted {
 				t.Errorf("deletion recorded under the UID of the pod: %t, want %t", !tc.deleted, tc.deleted)
@@ -127,11 +127,11 @@ func TestHostTaken(t *testing.T) {
 	}
 	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
 	s.mustReconcile(older)
-	if writes, again, err := s.reconcile(younger); err != nil || again != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
-		t.Errorf("writes %q, requeue after %s, error %v", writes, again, err)
+	if writes, requeueAfter, err := s.reconcile(younger); err != nil || requeueAfter != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+		t.Errorf("writes %q, requeue after %s, error %v", writes, requeueAfter, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org") {
+		t.Errorf("Events %q, want it to contain %q", eventText, "an older RayCluster has the host ray-dashboard-c-x-rest.apps.example.org")
 	}
 	if err := s.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
@@ -181,13 +181,13 @@ func TestEmitEvents(t *testing.T) {
 			tc.change(s)
 			u := s.create(demoCluster(hashedVersion, tc.spec))
 			s.mustReconcile(u)
-			said := s.eventsSince()
-			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
-				t.Errorf("reported %q, want %q", said, tc.want)
+			eventText := s.eventsSince()
+			if tc.want == "" && eventText != "" || !strings.Contains(eventText, tc.want) {
+				t.Errorf("reported %q, want %q", eventText, tc.want)
 			}
 			s.mustReconcile(u)
-			if said := s.eventsSince(); said != "" {
-				t.Errorf("reported again: %q", said)
+			if eventText := s.eventsSince(); eventText != "" {
+				t.Errorf("Events were repeated: %q", eventText)
 			}
 		})
 	}
@@ -198,8 +198,8 @@ func TestEmitEvents(t *testing.T) {
 	s.eventsSince()
 	s.settings.IngressDomain = "apps.example.org"
 	s.mustReconcile(u)
-	if said := s.eventsSince(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonPublished) || !strings.Contains(eventText, "apps.example.org") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 

@@ -55,8 +55,8 @@ func TestReconcileCreatesObjects(t *testing.T) {
 	}
 	s.mustReconcile(u) // the finalizer gave it another version
 	s.expectIdle(u)
-	if said := s.eventsSince(); said != "" {
-		t.Errorf("an event without need: %s", said)
+	if eventText := s.eventsSince(); eventText != "" {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	if len(s.certificates.modes) != 1 {
 		t.Error("want one reconcile of the certificates")
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published until its NetworkPolicies exist") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotApplied) || !strings.Contains(eventText, "not published until its NetworkPolicies exist") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
 		t.Error("want an error again, but no second Event")
@@ -140,8 +140,8 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	if err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "delete it or recreate it under another name") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "delete it or recreate it under another name") {
+		t.Errorf("Events %q, want it to contain %q", eventText, "delete it or recreate it under another name")
 	}
 	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
 		t.Error("the Service of the proxy exists")
@@ -229,12 +229,12 @@ func TestPaused(t *testing.T) {
 			if !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
 				t.Error("the NetworkPolicy of the head or the certificates are missing")
 			}
-			if said := s.eventsSince(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
-				t.Errorf("reported %q", said)
+			if eventText := s.eventsSince(); !strings.Contains(eventText, tc.reported) || tc.reported == "" && eventText != "" {
+				t.Errorf("unexpected Events %q", eventText)
 			}
 			s.mustReconcile(u)
-			if said := s.eventsSince(); said != "" {
-				t.Errorf("reported again %q", said)
+			if eventText := s.eventsSince(); eventText != "" {
+				t.Errorf("Events were repeated: %q", eventText)
 			}
 			s.reread(u)
 			if err := s.server.Delete(t.Context(), u); err != nil {
@@ -289,8 +289,8 @@ func TestCookie(t *testing.T) {
 		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
 			t.Errorf("%q: unexpected Data: %q", stored, a.Data)
 		}
-		if said := s.eventsSince(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
-			t.Errorf("%q: reported %q", stored, said)
+		if eventText := s.eventsSince(); strings.Contains(eventText, "Warning "+ReasonCookieReplaced) == stays {
+			t.Errorf("%q: reported %q", stored, eventText)
 		}
 	}
 }
@@ -356,8 +356,8 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonBindingTaken) {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonBindingTaken) {
+		t.Errorf("Events %q, want it to contain %q", eventText, ReasonBindingTaken)
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the cluster has a finalizer, although it has no ClusterRoleBinding")
@@ -440,8 +440,8 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	if s.exists(route, "team1", n.Dashboard) {
 		t.Error("the dashboard was published without its guards")
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotPublished) {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotPublished) {
+		t.Errorf("Events %q, want it to contain %q", eventText, ReasonNotPublished)
 	}
 	s.settings.Publish = config.PublishOpen
 	s.mustReconcile(u)
@@ -449,6 +449,6 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		t.Fatal("the dashboard is not published, although publication is enabled")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
-		t.Errorf("the Route leads to %s", to)
+		t.Errorf("the Route leads to %s, want %s", to, "demo-head-svc")
 	}
 }

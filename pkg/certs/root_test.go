@@ -164,7 +164,7 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 			}
 			mustSign(t, r, epoch)
 			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
-				t.Errorf("the old CA is trusted: %t", trusted)
+				t.Errorf("previous CA trusted: %t, want %t", trusted, tc.keeps)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
 				t.Error("LoadRoot accepts data that needs a repair")

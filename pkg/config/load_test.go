@@ -303,7 +303,7 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 		})
 	}
 	if usage := Usage(program); !strings.Contains(usage, "$ENABLE_PLATFORM, $"+module) {
-		t.Errorf("the usage does not name the variable:\n%s", usage)
+		t.Errorf("the usage does not name the variable:\n%s, want it to contain %q", usage, "$ENABLE_PLATFORM, $"+module)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 func TestImagesMLflow5(t *testing.T) {
 	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
 	if got := mustLoad(t, given{env: both}).MLflow.Image; got != "related:1" {
-		t.Errorf("image %q", got)
+		t.Errorf("image %q, want %q", got, "related:1")
 	}
 	both["RELATED_IMAGE_ODH_MLFLOW_IMAGE"] = ""
 	cfg := mustLoad(t, given{env: both})

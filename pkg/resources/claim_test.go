@@ -30,7 +30,7 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 			got = *c.claim.Spec.StorageClassName
 		}
 		if got != c.want {
-			t.Errorf("%s: class %q", name, got)
+			t.Errorf("%s: class %q, want %q", name, got, c.want)
 		}
 	}
 }

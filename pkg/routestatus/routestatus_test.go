@@ -149,7 +149,7 @@ func TestRead(t *testing.T) {
 func TestFirst(t *testing.T) {
 	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Rejected: true}, {Reason: "later", Rejected: true}}}
 	if got := r.FirstProblem().Reason; got != "refused" {
-		t.Errorf("first %s", got)
+		t.Errorf("first %s, want %s", got, "refused")
 	}
 	if got := (Report{}).Message(); got != "" {
 		t.Errorf("message %q", got)

@@ -227,7 +227,7 @@ func TestCSVMetadata(t *testing.T) {
 		}
 	}
 	if got := c.Annotations["operatorframework.io/suggested-namespace"]; got != "opendatahub" {
-		t.Errorf("suggested namespace %q", got)
+		t.Errorf("suggested namespace %q, want %q", got, "opendatahub")
 	}
 	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
 		if c.Labels["operatorframework.io/"+platform] != "supported" {
@@ -247,7 +247,7 @@ func TestReplicas(t *testing.T) {
 		keys = append(keys, spread.TopologyKey+" "+string(spread.WhenUnsatisfiable))
 	}
 	if !slices.Equal(keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"}) {
-		t.Errorf("spread over %v", keys)
+		t.Errorf("spread over %v, want %v", keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"})
 	}
 	if args := deployment.Template.Spec.Containers[0].Args; !slices.Contains(args, "--leader-elect-lease-duration=137s") {
 		t.Errorf("arguments %v", args)

@@ -51,7 +51,7 @@ func TestVersionStamp(t *testing.T) {
 		"-X k8s.io/client-go/pkg/version.buildDate=1970-01-01T00:00:00Z",
 	} {
 		if !strings.Contains(stamp, want) {
-			t.Errorf("%q is not in %q", want, stamp)
+			t.Errorf("stamp %q, want it to contain %q", stamp, want)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestProgramNames(t *testing.T) {
 		t.Errorf("programs are %q, want %q", got, want)
 	}
 	if name := linkedName("go.etcd.io/etcd/server/v3"); name != "server" {
-		t.Errorf("Go names etcd %q", name)
+		t.Errorf("Go names etcd %q, want %q", name, "server")
 	}
 	names = nil
 	for _, m := range nodeModules() {

@@ -137,10 +137,10 @@ func TestSlug(t *testing.T) {
 		}
 	}
 	if got := targets("[a](b.md#c) `[d](e)` [f](https://g)\n```\n[h](i)\n```\n"); !slices.Equal(got, []string{"b.md#c"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %v", got, []string{"b.md#c"})
 	}
 	if got := anchors("# A b\n```\n# no\n```\n## C\n"); !slices.Equal(got, []string{"a-b", "c"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %v", got, []string{"a-b", "c"})
 	}
 }
 

@@ -262,7 +262,7 @@ func TestOddValues(t *testing.T) {
 		}
 	}
 	if image := rendered.manager(t).Image; image != "true" {
-		t.Errorf("image %q", image)
+		t.Errorf("image %q, want %q", image, "true")
 	}
 }
 

@@ -122,7 +122,7 @@ func TestUsesSettingsOfNamespace(t *testing.T) {
 	request.Namespace = ""
 	v.Handle(t.Context(), request)
 	if !slices.Equal(asked, []string{"team", ""}) {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("asked for %q, want %q", asked, []string{"team", ""})
 	}
 }
 

@@ -36,7 +36,7 @@ func TestEqualElements(t *testing.T) {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 		if got := equalElements(parse(t, test.b), parse(t, test.a)); got != test.want {
-			t.Errorf("%s, the other way: %t", name, got)
+			t.Errorf("%s, the other way: %t, want %t", name, got, test.want)
 		}
 	}
 }

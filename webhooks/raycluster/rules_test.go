@@ -225,7 +225,7 @@ func TestAnnotations(t *testing.T) {
 		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
 		accepted(t, s, got, nil)
 		if pod := raycluster.View(got).Injected().PodIssued; pod != (issuer == raycluster.IssuerPod) {
-			t.Errorf("%s: unexpected pod: %t", issuer, pod)
+			t.Errorf("%s: certificates by the pod: %t, want %t", issuer, pod, (issuer == raycluster.IssuerPod))
 		}
 	}
 	hashed := defaulted(t, s, parse(t, minimal), nil)

@@ -52,7 +52,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 		t.Errorf("rules %v", rules)
 	}
 	if got := fmt.Sprint(property(t, root, "spec")["required"]); got != "[applicationNamespace instancesNamespace]" {
-		t.Errorf("required in spec: %s", got)
+		t.Errorf("required in spec: %s, want %s", got, "[applicationNamespace instancesNamespace]")
 	}
 	for path, want := range map[string]map[string]any{
 		"status.phase": {"type": "string"}, "status.observedGeneration": {"type": "integer", "format": "int64"},
@@ -70,7 +70,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 		columns = append(columns, column.(map[string]any)["name"])
 	}
 	if got := fmt.Sprint(columns); got != "[AppNamespace Ready Reason Age Message]" {
-		t.Errorf("columns %s", got)
+		t.Errorf("columns %s, want %s", got, "[AppNamespace Ready Reason Age Message]")
 	}
 }
 

@@ -162,7 +162,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		t.Errorf("the CodeFlare operator's ConfigMap does not count:\n%s", got)
 	}
 	if got := rendered("config/samples/appwrapper_job.yaml", ""); !strings.Contains(got, "schedulerName: packed") {
-		t.Errorf("the ConfigMap of AppWrappers does not count:\n%s", got)
+		t.Errorf("settings with the ConfigMap of AppWrappers:\n%s, want it to contain %q", got, "schedulerName: packed")
 	}
 	here, found := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
 	if !strings.Contains(here, "name: front\n") || !strings.Contains(here, "replicas: 5") || strings.Contains(here, "prometheus") {
@@ -244,7 +244,7 @@ func TestMissingKinds(t *testing.T) {
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
 		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
-			t.Errorf("%s misses %q", component, got)
+			t.Errorf("%s without a permission: %q, want %q", component, got, c.without)
 		}
 		if got := kinds.Components()[i].MissingKinds(only(c.enough)); len(got) > 0 {
 			t.Errorf("%s with %s misses %q", component, c.enough, got)
@@ -285,7 +285,7 @@ func TestSelects(t *testing.T) {
 			u.SetAnnotations(map[string]string{"serving.kserve.io/deploymentMode": c.mode})
 		}
 		if got := filters[c.kind](u); got != c.want {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
 	if filters["Predictor"] != nil || filters["MLflow"] != nil {

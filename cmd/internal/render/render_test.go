@@ -75,7 +75,7 @@ func TestKinds(t *testing.T) {
 	more := things()
 	more[thing.GroupVersion().WithKind("Another")] = more[thing]
 	if got := more.Names(); !slices.Equal(got, []string{"test.io/v1/Another", "test.io/v1/Thing"}) {
-		t.Errorf("unexpected result of Names: %q", got)
+		t.Errorf("Names: %q, want %q", got, []string{"test.io/v1/Another", "test.io/v1/Thing"})
 	}
 }
 

@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		ClientKey: "3", ClientKeyFile: "4", ClientCertificate: "5", ClientCertificateFile: "6", OverrideAuthority: "7",
 	}
 	if got != want {
-		t.Errorf("connection %+v", got)
+		t.Errorf("connection %+v, want %+v", got, want)
 	}
 	if !slices.Equal(got.URLs(), []string{"https://a:2379", "https://b:2379"}) || !slices.Equal(got.Files(), []string{"2", "4", "6"}) {
 		t.Errorf("URLs %v, files %v", got.URLs(), got.Files())

@@ -240,7 +240,7 @@ func TestAvailable(t *testing.T) {
 		}
 		s.LastFailureInfo = failure(v1alpha1.ModelLoadFailed, "", "", "", nil)
 		if got := isAvailable(s); got != want {
-			t.Errorf("%q, replacement failed: %t", state, got)
+			t.Errorf("%q, replacement failed: %t, want %t", state, got, want)
 		}
 	}
 }

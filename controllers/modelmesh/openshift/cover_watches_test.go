@@ -57,14 +57,14 @@ func managedLabels(more ...string) map[string]string {
 
 func TestObjectsEnqueueTheirNamespace(t *testing.T) {
 	if got := enqueued(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("unexpected result of enqueued: %q", got)
+		t.Errorf("enqueued: %q, want %q", got, []string{"/team"})
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
 		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
 		if got := enqueued(t, binding, head("", name, nil)); !slices.Equal(got, want) {
-			t.Errorf("%s wakes %q", name, got)
+			t.Errorf("%s enqueues %q, want %q", name, got, want)
 		}
 	}
 }
@@ -114,10 +114,10 @@ func TestSecretPredicates(t *testing.T) {
 	} {
 		w := newControllerBuilder(t, tc.settings)
 		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
-			t.Errorf("%s concerns namespaces: %t", name, got)
+			t.Errorf("%s concerns namespaces: %t, want %t", name, got, tc.namespaces)
 		}
 		if got := w.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
-			t.Errorf("%s is of the mesh: %t", name, got)
+			t.Errorf("%s is of the mesh: %t, want %t", name, got, tc.mesh)
 		}
 	}
 }
@@ -125,10 +125,10 @@ func TestSecretPredicates(t *testing.T) {
 func TestSettingsEnqueueNamespaces(t *testing.T) {
 	h := newControllerBuilder(t, "").shared.Namespaces.EnqueueByName()
 	if got := enqueued(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("one namespace: %q", got)
+		t.Errorf("one namespace: %q, want %q", got, []string{"/team"})
 	}
 	if got := enqueued(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
-		t.Errorf("all that are served: %q", got)
+		t.Errorf("all that are served: %q, want %q", got, []string{"/own"})
 	}
 }
 
@@ -186,7 +186,7 @@ func TestInferenceServicePredicates(t *testing.T) {
 		after.Generation = 1
 		tc.change(after)
 		if got := passesUpdate(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
-			t.Errorf("%s matters: %t", name, got)
+			t.Errorf("%s matters: %t, want %t", name, got, tc.want)
 		}
 	}
 	ending, ended := inference("digits"), inference("digits")

@@ -74,8 +74,8 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 		if writes := s.reconcileRoute(name); len(writes) > 0 {
 			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
-		if recorded := s.takeEvents(); !strings.Contains(recorded, "registries and Ray clusters have names such as "+name) {
-			t.Errorf("%s: unexpected Events %q", name, recorded)
+		if eventText := s.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters have names such as "+name) {
+			t.Errorf("%s: Events %q, want it to contain %q", name, eventText, "registries and Ray clusters have names such as "+name)
 		}
 		before := routeObject()
 		before.SetNamespace("team")
@@ -124,7 +124,7 @@ func TestDeletesRouteWhenNotDesired(t *testing.T) {
 	model.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
 	s.update(model)
 	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
-		t.Errorf("unexpected writes %q", writes)
+		t.Errorf("writes %q, want %q", writes, []string{"delete Route digits"})
 	}
 }
 
@@ -160,15 +160,15 @@ func TestProblemsAreReported(t *testing.T) {
 	s.settings.RESTProxy.Enabled = false
 	s.reconcileRoute("digits")
 	s.reconcileRoute("digits")
-	if recorded := s.takeEvents(); strings.Count(recorded, ReasonNoRoute) != 1 || !strings.Contains(recorded, "restProxy.enabled is false") {
-		t.Errorf("unexpected Events %q", recorded)
+	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, "restProxy.enabled is false") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.settings.RESTProxy.Enabled = true
 	s.reconcileRoute("digits")
 	s.settings.RESTProxy.Enabled = false
 	s.reconcileRoute("digits")
-	if recorded := s.takeEvents(); strings.Count(recorded, ReasonNoRoute) != 1 {
-		t.Errorf("the problem returned: Events %q, want one", recorded)
+	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 {
+		t.Errorf("the problem returned: Events %q, want one", eventText)
 	}
 }
 
@@ -190,8 +190,8 @@ func TestRouteTrustsMeshCA(t *testing.T) {
 	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
 	meshTLS("")(&s.settings)
 	s.reconcileRoute("digits")
-	if recorded := s.takeEvents(); !strings.Contains(recorded, "Secret mesh-tls holds no certificate") {
-		t.Errorf("unexpected Events %q", recorded)
+	if eventText := s.takeEvents(); !strings.Contains(eventText, "Secret mesh-tls holds no certificate") {
+		t.Errorf("Events %q, want it to contain %q", eventText, "Secret mesh-tls holds no certificate")
 	}
 	trust := func() string {
 		got := routeObject()
@@ -294,8 +294,8 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 	s.remove(model)
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // with no reconcile in between
 	s.reconcileRoute("digits")
-	if recorded := s.takeEvents(); !strings.Contains(recorded, ReasonNoRoute) {
-		t.Errorf("Events on the third InferenceService: %q, want %s", recorded, ReasonNoRoute)
+	if eventText := s.takeEvents(); !strings.Contains(eventText, ReasonNoRoute) {
+		t.Errorf("Events on the third InferenceService: %q, want %s", eventText, ReasonNoRoute)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 		"Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
 	}
 	if got := kinds(s.reconcileNamespace(), "apply"); !slices.Equal(got, want) {
-		t.Fatalf("made %q", got)
+		t.Fatalf("created %q, want %q", got, want)
 	}
 	var cookie corev1.Secret
 	if !s.has(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
@@ -66,7 +66,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	s.expectNoRequests("without models", s.reconcileNamespace)
 	s.enabled = false
 	if got := kinds(s.reconcileNamespace(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
-		t.Errorf("not served any more, removed %q", got)
+		t.Errorf("not served any more, removed %q, want %q", got, []string{"RoleBinding prometheus-ns-access"})
 	}
 	s.expectNoRequests("not served", s.reconcileNamespace)
 }
@@ -178,7 +178,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 	}
 	s.remove(&b)
 	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"delete Secret storage-config"}) {
-		t.Errorf("without connections %q", got)
+		t.Errorf("without connections %q, want %q", got, []string{"delete Secret storage-config"})
 	}
 }
 
@@ -254,13 +254,13 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	}
 	s.reconcileNamespace()
 	s.expectNoRequests("with a certificate", s.reconcileNamespace)
-	_, again, err := s.reconcile(s.namespaces, "", "team")
-	if err != nil || again < 200*24*time.Hour || again > 365*24*time.Hour {
-		t.Errorf("looked at again after %s, error %v", again, err)
+	_, requeueAfter, err := s.reconcile(s.namespaces, "", "team")
+	if err != nil || requeueAfter < 200*24*time.Hour || requeueAfter > 365*24*time.Hour {
+		t.Errorf("requeue after %s, error %v; want a renewal in a year", requeueAfter, err)
 	}
-	s.clock.SetTime(s.clock.Now().Add(again + time.Minute))
+	s.clock.SetTime(s.clock.Now().Add(requeueAfter + time.Minute))
 	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {
-		t.Errorf("when due %q", got)
+		t.Errorf("when due %q, want %q", got, []string{"apply Secret model-serving-proxy-tls"})
 	}
 	if s.has(&second, "model-serving-proxy-tls"); string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Error("the certificate was not renewed")
@@ -317,15 +317,15 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, again, err := s.reconcile(s.namespaces, "", "team")
+			_, requeueAfter, err := s.reconcile(s.namespaces, "", "team")
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
-				t.Errorf("labels %v, again after %s", got.Labels, again)
+			if isManaged(&got) != formers || (requeueAfter > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
+				t.Errorf("labels %v, requeue after %s", got.Labels, requeueAfter)
 			}
 			s.remove(p)
 			s.reconcileNamespace()
@@ -368,12 +368,12 @@ func TestNamespaceErrors(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
-	if _, again, err := s.reconcile(s.namespaces, "", "team"); err != nil || again != 0 || s.takeEvents() != "" {
-		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
+	if _, requeueAfter, err := s.reconcile(s.namespaces, "", "team"); err != nil || requeueAfter != 0 || s.takeEvents() != "" {
+		t.Errorf("a namespace on its way out: requeue after %s, error %v", requeueAfter, err)
 	}
 	s.refuse = func(string, string) error { return nil }
 	if writes := s.reconcileNamespace(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
-		t.Errorf("afterwards %q", writes)
+		t.Errorf("writes afterwards %q, want %q", writes, []string{"apply ServiceAccount modelmesh-serving-sa"})
 	}
 	if writes, _, err := s.reconcile(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
 		t.Errorf("a namespace that is gone: %q, error %v", writes, err)

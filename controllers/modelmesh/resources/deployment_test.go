@@ -122,14 +122,14 @@ func TestAdapterDefaults(t *testing.T) {
 	pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
 	adapter := container(t, pod, "triton-adapter")
 	if port, _ := variable(adapter, "ADAPTER_PORT"); port != "8085" {
-		t.Errorf("ADAPTER_PORT=%s", port)
+		t.Errorf("ADAPTER_PORT=%s, want %s", port, "8085")
 	}
 	if data, _ := variable(adapter, "RUNTIME_DATA_ENDPOINT"); data != "port:8001" {
-		t.Errorf("RUNTIME_DATA_ENDPOINT=%s", data)
+		t.Errorf("RUNTIME_DATA_ENDPOINT=%s, want %s", data, "port:8001")
 	}
 	mesh := container(t, pod, "mm")
 	if port, _ := variable(mesh, "INTERNAL_GRPC_PORT"); port != "8085" {
-		t.Errorf("INTERNAL_GRPC_PORT=%s", port)
+		t.Errorf("INTERNAL_GRPC_PORT=%s, want %s", port, "8085")
 	}
 	for _, name := range variableNames(mesh) {
 		if strings.HasPrefix(name, "INTERNAL_SERVING") {

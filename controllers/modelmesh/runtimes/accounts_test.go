@@ -60,7 +60,7 @@ func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w.settings.EtcdUserPerNamespace = true
 	w.reconcileUntilStable("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "etcdUserPerNamespace needs the user root") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "etcdUserPerNamespace needs the user root")
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {
 		t.Error("the etcd Secret was copied into the namespace")

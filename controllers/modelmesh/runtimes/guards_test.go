@@ -60,6 +60,6 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w.settings.ServiceAccountName = "runner"
 	w.reconcileUntilStable("ns")
 	if _, _, account := w.hasProxy(); account != "runner" {
-		t.Errorf("account %q", account)
+		t.Errorf("account %q, want %q", account, "runner")
 	}
 }

@@ -221,7 +221,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 func TestForeignObjectsAreReported(t *testing.T) {
 	w := newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("tried again after %s", again)
+		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
 	for _, write := range w.takeWrites() {
 		if strings.Contains(write, "theirs") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
@@ -248,7 +248,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newTestEnv(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("tried again after %s", again)
+		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
 	said := recordedEvents(w.events)
 	var reported int
@@ -319,7 +319,7 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	for range 2 {
 		w.settings.HeadlessService = !w.settings.HeadlessService
 		if wrote := w.reconcileUntilStable("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
-			t.Errorf("headless %v: %q", w.settings.HeadlessService, wrote)
+			t.Errorf("headless %v: %q, want %q", w.settings.HeadlessService, wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
 		}
 		service := &corev1.Service{}
 		w.get(service, "ns", "modelmesh-serving")
@@ -550,7 +550,7 @@ func TestToResult(t *testing.T) {
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
 		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("sooner of %v: %v", tc[:2], got)
+			t.Errorf("sooner of %v: %v, want %v", tc[:2], got, tc[2])
 		}
 	}
 }
@@ -570,7 +570,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 	for range 3 {
 		if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-			t.Errorf("tried again after %s", again)
+			t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 		}
 	}
 	said := recordedEvents(w.events)

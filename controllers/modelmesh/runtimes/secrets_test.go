@@ -49,12 +49,12 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 	w.must(w.api.Update(t.Context(), source))
 	w.expect("a Secret that is no good", w.reconcileUntilStable("ns"), nil)
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace own cannot be used")
 	}
 	w.must(w.api.Delete(t.Context(), source))
 	w.reconcileUntilStable("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Could not get the controller etcd secret")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	w.mesh.failOwn = errors.New("no good")
 	w.reconcileOnce("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace ns cannot be used: no good")
 	}
 	w.mesh.failOwn = nil
 	w.must(w.api.Delete(t.Context(), foreign))

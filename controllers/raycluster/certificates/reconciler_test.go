@@ -338,7 +338,7 @@ func TestSecretsOfUsers(t *testing.T) {
 			t.Errorf("it was changed: %v", got.ObjectMeta)
 		}
 		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
-			t.Errorf("reported:\n%s", reported)
+			t.Errorf("reported:\n%s, want it to contain %q", reported, "Warning CertificateExpiring the CA in Secret "+ca)
 		}
 		w.expectIdle(cluster, byOperator)
 		w.clock.Step(foreignRecheck)

@@ -137,7 +137,7 @@ func TestChangesBeforeARestart(t *testing.T) {
 				t.Errorf("%d reads and %d writes, want %d and %d", w.reads, w.writes, tc.reads, tc.writes)
 			}
 			if kept := maps.Equal(stored, w.contents()); kept != tc.kept {
-				t.Errorf("the content is the same: %t", kept)
+				t.Errorf("the content is the same: %t, want %t", kept, tc.kept)
 			}
 			w.expectIdle(cluster, withProxy)
 			certificate := certificateOf(t, w.secret(head).Data["tls.crt"])

@@ -31,7 +31,7 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 			worker.start()
 			for dir, want := range map[string]string{"ca": "ca.crt", "tls": "ca.crt,server.crt,server.key"} {
 				if got := strings.Join(keysIn(t, filepath.Join(head.dir, dir)), ","); got != want {
-					t.Errorf("folder %s of the head: %s", dir, got)
+					t.Errorf("folder %s of the head: %s, want %s", dir, got, want)
 				}
 			}
 			now := w.clock.Now()

@@ -84,7 +84,7 @@ func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
 		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {
-			t.Fatalf("%q became %q", reference, got)
+			t.Fatalf("%q became %q, want %q", reference, got, reference)
 		}
 	})
 }

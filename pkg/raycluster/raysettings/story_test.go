@@ -227,6 +227,6 @@ func TestUpdateReportsEachErrorOnce(t *testing.T) {
 	m.UID, m.ResourceVersion = "uid", "7"
 	f.update(loose(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
-		t.Errorf("reported the versions %s", got)
+		t.Errorf("reported the versions %s, want %s", got, "1 3 5 6 7")
 	}
 }

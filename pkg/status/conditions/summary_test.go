@@ -85,7 +85,7 @@ func TestSummarize(t *testing.T) {
 			list = append(list[:0], up)
 			Summarize(&list, 8, SummaryOptions{ReadyCondition: "Available"})
 			if got := computed(t, list); got != kstatus.CurrentStatus {
-				t.Errorf("well again, kstatus says %s", got)
+				t.Errorf("after the recovery: kstatus %s, want %s", got, kstatus.CurrentStatus)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestSeries(t *testing.T) {
 	} {
 		s.Observe(name, step.list)
 		if got := series(t); !slices.Equal(got, step.want) {
-			t.Errorf("%+v: series %q", step.list, got)
+			t.Errorf("%+v: series %q, want %q", step.list, got, step.want)
 		}
 	}
 	s.Observe(name, of(metav1.ConditionFalse, "Down"))
