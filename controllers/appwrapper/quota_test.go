@@ -30,16 +30,16 @@ func rayPod(name string) *corev1.Pod {
 }
 
 // rayJobDone is the status of a RayJob that succeeded.
-func (w *fixture) rayJobDone() {
-	w.Helper()
+func (f *fixture) rayJobDone() {
+	f.Helper()
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(rayKind)
-	if err := w.server.Get(w.Context(), requestFor("ray").NamespacedName, job); err != nil {
-		w.Fatal(err)
+	if err := f.server.Get(f.Context(), requestFor("ray").NamespacedName, job); err != nil {
+		f.Fatal(err)
 	}
 	job.Object["status"] = map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "rayClusterName": "ray-x7k2p"}
-	if err := w.server.Update(w.Context(), job); err != nil {
-		w.Fatal(err)
+	if err := f.server.Update(f.Context(), job); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -128,10 +128,10 @@ func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 }
 
 // conflictAfter makes the status update after a creation fail.
-func (w *fixture) conflictAfter(name string) {
+func (f *fixture) conflictAfter(name string) {
 	once := true
-	w.before = func(request string) error {
-		if once && strings.HasPrefix(request, "patch status") && created(w, name) == 1 {
+	f.before = func(request string) error {
+		if once && strings.HasPrefix(request, "patch status") && created(f, name) == 1 {
 			once = false
 			return apierrors.NewConflict(schema.GroupResource{Resource: "appwrappers"}, "train", errors.New("annotated meanwhile"))
 		}

@@ -302,29 +302,29 @@ func (c *campaign) depopulate(ctx context.Context) error {
 	return err
 }
 
-func (w *testCluster) createNamespace(ctx context.Context, p *plot) error {
+func (c *testCluster) createNamespace(ctx context.Context, p *plot) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
-	if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, namespace)); err != nil {
+	if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating namespace %s: %w", p.namespace, err)
 	}
 	return nil
 }
 
 // clear deletes namespaces and waits until they are gone.
-func (w *testCluster) clear(ctx context.Context, namespaces ...string) error {
+func (c *testCluster) clear(ctx context.Context, namespaces ...string) error {
 	named := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		o.SetName(name)
 		return o
 	}
 	for _, name := range namespaces {
-		if err := w.admin.Delete(ctx, named(name)); client.IgnoreNotFound(err) != nil {
+		if err := c.admin.Delete(ctx, named(name)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting namespace %s: %w", name, err)
 		}
 	}
 	for _, name := range namespaces {
-		err := w.until(ctx, waitTimeout, func() (string, error) {
-			err := w.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
+		err := c.until(ctx, waitTimeout, func() (string, error) {
+			err := c.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
 			if apierrors.IsNotFound(err) {
 				return "", nil
 			}

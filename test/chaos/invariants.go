@@ -17,8 +17,8 @@ import (
 var kept = []string{"PersistentVolumeClaim", "Secret"}
 
 // orphans returns the children in a namespace with an owner that does not exist, or has another UID.
-func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
-	objects, err := w.list(ctx, w.kinds, func(o *unstructured.Unstructured) bool {
+func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
+	objects, err := c.list(ctx, c.kinds, func(o *unstructured.Unstructured) bool {
 		return o.GetNamespace() == namespace || o.GetNamespace() == ""
 	})
 	if err != nil {
@@ -47,19 +47,19 @@ func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 var uncomparedOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
 // leftOver returns the children of a deleted custom resource that should have been deleted with it.
-func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
-	all, err := w.takeSnapshot(ctx, w.kinds, p.namespace)
+func (c *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
+	all, err := c.takeSnapshot(ctx, c.kinds, p.namespace)
 	if err != nil {
 		return nil, err
 	}
-	live, err := w.list(ctx, all.kinds(), managed)
+	live, err := c.list(ctx, all.kinds(), managed)
 	if err != nil {
 		return nil, err
 	}
 	var left []string
 	for key := range all.within(p) {
 		o := live[key]
-		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || w.isInstalled(key) {
+		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
 			continue
 		}
 		left = append(left, key.String()+" is left over")
@@ -69,8 +69,8 @@ func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
 }
 
 // isInstalled reports whether an object is part of the manifests.
-func (w *testCluster) isInstalled(key id) bool {
-	return slices.ContainsFunc(w.installed.Objects, func(o *unstructured.Unstructured) bool {
+func (c *testCluster) isInstalled(key id) bool {
+	return slices.ContainsFunc(c.installed.Objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == key.Kind && o.GetName() == key.name && o.GetNamespace() == key.namespace
 	})
 }
@@ -89,7 +89,7 @@ type foreignObject struct {
 }
 
 // createForeignObjects creates foreign objects in a namespace.
-func (w *testCluster) createForeignObjects(ctx context.Context, namespace string) ([]foreignObject, error) {
+func (c *testCluster) createForeignObjects(ctx context.Context, namespace string) ([]foreignObject, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "elsewhere"}}}}}
@@ -99,7 +99,7 @@ func (w *testCluster) createForeignObjects(ctx context.Context, namespace string
 		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "b"}}, &corev1.Secret{ObjectMeta: meta}, &corev1.ServiceAccount{ObjectMeta: meta},
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, policy,
 	} {
-		if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, o)); err != nil {
+		if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, o)); err != nil {
 			return nil, fmt.Errorf("creating a foreign object: %w", err)
 		}
 	}
@@ -109,7 +109,7 @@ func (w *testCluster) createForeignObjects(ctx context.Context, namespace string
 		if k == policy.GetKind() {
 			o.SetAPIVersion(policy.GetAPIVersion())
 		}
-		if err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
+		if err := c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
 		}
 		all = append(all, foreignObject{o, o.GetResourceVersion()})
@@ -118,11 +118,11 @@ func (w *testCluster) createForeignObjects(ctx context.Context, namespace string
 }
 
 // touched returns the foreign objects that have changed.
-func (w *testCluster) touched(ctx context.Context, all []foreignObject) ([]string, error) {
+func (c *testCluster) touched(ctx context.Context, all []foreignObject) ([]string, error) {
 	var changed []string
 	for _, f := range all {
 		now := f.object.DeepCopy()
-		if err := w.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
 		} else if err != nil || now.GetResourceVersion() != f.resourceVersion || now.GetUID() != f.object.GetUID() {
 			changed = append(changed, fmt.Sprintf("foreign %s %s/%s was touched", now.GetKind(), now.GetNamespace(), now.GetName()))

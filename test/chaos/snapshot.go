@@ -84,8 +84,8 @@ var fieldOwners = []string{
 }
 
 // takeSnapshot returns a snapshot of all objects in the namespaces, and of the cluster-scoped objects of the manager.
-func (w *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
-	objects, err := w.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
+func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
+	objects, err := c.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
@@ -102,14 +102,14 @@ func (w *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces
 }
 
 // list returns the objects of the kinds for which want returns true.
-func (w *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
+func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error
 	all := map[id]*unstructured.Unstructured{}
 	workqueue.ParallelizeUntil(ctx, 4, len(kinds), func(i int) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kinds[i].GroupVersionKind)
-		err := w.admin.List(ctx, list)
+		err := c.admin.List(ctx, list)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
@@ -256,13 +256,13 @@ func unsteady(one, other snapshot) mask {
 }
 
 // uids returns the UIDs of the objects of core kinds, by kind and name.
-func (w *testCluster) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
+func (c *testCluster) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, namespace := range namespaces {
 		for _, name := range kinds {
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: name})
-			if err := w.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := c.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return nil, fmt.Errorf("listing %s: %w", name, err)
 			}
 			for _, o := range list.Items {

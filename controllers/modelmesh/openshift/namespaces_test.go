@@ -73,8 +73,8 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 
 type usage struct{ used, runtimes bool }
 
-func (s *testEnv) usage(namespace string) (usage, error) {
-	used, runtimes, err := s.namespaces.getUsage(s.t.Context(), namespace)
+func (env *testEnv) usage(namespace string) (usage, error) {
+	used, runtimes, err := env.namespaces.getUsage(env.t.Context(), namespace)
 	return usage{used, runtimes}, err
 }
 

@@ -103,8 +103,8 @@ type controllerBuilder struct {
 }
 
 // newController returns a controller that watches the sources.
-func (w controllerBuilder) newController(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
-	c, err := controller.New(name, w.mgr, reconciler.ControllerOptionsFor(r))
+func (b controllerBuilder) newController(name string, r reconcile.Reconciler, sources []source.Source) (controller.Controller, error) {
+	c, err := controller.New(name, b.mgr, reconciler.ControllerOptionsFor(r))
 	if err == nil {
 		err = watchAll(c, sources)
 	}
@@ -115,16 +115,16 @@ func (w controllerBuilder) newController(name string, r reconcile.Reconciler, so
 }
 
 // startNamespaceController starts the controller of served namespaces.
-func (w controllerBuilder) startNamespaceController(ctx context.Context, r *namespaceReconciler, connections cache.Cache) error {
-	all, ownNamespace, managed := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
-	cached, served := w.mgr.GetCache(), w.shared.Served
-	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
-	c, err := w.newController(namespaceController, r, []source.Source{
-		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+func (b controllerBuilder) startNamespaceController(ctx context.Context, r *namespaceReconciler, connections cache.Cache) error {
+	all, ownNamespace, managed := b.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	cached, served := b.mgr.GetCache(), b.shared.Served
+	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
+	c, err := b.newController(namespaceController, r, []source.Source{
+		labelled, b.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), ownNamespace),
 		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), ownNamespace, modelmesh.CreatedOrDeleted()),
 		source.Kind(cached, client.Object(&appsv1.Deployment{}), ownNamespace, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, w.managedSecrets()),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, b.managedSecrets()),
 		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), ownNamespace, hasName(BundleConfigMap, CAObjectName)),
 		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
 		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), ownNamespace, managed),
@@ -134,7 +134,7 @@ func (w controllerBuilder) startNamespaceController(ctx context.Context, r *name
 		return err
 	}
 	served.WatchMetadata(ctx, c, capability.BackendTLSPolicy, ownNamespace, managed)
-	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
+	if !b.shared.Config.ModelMesh.IgnoreInferenceServices {
 		served.Watch(ctx, c, capability.InferenceService, func() source.Source {
 			return source.Kind(cached, client.Object(&v1beta1.InferenceService{}), ownNamespace, modelmesh.SpecOrAnnotationsChanged())
 		})
@@ -143,15 +143,15 @@ func (w controllerBuilder) startNamespaceController(ctx context.Context, r *name
 }
 
 // startInferenceServiceController starts the controller that publishes models.
-func (w controllerBuilder) startInferenceServiceController(ctx context.Context, r *inferenceServiceReconciler) error {
-	cached, served := w.mgr.GetCache(), w.shared.Served
-	all := handler.EnqueueRequestsFromMapFunc(w.requestsForInferenceServices)
-	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
-	labelled, _ := w.shared.Namespaces.Source(all)
-	c, err := w.newController(routeController, r, []source.Source{
-		labelled, w.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
+func (b controllerBuilder) startInferenceServiceController(ctx context.Context, r *inferenceServiceReconciler) error {
+	cached, served := b.mgr.GetCache(), b.shared.Served
+	all := handler.EnqueueRequestsFromMapFunc(b.requestsForInferenceServices)
+	owned := handler.EnqueueRequestForOwner(b.mgr.GetScheme(), b.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
+	labelled, _ := b.shared.Namespaces.Source(all)
+	c, err := b.newController(routeController, r, []source.Source{
+		labelled, b.shared.Settings.Changes(all), served.Changes(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), owned),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, w.meshCertificates()),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, b.meshCertificates()),
 	})
 	if err != nil {
 		return err
@@ -182,8 +182,8 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 }
 
 // requestsForInferenceServices maps a Namespace or namespaced object to its InferenceServices for ModelMesh, a cluster-scoped runtime to all.
-func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
-	if !w.shared.Served.Current().Has(capability.InferenceService) {
+func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
+	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
 	}
 	namespace := object.GetNamespace()
@@ -191,7 +191,7 @@ func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, obj
 		namespace = object.GetName()
 	}
 	var list v1beta1.InferenceServiceList
-	if err := w.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing InferenceServices")
 		return nil
 	}
@@ -214,25 +214,25 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 }
 
 // managedSecrets matches the Secrets of the namespace controller, also by name: the cache strips labels of foreign objects.
-func (w controllerBuilder) managedSecrets() predicate.Predicate {
+func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	storage := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
+		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
 	managed := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
 	return predicate.Or(byName, storage, managed)
 }
 
 // meshCertificates matches the Secrets with the certificate of the mesh.
-func (w controllerBuilder) meshCertificates() predicate.Predicate {
+func (b controllerBuilder) meshCertificates() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
+		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
 	})
 }
 
 // hasConfiguredName reports whether the name of an object is the one that the function returns from the settings of the administrator.
-func (w controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
-	settings, err := w.shared.Settings.Admin(context.Background())
+func (b controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
+	settings, err := b.shared.Settings.Admin(context.Background())
 	return err == nil && o.GetName() == nameOf(settings)
 }
 

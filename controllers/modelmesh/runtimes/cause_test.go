@@ -14,11 +14,11 @@ import (
 )
 
 // catalogCause returns the cause for models with a label.
-func (w *testEnv) catalogCause(label string) modelmesh.Cause {
-	w.Helper()
-	cause, known, err := w.Cause(w.Context(), "ns", label)
+func (env *testEnv) catalogCause(label string) modelmesh.Cause {
+	env.Helper()
+	cause, known, err := env.Cause(env.Context(), "ns", label)
 	if err != nil || !known {
-		w.Fatalf("known %v, %v", known, err)
+		env.Fatalf("known %v, %v", known, err)
 	}
 	return cause
 }
@@ -78,10 +78,10 @@ func TestFindCause(t *testing.T) {
 	}
 }
 
-func (w *testEnv) updateStatus(o client.Object) {
-	w.Helper()
-	if err := w.api.Status().Update(w.Context(), o); err != nil {
-		w.Fatal(err)
+func (env *testEnv) updateStatus(o client.Object) {
+	env.Helper()
+	if err := env.api.Status().Update(env.Context(), o); err != nil {
+		env.Fatal(err)
 	}
 }
 

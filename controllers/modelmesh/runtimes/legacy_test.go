@@ -137,14 +137,14 @@ func newLegacyDeployment(t *testing.T, w *testEnv, r *v1alpha1.ServingRuntime) *
 }
 
 // hasCurrentForm reports whether the pod template of a runtime has the current form.
-func (w *testEnv) hasCurrentForm(runtime string) bool {
-	w.Helper()
-	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
+func (env *testEnv) hasCurrentForm(runtime string) bool {
+	env.Helper()
+	for _, c := range env.deploymentOf(runtime).Spec.Template.Spec.Containers {
 		if c.Name == "rest-proxy" {
 			return c.SecurityContext != nil && c.SecurityContext.AllowPrivilegeEscalation != nil
 		}
 	}
-	w.Fatal("no rest-proxy")
+	env.Fatal("no rest-proxy")
 	return false
 }
 

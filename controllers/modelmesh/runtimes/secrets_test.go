@@ -15,11 +15,11 @@ import (
 )
 
 // copiedEtcdSecret returns the etcd Secret in ns.
-func (w *testEnv) copiedEtcdSecret() *corev1.Secret {
-	w.Helper()
+func (env *testEnv) copiedEtcdSecret() *corev1.Secret {
+	env.Helper()
 	s := &corev1.Secret{}
-	if !w.get(s, "ns", "model-serving-etcd") {
-		w.Fatal("no etcd Secret")
+	if !env.get(s, "ns", "model-serving-etcd") {
+		env.Fatal("no etcd Secret")
 	}
 	return s
 }
@@ -236,10 +236,10 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
-func (w *testEnv) mountedClaims(runtime string) map[string]bool {
-	w.Helper()
+func (env *testEnv) mountedClaims(runtime string) map[string]bool {
+	env.Helper()
 	out := map[string]bool{}
-	for _, v := range w.deploymentOf(runtime).Spec.Template.Spec.Volumes {
+	for _, v := range env.deploymentOf(runtime).Spec.Template.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
 			out[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
 		}
