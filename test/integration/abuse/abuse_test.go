@@ -30,7 +30,7 @@ func refused(who, namespace, text, message string) func(SpecContext) {
 	}
 }
 
-var _ = Describe("An editor of MLflow and of nothing else", func() {
+var _ = Describe("An editor of MLflow without other permissions", func() {
 	for title, attempt := range map[string]struct{ spec, message string }{
 		"the account of the manager":             {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
 		"another user's account":                 {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
@@ -119,7 +119,7 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of registries and of nothing else", func() {
+var _ = Describe("An editor of registries without other permissions", func() {
 	external := func(more string) string { return "{postgres: {host: db, username: u, database: d, " + more + "}}" }
 	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
 		"the account pipeline":                                 {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
@@ -200,7 +200,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
+var _ = Describe("An editor of ServingRuntimes without other permissions", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
 	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                              {runtimeEditor, "{}", "create pods in namespace"},
@@ -272,7 +272,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of AppWrappers and of nothing else", func() {
+var _ = Describe("An editor of AppWrappers without other permissions", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
 	foreign := func() string { return registry("wrapped", "{}") }
@@ -356,7 +356,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of RayClusters and of nothing else", func() {
+var _ = Describe("An editor of RayClusters without other permissions", func() {
 	for title, attempt := range map[string]struct{ pod, message string }{
 		"the key of the CA, as a volume":           {"{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
 		"the key of the CA, as variables":          {"{containers: [{name: head, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},

@@ -26,7 +26,7 @@ func clusterRuntime(name, spec string) *unstructured.Unstructured {
 	return o
 }
 
-var _ = Describe("An editor of Catalogs and of nothing else", func() {
+var _ = Describe("An editor of Catalogs without other permissions", func() {
 	external := func(secret string) string { return "{database: {external: {host: db, secretName: " + secret + "}}}" }
 	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
 		"another name":                          {"", "mine", "{}", "catalog resource name must be 'catalog'"},
@@ -89,7 +89,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func() {
+var _ = Describe("An editor of ClusterServingRuntimes without other permissions", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
 	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                               {clusterRuntimeEditor, "{}", "create pods in all namespaces"},

@@ -57,7 +57,7 @@ var _ = Describe("Kinds of components", func() {
 
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		expectNoRequestsIn(ns)
-		By("touching what is deployed")
+		By("touching a deployed object")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
 		expectNoRequestsIn(ns)
 	}, SpecTimeout(specTimeout))

@@ -44,7 +44,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
 		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret.SecretName", "model-serving-proxy-tls")))
 
-		By("what the sidecar and a Prometheus may do")
+		By("permissions of the sidecar and of Prometheus")
 		binding, access := delegator(ns), prometheus(ns)
 		env.WaitExists(ctx, binding, access)
 		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))
