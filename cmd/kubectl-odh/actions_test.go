@@ -45,7 +45,7 @@ func unpacked(t *testing.T, path string) map[string]string {
 	}
 }
 
-func TestGather(t *testing.T) {
+func TestGatherWritesArchive(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml", "testdata/secrets.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 	path := filepath.Join(t.TempDir(), "a.tar.gz")

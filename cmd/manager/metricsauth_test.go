@@ -46,7 +46,7 @@ func reviewer(t *testing.T, asked *atomic.Int32, broken *atomic.Bool) *httptest.
 	return server
 }
 
-func TestScrapers(t *testing.T) {
+func TestMetricsRequireAuthorization(t *testing.T) {
 	var asked atomic.Int32
 	var broken atomic.Bool
 	server := reviewer(t, &asked, &broken)

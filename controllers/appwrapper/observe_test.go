@@ -152,7 +152,7 @@ func TestTerminalExitCodes(t *testing.T) {
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestReportDescribesFailedPods(t *testing.T) {
 	crashing := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "loop", LastTerminationState: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "too\n  much"}}}}

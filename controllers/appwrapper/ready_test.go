@@ -11,7 +11,7 @@ import (
 )
 
 // Ready shows the state of a workload to tools that do not know the phases.
-func TestReady(t *testing.T) {
+func TestReadyFollowsPhaseAndConditions(t *testing.T) {
 	pods := func(status metav1.ConditionStatus) metav1.Condition {
 		return rules.NewCondition(awv1beta2.ConditionPodsReady, status, "Pods"+string(status), "1 pod")
 	}

@@ -87,7 +87,7 @@ func TestReportHub(t *testing.T) {
 	}
 }
 
-func TestAggregate(t *testing.T) {
+func TestConditionsAreAggregated(t *testing.T) {
 	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
 		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at(minutes)}
 	}

@@ -89,7 +89,7 @@ func TestMissingFields(t *testing.T) {
 }
 
 // [mlflow-60] [mlflow-61] D32: an unfit version of the platform leaves out its release and names itself, and nothing more.
-func TestReleases(t *testing.T) {
+func TestStatusListsReleases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    []platformv1alpha1.Release
@@ -257,7 +257,7 @@ func TestConflictIsRetried(t *testing.T) {
 }
 
 // A paused object states it in its own kind of conditions, and is left alone.
-func TestPaused(t *testing.T) {
+func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.reconciles(2)
 	b.change(func(m *platformv1alpha1.MLflowOperator) {

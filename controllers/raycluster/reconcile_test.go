@@ -258,7 +258,7 @@ func TestReconcileFailsWithoutSettings(t *testing.T) {
 }
 
 // [R9] The cookie key is random and existing keys are kept, except for the predictable key of the CodeFlare operator.
-func TestCookie(t *testing.T) {
+func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	s := newTestEnv(t)
 	one, other := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
 	n := raycluster.View(one.Object).Names()

@@ -361,7 +361,7 @@ func TestOperatorNamespace(t *testing.T) {
 	}
 }
 
-func TestLogging(t *testing.T) {
+func TestLoadParsesLoggingFlags(t *testing.T) {
 	g := given{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
 	options := mustLoad(t, g).Logging
 	if !options.Development || options.NewEncoder == nil || options.TimeEncoder == nil {
@@ -379,7 +379,7 @@ func TestLogging(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelpFlagReturnsErrHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
 		if _, err := (given{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
 			t.Errorf("%s: unexpected error: %v", arg, err)

@@ -146,7 +146,7 @@ func TestRead(t *testing.T) {
 }
 
 // A refusal comes before a missing answer.
-func TestFirst(t *testing.T) {
+func TestFirstProblemPrefersRejection(t *testing.T) {
 	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Rejected: true}, {Reason: "later", Rejected: true}}}
 	if got := r.FirstProblem().Reason; got != "refused" {
 		t.Errorf("first %s, want %s", got, "refused")

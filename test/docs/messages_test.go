@@ -20,7 +20,7 @@ import (
 
 var updateMessages = flag.Bool("update-messages", false, "write docs/internal/messages.md")
 
-const messagesHead = `<!-- Written by go test ./test/docs -run TestMessages -update-messages -->
+const messagesHead = `<!-- Written by go test ./test/docs -run TestMessagesAreListed -update-messages -->
 # Messages
 
 This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package, as the code contains them. A message names
@@ -31,7 +31,7 @@ the object, the cause and the fix.
 var notMessage = regexp.MustCompile(`\n|\$|\(\?|<svg|<path|/bin/| -[a-z] |[\\^]|viewBox|^[a-z_]+=`)
 
 // docs/internal/messages.md contains every text of at least four words in the packages that report to users.
-func TestMessages(t *testing.T) {
+func TestMessagesAreListed(t *testing.T) {
 	page := bytes.NewBufferString(messagesHead)
 	for _, folder := range []string{"controllers", "pkg", "webhooks"} {
 		messages := map[string][]string{}
@@ -59,7 +59,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, page.Bytes()) {
-		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessages -update-messages", err)
+		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessagesAreListed -update-messages", err)
 	}
 }
 

@@ -89,7 +89,7 @@ func FuzzParseAudit(f *testing.F) {
 	})
 }
 
-func TestFilters(t *testing.T) {
+func TestEntriesAreFiltered(t *testing.T) {
 	entries := Entries{
 		{Verb: "create", User: "ann", Resource: "configmaps"},
 		{Verb: "update", User: "bob", Resource: "leases"},

@@ -125,7 +125,7 @@ func firstMatch(t *testing.T, path, pattern string) string {
 	return string(found[1])
 }
 
-func TestImage(t *testing.T) {
+func TestImageHasTagOrDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for values, want := range map[string]string{
 		"image: {tag: 3.14.1}":                                        "quay.io/opendatahub/mlflow:3.14.1",
@@ -214,7 +214,7 @@ func TestExistingServiceAccountsAreUsed(t *testing.T) {
 }
 
 // Helm renders a missing file as empty, so the scripts that install CA bundles must be in the chart.
-func TestScripts(t *testing.T) {
+func TestChartContainsScripts(t *testing.T) {
 	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
 		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
 			t.Errorf("the chart lacks %s", name)

@@ -42,7 +42,7 @@ func TestCreateAcceptsValidComponents(t *testing.T) {
 }
 
 // [appwrapper-28] [appwrapper-29] Rejected AppWrappers, with path, type and text of the error.
-func TestRefused(t *testing.T) {
+func TestInvalidComponentsAreRejected(t *testing.T) {
 	const first = "spec.components[0]."
 	set := func(path string) string { return component(jobSet, "{path: '"+path+"'}") }
 	for name, tc := range map[string]struct {

@@ -218,7 +218,7 @@ func TestUndecodableRequests(t *testing.T) {
 }
 
 // [appwrapper-33] The access review contains name, UID, groups and extra of the user; both allowed and denied are evaluated.
-func TestReviewer(t *testing.T) {
+func TestAccessReviewContainsUser(t *testing.T) {
 	right := authorizationv1.ResourceAttributes{Namespace: home, Verb: "create", Version: "v1", Resource: "pods"}
 	for name, tc := range map[string]struct {
 		status authorizationv1.SubjectAccessReviewStatus

@@ -74,7 +74,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 }
 
 // New values that would change the structure around them are rejected, D31.
-func TestPatterns(t *testing.T) {
+func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
 		"{rest: {image: 'registry.example.com:5000/a/b:v1'}, postgres: {host: 'db.data.svc.cluster.local.', username: 'me@server', database: model-registry}}": "",

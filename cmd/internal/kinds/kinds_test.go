@@ -258,8 +258,8 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// TestSelects distinguishes objects of ModelMesh from those of KServe.
-func TestSelects(t *testing.T) {
+// TestSelectsDistinguishesModelMesh distinguishes objects of ModelMesh from those of KServe.
+func TestSelectsDistinguishesModelMesh(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {

@@ -79,7 +79,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
+func TestRenderAllReadsStream(t *testing.T) {
 	var out bytes.Buffer
 	if err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // Tools that implement the rules of kstatus must get this result for a Predictor of generation 3.
-func TestReady(t *testing.T) {
+func TestReadyFollowsKstatus(t *testing.T) {
 	failed := func(reason v1alpha1.FailureReason, text string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
 			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: text}

@@ -75,7 +75,7 @@ func asRecorded(t *testing.T, object client.Object) map[string]any {
 	switch o := object.(type) {
 	case *v1alpha1.Predictor: // empty, but written; see TestNoPods
 		out.Status["grpcEndpoint"], out.Status["httpEndpoint"] = o.Status.GRPCEndpoint, o.Status.HTTPEndpoint
-		delete(out.Status, "conditions") // the legacy controller set none; see TestReady
+		delete(out.Status, "conditions") // the legacy controller set none; see TestReadyFollowsKstatus
 		delete(out.Status, "observedGeneration")
 	case *v1beta1.InferenceService: // a default of the schema, which a fake client does not know
 		states, _ := out.Status["modelStatus"].(map[string]any)["states"].(map[string]any)

@@ -227,7 +227,7 @@ func TestRuntimesThatAreNotKnownYet(t *testing.T) {
 	}
 }
 
-func TestAvailable(t *testing.T) {
+func TestAvailableFollowsModelState(t *testing.T) {
 	for state, want := range map[v1alpha1.ModelState]bool{
 		"": false, "Pending": false, "Standby": true, "Loading": true, "Loaded": true, "FailedToLoad": false,
 	} {

@@ -226,7 +226,7 @@ func (env *testEnv) rests(key types.NamespacedName) {
 	}
 }
 
-// status is that of the Predictor without its conditions, which follow from the rest: see TestReady.
+// status is that of the Predictor without its conditions, which follow from the rest: see TestReadyFollowsKstatus.
 func (env *testEnv) status() v1alpha1.PredictorStatus {
 	env.t.Helper()
 	p := &v1alpha1.Predictor{}

@@ -61,7 +61,7 @@ func TestAffinity(t *testing.T) {
 }
 
 // An empty list of architectures requires none.
-func TestArchitectures(t *testing.T) {
+func TestArchitecturesSetNodeAffinity(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.RuntimeArchitectures = []string{"ppc64le"}
 	if diff := cmp.Diff(required(term(expression("kubernetes.io/arch", "ppc64le"))), podOf(t, in).Affinity); diff != "" {

@@ -170,7 +170,7 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestPredicates(t *testing.T) {
+func TestPredicatesFilterUpdates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
 		"no change":     func(*v1alpha1.ServingRuntime) {},

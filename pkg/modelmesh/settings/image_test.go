@@ -8,7 +8,7 @@ import (
 )
 
 // [modelmesh-40] Merging of image parts.
-func TestImages(t *testing.T) {
+func TestImagePartsAreMerged(t *testing.T) {
 	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
 	for name, tc := range map[string]struct {
 		below Image

@@ -43,7 +43,7 @@ func pod(t *testing.T, s Sidecar) corev1.PodSpec {
 	return spec
 }
 
-func TestArguments(t *testing.T) {
+func TestSidecarArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		sidecar Sidecar
 		want    []string
@@ -154,7 +154,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 }
 
 // [S7] The container meets the restricted Pod Security Standard.
-func TestRestricted(t *testing.T) {
+func TestSidecarMeetsRestrictedStandard(t *testing.T) {
 	c := pod(t, together).Containers[0]
 	s := c.SecurityContext
 	if s == nil {

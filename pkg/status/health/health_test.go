@@ -220,7 +220,7 @@ status: {conditions: [ready, 3, {type: 7}], observedGeneration: two}
 	})
 }
 
-func TestDeleting(t *testing.T) {
+func TestTerminatingObjectsAreDeleting(t *testing.T) {
 	check(t, []example{
 		{
 			name: "without finalizers",
@@ -268,7 +268,7 @@ status:
 	})
 }
 
-func TestStates(t *testing.T) {
+func TestStatesAreRanked(t *testing.T) {
 	byRank := []State{Failed, Degraded, Unknown, Progressing, Deleting, Idle, Healthy}
 	for i, state := range byRank {
 		if state.Rank() != i {

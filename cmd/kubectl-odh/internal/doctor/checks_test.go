@@ -76,7 +76,7 @@ type fault struct {
 }
 
 // Each fault is found by its check only.
-func TestFaults(t *testing.T) {
+func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	for group, faults := range map[string]map[string]fault{
 		"cluster": clusterFaults(), "manager": managerFaults(), "originals": originalFaults(), "crds": crdFaults(), "rights": rightsFaults(),
 		"webhooks": webhookFaults(), "certificate": certificateFaults(), "references": referenceFaults(),

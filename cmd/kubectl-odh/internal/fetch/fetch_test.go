@@ -63,7 +63,7 @@ func someMaps(count int) []unstructured.Unstructured {
 	return out
 }
 
-func TestLists(t *testing.T) {
+func TestListReadsAllPages(t *testing.T) {
 	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), someMaps(7))
 	cluster.Page(2)
 	r := reader(t, cluster)
