@@ -35,7 +35,7 @@ func newPermissions(report func(error), borne time.Duration) (*permissionMonitor
 		series: map[string]refusalSeries{}}, clk
 }
 
-func TestPermissions(t *testing.T) {
+func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 	other := refusal("list", "widgets", "test.io")
 	other.ErrStatus.Message = "the proxy says no"
 	for name, tc := range map[string]struct {

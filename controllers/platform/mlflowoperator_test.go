@@ -179,7 +179,7 @@ func TestCheckVersion(t *testing.T) {
 }
 
 // [mlflow-64] Deletion waits for the MLflow objects and states it; it ends with them.
-func TestDeletion(t *testing.T) {
+func TestDeletionWaitsForMLflows(t *testing.T) {
 	gone := func(b *bench) bool {
 		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}

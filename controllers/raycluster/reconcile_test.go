@@ -296,7 +296,7 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 }
 
 // [R6] [R7] Deletion removes the bindings of both naming schemes with any settings; without the finalizer it does nothing.
-func TestDeletion(t *testing.T) {
+func TestDeletionRemovesBindings(t *testing.T) {
 	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // with the version annotation, and without it
 	for name, tc := range map[string]struct {
 		set        func(*testEnv)

@@ -60,7 +60,7 @@ func mustLoad(t *testing.T, g given) Config {
 	return cfg
 }
 
-func TestDefaults(t *testing.T) {
+func TestLoadUsesDefaults(t *testing.T) {
 	cfg := mustLoad(t, given{})
 	if !strings.HasSuffix(cfg.Webhook.CertDir, "serving-certs") {
 		t.Errorf("webhook certificate directory %q", cfg.Webhook.CertDir)

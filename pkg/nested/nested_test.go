@@ -30,7 +30,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestIndexesAndNamesOfList(t *testing.T) {
 	list := List(object, "list")
 	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
 		t.Errorf("indexes %v, want %v", got, []int{0, 3})

@@ -237,7 +237,7 @@ func TestCSVMetadata(t *testing.T) {
 }
 
 // As in the overlays for OpenShift, two replicas serve webhooks, and one pod at a time may be evicted.
-func TestReplicas(t *testing.T) {
+func TestTwoReplicasServeWebhooks(t *testing.T) {
 	deployment := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
 	if *deployment.Replicas != 2 {
 		t.Errorf("%d replicas", *deployment.Replicas)

@@ -65,7 +65,7 @@ func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[strin
 }
 
 // [D41] Without values, the chart installs a server with its database on its volume, in the namespace of the release.
-func TestDefaults(t *testing.T) {
+func TestDefaultsInstallServerWithDatabase(t *testing.T) {
 	all := rendered(t, "")
 	want := []string{
 		"ClusterRole mlflow", "ClusterRoleBinding mlflow", "Deployment mlflow", "NetworkPolicy mlflow",
@@ -92,7 +92,7 @@ func TestDefaults(t *testing.T) {
 }
 
 // [D42] The chart runs the MLflow version that the operator supports.
-func TestVersions(t *testing.T) {
+func TestChartRunsSupportedVersion(t *testing.T) {
 	supported := firstMatch(t, "../../cmd/manager/version.go", `mlflowVersion = "([^"]+)"`)
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

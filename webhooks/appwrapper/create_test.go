@@ -130,7 +130,7 @@ func TestCreateLimitsErrors(t *testing.T) {
 }
 
 // [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
-func TestNames(t *testing.T) {
+func TestInvalidNamesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
 		pods        int

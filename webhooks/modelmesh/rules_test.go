@@ -35,7 +35,7 @@ const (
 )
 
 // Section 7: every rule, with its message. [modelmesh-1] to [modelmesh-8]
-func TestRules(t *testing.T) {
+func TestAutoscalingRules(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		replicas    *int64

@@ -43,7 +43,7 @@ func TestDatabaseIsRequired(t *testing.T) {
 }
 
 // Names that would fail later are rejected on create, D32; existing ones are accepted.
-func TestNames(t *testing.T) {
+func TestNamesAreValidatedOnCreate(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},

@@ -18,7 +18,7 @@ import (
 
 // Each file of testdata/recordings contains a resource and the status that the legacy controller gave it while no pod of the mesh
 // was ready. Fields that differ on purpose are removed before the comparison: conditions report the cause now.
-func TestRecordings(t *testing.T) {
+func TestRecordedStatusesMatch(t *testing.T) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("recordings %v, error %v", files, err)

@@ -105,7 +105,7 @@ func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 }
 
 // Versions identify the objects and their states.
-func TestVersions(t *testing.T) {
+func TestVersionsIdentifyObjects(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
 		h := capability.MetadataOf(secretKind)
 		h.Name, h.UID, h.ResourceVersion = name, "u", version

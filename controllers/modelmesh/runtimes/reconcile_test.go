@@ -361,7 +361,7 @@ func TestReconcileWithoutKServeAPIs(t *testing.T) {
 }
 
 // [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]
-func TestAutoscaler(t *testing.T) {
+func TestAutoscalerFollowsAnnotations(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w := newTestEnv(t, r)
