@@ -176,9 +176,9 @@ func TestLegacyObjectIsMatchedByName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		exists, want string
 	}{
-		"begins otherwise":        {"other-x7k2p", ""},
-		"of another component":    {"settings-fixed", ""},
-		"what it left unfinished": {"settings-x7k2p", "settings-x7k2p"},
+		"begins otherwise":                         {"other-x7k2p", ""},
+		"of another component":                     {"settings-fixed", ""},
+		"generated name of an unfinished creation": {"settings-x7k2p", "settings-x7k2p"},
 	} {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}

@@ -39,7 +39,7 @@ func TestReportHub(t *testing.T) {
 		phase platformv1alpha1.Phase
 		ready string
 	}{
-		"all is well": {
+		"all conditions are True": {
 			aihubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
 		},
 		"no gateway": {
@@ -50,7 +50,7 @@ func TestReportHub(t *testing.T) {
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no catalog",
 		},
-		"neither runs, and no gateway": {
+		"neither component is Ready, and no gateway": {
 			aihubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
@@ -101,9 +101,9 @@ func TestConditionsAreAggregated(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"nothing is known yet":      {nil, "Unknown", ""},
-		"one is not known yet":      {good[:2], "Unknown", ""},
-		"all is well":               {good, "True", "AllDependentsHealthy"},
+		"no conditions":             {nil, "Unknown", ""},
+		"one condition is Unknown":  {good[:2], "Unknown", ""},
+		"all conditions are True":   {good, "True", "AllDependentsHealthy"},
 		"others do not count":       {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
 		"False before Unknown":      {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
 		"the newest False":          {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},

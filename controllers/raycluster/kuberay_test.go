@@ -111,7 +111,7 @@ func TestKubeRayLocator(t *testing.T) {
 		objects []runtime.Object
 		want    []string
 	}{
-		"nothing is known":                                        {false, nil, nil},
+		"no namespace known":                                      {false, nil, nil},
 		"the platform's kind, no object":                          {true, nil, nil},
 		"the platform says":                                       {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
 		"the platform says nothing":                               {true, []runtime.Object{dsci("")}, nil},

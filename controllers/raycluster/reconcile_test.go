@@ -303,13 +303,13 @@ func TestDeletionRemovesBindings(t *testing.T) {
 		finalizers []string
 		left       []string // bindings
 	}{
-		"as it was":          {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
-		"OAuth is off":       {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
-		"no OpenShift":       {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
-		"foreign finalizer":  {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":        {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
-		"without finalizer":  {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked": {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
+		"finalizer of this operator only": {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
+		"OAuth is off":                    {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
+		"no OpenShift":                    {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
+		"foreign finalizer":               {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
+		"no settings":                     {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
+		"without finalizer":               {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
+		"KubeRay not looked":              {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))

@@ -44,7 +44,7 @@ func TestGuards(t *testing.T) {
 		code        int32
 		message     string
 	}{
-		"nothing is used":                 {operation: admissionv1.Create, object: plain},
+		"no references":                   {operation: admissionv1.Create, object: plain},
 		"an image":                        {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
 		"an image, while off":             {operation: admissionv1.Create, object: image, next: DisabledComponent("off"), code: http.StatusForbidden, message: "spec.image"},
 		"an image is added":               {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},

@@ -54,7 +54,7 @@ func TestPrefer(t *testing.T) {
 	for name, test := range map[string]struct{ configured, discovered, want string }{
 		"the setting wins": {"mine.example.org", "apps.example.org", "mine.example.org"},
 		"no setting":       {" ", "apps.example.org", "apps.example.org"},
-		"neither":          {"", "", ""},
+		"no domain":        {"", "", ""},
 		"dots":             {".mine.example.org.", "", "mine.example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {

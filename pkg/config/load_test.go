@@ -260,13 +260,13 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"off":          {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
-		"not set":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
-		"on":           {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
-		"on but empty": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
-		"on, no name":  {map[string]string{module: "true"}, "flagged"},
-		"ours on":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
-		"ours off":     {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
+		"off":                      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
+		"not set":                  {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
+		"on":                       {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
+		"on but empty":             {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
+		"on, no name":              {map[string]string{module: "true"}, "flagged"},
+		"ENABLE_PLATFORM is true":  {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
+		"ENABLE_PLATFORM is false": {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{args: []string{"--namespace=flagged"}, env: tc.env})
@@ -285,16 +285,16 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 		given given
 		want  bool
 	}{
-		"default":                {given{}, false},
-		"on":                     {given{env: map[string]string{module: "true"}}, true},
-		"on in other words":      {given{env: map[string]string{module: " 1 "}}, true},
-		"no boolean":             {given{env: map[string]string{module: "enabled"}}, false},
-		"ours counts more":       {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
-		"ours alone":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
-		"the flag counts most":   {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
-		"off against the file":   {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
-		"on against the file":    {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
-		"off after list in flag": {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
+		"default":                          {given{}, false},
+		"on":                               {given{env: map[string]string{module: "true"}}, true},
+		"on in other words":                {given{env: map[string]string{module: " 1 "}}, true},
+		"no boolean":                       {given{env: map[string]string{module: "enabled"}}, false},
+		"ENABLE_PLATFORM takes precedence": {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
+		"only ENABLE_PLATFORM":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
+		"the flag counts most":             {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
+		"off against the file":             {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
+		"on against the file":              {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
+		"off after list in flag":           {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := mustLoad(t, tc.given).Enabled("platform"); got != tc.want {

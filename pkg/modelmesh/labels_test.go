@@ -77,11 +77,11 @@ func TestIsEnabled(t *testing.T) {
 		spec              v1alpha1.ServingRuntimeSpec
 		multiModel, serve bool
 	}{
-		"of KServe":       {v1alpha1.ServingRuntimeSpec{}, false, false},
-		"of KServe, said": {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
-		"ours":            {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
-		"ours, on":        {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
-		"ours, off":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
+		"of KServe":             {v1alpha1.ServingRuntimeSpec{}, false, false},
+		"of KServe, said":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
+		"multi-model":           {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
+		"multi-model, enabled":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
+		"multi-model, disabled": {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
 	} {
 		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.serve {
 			t.Errorf("%s: multi-model %v, serves %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))

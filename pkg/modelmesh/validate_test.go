@@ -57,16 +57,16 @@ func TestValidateAccepts(t *testing.T) {
 		"added capabilities": validRuntime(inContainer(func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}}
 		})),
-		"additional port":                  validRuntime(port("own", 54321)),
-		"additional volume":                validRuntime(volume("own"), mount("own")),
-		"a mount of the models":            validRuntime(mount(ModelsVolume)),
-		"an adapter":                       validRuntime(adapted("mlserver"), named("mlserver")),
-		"[M1] an adapter without endpoint": validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
-		"other probes":                     validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
-		"the ports around the reserved":    validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
-		"the largest number of replicas":   validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
-		"what only other settings refuse":  validRuntime(volume("tls-certs"), port("https", 8443)),
-		"a name that only contains mm-":    validRuntime(named("a-mm-b"), volume("my-mm-volume")),
+		"additional port":                   validRuntime(port("own", 54321)),
+		"additional volume":                 validRuntime(volume("own"), mount("own")),
+		"a mount of the models":             validRuntime(mount(ModelsVolume)),
+		"an adapter":                        validRuntime(adapted("mlserver"), named("mlserver")),
+		"[M1] an adapter without endpoint":  validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
+		"other probes":                      validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
+		"the ports around the reserved":     validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
+		"the largest number of replicas":    validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
+		"names that other settings reserve": validRuntime(volume("tls-certs"), port("https", 8443)),
+		"a name that only contains mm-":     validRuntime(named("a-mm-b"), volume("my-mm-volume")),
 		"container in addition to that of a server type": validRuntime(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),

@@ -186,9 +186,9 @@ func TestEnsureRepairsSecret(t *testing.T) {
 		"another Service":  func(b *testIssuer, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
 		"a deleted Secret": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
 		"lost labels":      func(b *testIssuer, s *corev1.Secret) { s.Labels = nil; b.update(s) },
-		"one lost label":   func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
+		"label removed":    func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
 		"another label":    func(b *testIssuer, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
-		"nothing but the data left": func(b *testIssuer, s *corev1.Secret) {
+		"only the data remains": func(b *testIssuer, s *corev1.Secret) {
 			s.Labels, s.OwnerReferences = nil, nil
 			b.update(s)
 		},

@@ -60,7 +60,7 @@ func TestAccountOfTheUser(t *testing.T) {
 	}{
 		"the manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
 		"another account":            {"other", [2]any{names.ServiceAccount, "other"}},
-		"ours":                       {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
+		"generated name":             {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
 		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
 	} {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))

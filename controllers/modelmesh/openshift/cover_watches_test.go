@@ -100,17 +100,17 @@ func TestSecretPredicates(t *testing.T) {
 		secret           *metav1.PartialObjectMetadata
 		namespaces, mesh bool
 	}{
-		"the cookie":                        {"", head("team", authproxy.CookieSecret, nil), true, false},
-		"the certificate of the proxy":      {"", head("team", authproxy.TLSSecret, nil), true, false},
-		"storage entries":                   {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
-		"storage entries by another name":   {"storageSecretName: mine", head("team", "mine", nil), true, false},
-		"the usual name then":               {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
-		"what we made under a former name":  {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
-		"what others made with that label":  {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
-		"the certificate of the mesh":       {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
-		"something else":                    {"tls: {secretName: serving}", head("team", "other", nil), false, false},
-		"anything while nothing is settled": {"tls: [", head("team", "serving", nil), false, false},
-		"the cookie all the same":           {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
+		"the cookie":                            {"", head("team", authproxy.CookieSecret, nil), true, false},
+		"the certificate of the proxy":          {"", head("team", authproxy.TLSSecret, nil), true, false},
+		"storage entries":                       {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
+		"storage entries by another name":       {"storageSecretName: mine", head("team", "mine", nil), true, false},
+		"the usual name then":                   {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
+		"managed object with the previous name": {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
+		"foreign object with the label":         {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
+		"the certificate of the mesh":           {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
+		"something else":                        {"tls: {secretName: serving}", head("team", "other", nil), false, false},
+		"anything while nothing is settled":     {"tls: [", head("team", "serving", nil), false, false},
+		"the cookie all the same":               {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
 	} {
 		w := newControllerBuilder(t, tc.settings)
 		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
@@ -138,9 +138,9 @@ func TestPredicatesByIdentity(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"one of the names": {hasName("a", "b"), head("team", "b", nil), true},
-		"another name":     {hasName("a", "b"), head("team", "c", nil), false},
-		"no names":         {hasName(), head("team", "", nil), false},
+		"object with one of the names": {hasName("a", "b"), head("team", "b", nil), true},
+		"another name":                 {hasName("a", "b"), head("team", "c", nil), false},
+		"no names":                     {hasName(), head("team", "", nil), false},
 	} {
 		for description, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
@@ -171,7 +171,7 @@ func TestInferenceServicePredicates(t *testing.T) {
 		"no change":                  {func(*v1beta1.InferenceService) {}, false},
 		"spec":                       {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
 		"status":                     {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
-		"another one of the name":    {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
+		"recreated with another UID": {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
 		"an annotation":              {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
 		"another mode":               {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
 		"no mode":                    {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},

@@ -74,7 +74,7 @@ func TestBuildRoute(t *testing.T) {
 		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
 		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
-		"nothing speaks REST":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
+		"REST proxy disabled":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
 		"TLS":                   {newRouteOptions(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
 		"TLS, guarded":          {newRouteOptions(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
 		"TLS, client must show": {newRouteOptions(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
@@ -131,7 +131,7 @@ func TestRouteTimeout(t *testing.T) {
 		change func(*v1beta1.InferenceService)
 		want   string
 	}{
-		"nothing said":   {func(*v1beta1.InferenceService) {}, "30s"},
+		"no timeout set": {func(*v1beta1.InferenceService) {}, "30s"},
 		"of the model":   {func(s *v1beta1.InferenceService) { s.Spec.Predictor.Timeout = &ten }, "10s"},
 		"two components": {func(s *v1beta1.InferenceService) { s.Spec.Transformer = &v1beta1.Component{Timeout: &ten} }, "40s"},
 		"all components": {func(s *v1beta1.InferenceService) {

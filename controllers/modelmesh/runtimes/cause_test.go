@@ -115,9 +115,9 @@ func TestAvailabilityAndPodPredicates(t *testing.T) {
 		return &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 	}
 	for name, got := range map[string]bool{
-		"a pod that cannot pull":      podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
-		"one that is created like it": podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
-		"a Deployment that serves":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
+		"a pod that cannot pull":   podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
+		"created with a problem":   podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
+		"a Deployment that serves": availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
 	} {
 		if !got {
 			t.Errorf("%s is not seen", name)

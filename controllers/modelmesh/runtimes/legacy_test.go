@@ -156,7 +156,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 		// The fields report whether the pods have the current form.
 		currentAfterAdoption, currentAfterChange bool
 	}{
-		"nothing happens": {},
+		"no changes": {},
 		"the runtime changes": {afterAdoption: func(w *testEnv, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			r.Spec.Containers[0].Image = "registry.example.com/server:2"
 			w.must(w.api.Update(w.Context(), r))

@@ -533,15 +533,15 @@ func TestToResult(t *testing.T) {
 		want  time.Duration
 		fails bool
 	}{
-		"fine":                {0, nil, 0, false},
-		"a period":            {time.Second, nil, time.Second, false},
-		"foreign":             {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
-		"foreign and sooner":  {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":   {time.Hour, foreign, reconciler.RequeueBlocked, false},
-		"rejected as invalid": {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
-		"forbidden":           {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
-		"both":                {0, errors.Join(foreign, other), 0, true},
-		"another":             {time.Second, other, 0, true},
+		"fine":                         {0, nil, 0, false},
+		"a period":                     {time.Second, nil, time.Second, false},
+		"foreign":                      {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
+		"foreign and sooner":           {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
+		"foreign and later":            {time.Hour, foreign, reconciler.RequeueBlocked, false},
+		"rejected as invalid":          {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
+		"forbidden":                    {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
+		"foreign object and a failure": {0, errors.Join(foreign, other), 0, true},
+		"another":                      {time.Second, other, 0, true},
 	} {
 		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {

@@ -173,13 +173,13 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 func TestPredicatesFilterUpdates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
-		"no change":     func(*v1alpha1.ServingRuntime) {},
-		"spec":          func(r *v1alpha1.ServingRuntime) { r.Generation++ },
-		"another one":   func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
-		"deletion":      func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
-		"a label":       func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
-		"an annotation": func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
-		"an owner":      func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
+		"no change":                  func(*v1alpha1.ServingRuntime) {},
+		"spec":                       func(r *v1alpha1.ServingRuntime) { r.Generation++ },
+		"recreated with another UID": func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
+		"deletion":                   func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
+		"a label":                    func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
+		"an annotation":              func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
+		"an owner":                   func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
 		"our fields": func(r *v1alpha1.ServingRuntime) {
 			r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: modelmesh.FieldOwner}}
 		},

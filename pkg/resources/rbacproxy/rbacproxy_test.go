@@ -53,7 +53,7 @@ func TestSidecarArguments(t *testing.T) {
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem",
 		}},
-		"both in one": {together, []string{
+		"one container for both servers": {together, []string{
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/", "--proxy-endpoints-port=8888",
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key",
@@ -88,7 +88,7 @@ func TestVolumes(t *testing.T) {
 				{Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"},
 			},
 		},
-		"both in one": {
+		"one container for both servers": {
 			together,
 			[]corev1.Volume{secret("tls", "serving"), config("config")},
 			[]corev1.VolumeMount{{Name: "tls", MountPath: "/etc/tls"}, {Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"}},

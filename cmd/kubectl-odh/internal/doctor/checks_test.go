@@ -29,7 +29,7 @@ func TestAHealthyInstallation(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
 		"a former operator that does no harm": func(w *clusterState) { w.documents(former("codeflare-operator-manager", "old", 0)) },
-		"one whose components are off": func(w *clusterState) {
+		"Deployment with disabled components": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
 			w.documents(former("modelmesh-controller", "old", 1))
 		},
@@ -159,7 +159,7 @@ func managerFaults() map[string]fault {
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
 		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
 		"no URL":       {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
-		"nothing on": {func(w *clusterState) {
+		"all components disabled": {func(w *clusterState) {
 			for _, name := range kinds.Names() {
 				w.args("--enable-" + name + "=false")
 			}
