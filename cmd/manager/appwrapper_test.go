@@ -51,7 +51,7 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 	for _, name := range []string{mutating.Name, validating.Name} {
 		if name >= "kueue-" {
-			t.Errorf("%s comes after Kueue's", name)
+			t.Errorf("%s sorts after the webhooks of Kueue", name)
 		}
 	}
 	m, v := mutating.Webhooks[0], validating.Webhooks[0]

@@ -229,7 +229,7 @@ func TestComponentSpecs(t *testing.T) {
 			t.Errorf("component %s is not known to names.IsComponent", r.Name)
 		}
 		if r.Name == "" || seen[r.Name] {
-			t.Errorf("component %q: names must be there and differ", r.Name)
+			t.Errorf("component %q: the name is empty or used twice", r.Name)
 		}
 		seen[r.Name] = true
 		makesNothing := r.Name == "platform" // it answers in the status of resources that others made

@@ -74,7 +74,7 @@ func TestComponentHandler(t *testing.T) {
 			var done []types.UID
 			tc.happens(componentHandler(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
 			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
-				t.Errorf("heard %v", queue.heard)
+				t.Errorf("received %v", queue.heard)
 			}
 			if (len(done) > 0) != tc.done {
 				t.Errorf("done %v", done)

@@ -71,7 +71,7 @@ func TestReportHub(t *testing.T) {
 				t.Errorf("phase %q, want %q", status.Phase, tc.phase)
 			}
 			if m := status.Conditions[0].Message; tc.ready != "" && m != tc.ready {
-				t.Errorf("Ready says %q, want %q", m, tc.ready)
+				t.Errorf("message of Ready %q, want %q", m, tc.ready)
 			}
 			for _, c := range status.Conditions {
 				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(at(0))) {

@@ -233,7 +233,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if gone := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); gone != tc.goes {
-				t.Errorf("gone: %t, want %t", gone, tc.goes)
+				t.Errorf("deleted: %t, want %t", gone, tc.goes)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 	s.served = openShift
 	s.reconcileUntilIdle(u)
 	if s.leadsTo(u) != guarded || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
-		t.Errorf("after it has gone: %q", s.around())
+		t.Errorf("after the deletion: objects %q", s.around())
 	}
 	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "KubeRay of the platform secured it") {
 		t.Errorf("unexpected Events %q", eventText)

@@ -129,7 +129,7 @@ func TestAValidRootIsKept(t *testing.T) {
 			due := ensureRoot(t, data, epoch).Next
 			announced := ensureRoot(t, data, due)
 			if announced.Step != Announced || !bytes.Equal(announced.Data[dataKeyCAPrivateKey], key) {
-				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
+				t.Errorf("step %s: the signing key was changed", announced.Step)
 			}
 			mustSign(t, announced, due)
 		})

@@ -82,14 +82,14 @@ func TestFollowsTheCluster(t *testing.T) {
 	}
 	w.SetServed(true)
 	if heard, got := <-reported, w.Domain(); got != "apps.example.org" || heard != got {
-		t.Errorf("domain %q, heard of %q", got, heard)
+		t.Errorf("domain %q, listener received %q", got, heard)
 	}
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if heard, got := <-reported, w.Domain(); got != "new.example.org" || heard != got {
-		t.Errorf("domain %q, heard of %q", got, heard)
+		t.Errorf("domain %q, listener received %q", got, heard)
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -230,7 +230,7 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	err := mustLoad(t, given{}).CheckComplete()
 	for _, part := range []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE", "mlflow.image"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("without an image: %v must name %s", err, part)
+			t.Errorf("without an image: error %v, want it to name %s", err, part)
 		}
 	}
 	left := mustLoad(t, given{})
@@ -241,7 +241,7 @@ func TestStartNeedsMLflow2(t *testing.T) {
 		t.Errorf("on are %q, want all of %q but mlflow", left.EnabledComponents(), others)
 	}
 	if err := mustLoad(t, given{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
-		t.Errorf("a component that is off needs no image: %v", err)
+		t.Errorf("disabled component without an image: unexpected error %v", err)
 	}
 	cfg := mustLoad(t, given{env: image})
 	cfg.MLflow.Version = ""

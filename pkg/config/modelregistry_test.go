@@ -163,7 +163,7 @@ func TestGatewayDomainWithScheme(t *testing.T) {
 	}
 	for _, raw := range []string{"https://", "ftp://a", "https://a/b", "a:443"} {
 		if _, err := (given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
-			t.Errorf("%q must be refused", raw)
+			t.Errorf("%q: want an error", raw)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	}
 	s = convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
 	if s.Key != nil || s.SchemaPath != nil {
-		t.Errorf("nothing was said: %+v", s)
+		t.Errorf("no problem was reported for %+v", s)
 	}
 }
 

@@ -272,7 +272,7 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 			}
 			b.clock.Step(pause)
 			if pause := b.ensure(); pause != 0 {
-				t.Errorf("it is checked again after %s, although nothing is to be said", pause)
+				t.Errorf("requeue after %s, want none without a message", pause)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
 				t.Errorf("condition %+v", c)
@@ -352,6 +352,6 @@ func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
 	b.clock.Step(2 * Lifetime)
 	b.ensure()
 	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
-		t.Errorf("conditions %v of one that needs no certificate", b.owner.Status.Conditions)
+		t.Errorf("unexpected conditions %v without a certificate", b.owner.Status.Conditions)
 	}
 }

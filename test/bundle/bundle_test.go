@@ -231,7 +231,7 @@ func TestCSVMetadata(t *testing.T) {
 	}
 	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
 		if c.Labels["operatorframework.io/"+platform] != "supported" {
-			t.Errorf("%s is not said to be supported", platform)
+			t.Errorf("%s is not declared as supported", platform)
 		}
 	}
 }

@@ -212,7 +212,7 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	poll.Until(t, time.Minute, "the line is held", func() bool { return p.met() > 0 })
 	select {
 	case got := <-lines:
-		t.Errorf("%q came through", got)
+		t.Errorf("%q was forwarded", got)
 	default:
 	}
 	lift()

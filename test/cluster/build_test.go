@@ -127,7 +127,7 @@ func TestBuildsOnceAndReports(t *testing.T) {
 	}
 	out.Reset()
 	if err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
-		t.Errorf("a warm build gave %v and said %q", err, out.String())
+		t.Errorf("build from the cache: error %v, output %q", err, out.String())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
 	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
 	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}})
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
-		t.Errorf("error %v does not say what the compiler said", err)
+		t.Errorf("error %v lacks the output of the compiler", err)
 	}
 	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
 		t.Error("want an error for a missing module")

@@ -170,7 +170,7 @@ func TestManageRefuses(t *testing.T) {
 			t.Parallel()
 			got := manage(t, tc.target, tc.env...)
 			if !got.failed || !strings.Contains(got.output, tc.want) {
-				t.Errorf("failed %t, says %q, want %q", got.failed, got.output, tc.want)
+				t.Errorf("failed %t, output %q, want %q", got.failed, got.output, tc.want)
 			}
 			for _, verb := range []string{"apply", "delete", "create"} {
 				if strings.Contains(got.calls, verb) {
@@ -213,7 +213,7 @@ func TestManageMissesKeys(t *testing.T) {
 			want := filepath.Join(dir, "overlays/odh/params.env") + " has no key " + tc.want + ","
 			switch reported := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
 			case got.failed != (tc.want != ""), got.failed && !reported:
-				t.Errorf("failed %t, says %q", got.failed, got.output)
+				t.Errorf("failed %t, output %q", got.failed, got.output)
 			case got.failed && (strings.Contains(got.calls, "apply") || strings.Contains(got.calls, "create")):
 				t.Errorf("calls %s", got.calls)
 			}

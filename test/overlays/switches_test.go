@@ -76,7 +76,7 @@ func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 			for _, object := range all {
 				gone := rendered.find(object.GetKind(), object.GetName()) == nil
 				if gone && object.GetKind() == "CustomResourceDefinition" {
-					t.Errorf("%s is gone", title(object))
+					t.Errorf("%s is missing", title(object))
 				}
 				name := object.GetName()
 				foreign := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {

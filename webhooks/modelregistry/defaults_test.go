@@ -88,7 +88,7 @@ func TestPinnedImagesAreKept(t *testing.T) {
 		setDefaults(got, nil, s)
 		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if rest["image"] != nil {
-			t.Errorf("%s: the default image stays", name)
+			t.Errorf("%s: the default image was not removed", name)
 		}
 		requireEqual(t, name, want, rest["resources"])
 	}

@@ -40,7 +40,7 @@ func TestConnectionReceivesAddressesOfService(t *testing.T) {
 	}
 	p.SetEndpointSlices(fraud, nil)
 	if got := addressList(p, "fraud"); len(got) != 0 {
-		t.Errorf("addresses %v of a Service that is gone", got)
+		t.Errorf("addresses %v of a deleted Service, want none", got)
 	}
 	if got := *first.addresses.Load(); len(got) != 2 {
 		t.Errorf("addresses %v reached a closed connection", got)

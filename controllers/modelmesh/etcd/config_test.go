@@ -84,7 +84,7 @@ func TestTLSConfigErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
-			t.Errorf("%s: the client says %v", name, err)
+			t.Errorf("%s: error of the client %v", name, err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestCertificateFileTakesPrecedence(t *testing.T) {
 	want := x509.NewCertPool()
 	want.AppendCertsFromPEM([]byte(file))
 	if !config.TLS.RootCAs.Equal(want) || len(config.TLS.Certificates) != 0 {
-		t.Errorf("TLS %+v: it must trust the file and nothing else, and show no certificate", config.TLS)
+		t.Errorf("TLS %+v, want only the CA of the file, and no client certificate", config.TLS)
 	}
 	if config.Username != "root" || config.Password != "secret" || config.DialTimeout != 10*time.Second {
 		t.Errorf("user %q, password %q, dial timeout %v", config.Username, config.Password, config.DialTimeout)

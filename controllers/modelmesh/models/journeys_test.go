@@ -405,7 +405,7 @@ func (j *journey) arrive(t testing.TB) {
 			tended = true
 		}
 	}
-	t.Fatalf("it never comes to rest: %v", j.timers)
+	t.Fatalf("the queue does not become empty: %v", j.timers)
 }
 
 func (j *journey) check(t testing.TB, wanted map[string]string) error {

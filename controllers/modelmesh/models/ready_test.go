@@ -60,7 +60,7 @@ func TestReadyFollowsKstatus(t *testing.T) {
 			}
 			result, err := kstatus.Compute(&unstructured.Unstructured{Object: content})
 			if err != nil || result.Status != tc.want {
-				t.Errorf("kstatus says %+v, error %v, want %s", result, err, tc.want)
+				t.Errorf("kstatus %+v, error %v, want %s", result, err, tc.want)
 			}
 			ready := meta.FindStatusCondition(p.Status.Conditions, "Ready")
 			if ready == nil || ready.Reason != tc.reason || !meta.IsStatusConditionPresentAndEqual(p.Status.Conditions, "Available", tc.available) {

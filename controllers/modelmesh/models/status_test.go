@@ -187,7 +187,7 @@ func TestTimeOfAFailureStays(t *testing.T) {
 	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(one(with(concrete(loadFailed, "x"), a, b))), now)
 	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b, a))), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
-		t.Errorf("the order of copies tells nothing:\n%s", diff)
+		t.Errorf("the status depends on the order of copies:\n%s", diff)
 	}
 	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b))), now)
 	if later.LastFailureInfo.Location != "b" {
@@ -339,7 +339,7 @@ func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
 		e := &modelState{failures: maxFailures, lastError: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
 		got := (&modelReconciler{}).withCallError(&resourceModel{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
 		if got == nil || !strings.HasPrefix(got.Message, messageMeshUnreachable) || strings.Contains(got.Message, "hunter2") {
-			t.Errorf("%s: the status says %+v", name, got)
+			t.Errorf("%s: unexpected status %+v", name, got)
 		}
 	}
 }

@@ -202,11 +202,11 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 		t.Errorf("written %q", writes)
 	}
 	if events := s.takeEvents(); !strings.Contains(events, ReasonNotApplied) || !strings.Contains(events, "label it opendatahub.io/managed=true") {
-		t.Errorf("said %q", events)
+		t.Errorf("unexpected Events %q", events)
 	}
 	s.expectNoRequests("a Secret of the user", s.reconcileNamespace)
 	if events := s.takeEvents(); events != "" {
-		t.Errorf("said again %q", events)
+		t.Errorf("Events were repeated: %q", events)
 	}
 	own.Labels = map[string]string{LabelManaged: "true"}
 	s.update(own)
@@ -376,6 +376,6 @@ func TestNamespaceErrors(t *testing.T) {
 		t.Errorf("writes afterwards %q, want %q", writes, []string{"apply ServiceAccount modelmesh-serving-sa"})
 	}
 	if writes, _, err := s.reconcile(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
-		t.Errorf("a namespace that is gone: %q, error %v", writes, err)
+		t.Errorf("deleted namespace: writes %q, error %v", writes, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestReportsRejectedRoute(t *testing.T) {
 		said := answers(status)
 		if want := status == "False"; (strings.Count(said, ReasonNoRoute) == 1) != want ||
 			want != strings.Contains(said, "router default does not admit Route team/digits") || want != strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
-			t.Errorf("Admitted=%s: said %q", status, said)
+			t.Errorf("Admitted=%s: unexpected Events %q", status, said)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestFindCause(t *testing.T) {
 	w.Causes.Subscribe(func(string) { changes++ })
 	w.reconcileUntilStable("ns")
 	if got := w.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
-		t.Errorf("%+v of a Deployment that tells nothing", got)
+		t.Errorf("cause %+v of a Deployment without conditions", got)
 	}
 	if got := w.catalogCause("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime broken: ") {
 		t.Errorf("%+v of an invalid runtime", got)

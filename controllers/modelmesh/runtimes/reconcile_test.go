@@ -450,7 +450,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 	w.must(w.api.Delete(t.Context(), model))
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("its model is gone: %d replicas, again after %s", w.replicasOf("r"), again)
+		t.Errorf("model deleted: %d replicas, requeue after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(20 * time.Second)
 	if again := w.reconcileOnce("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
@@ -586,7 +586,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 	w.reconcileOnce("ns")
 	if w.reporter.lastMessages.Len() > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %d", w.reporter.lastMessages.Len())
+		t.Errorf("messages of deleted runtimes were kept: %d", w.reporter.lastMessages.Len())
 	}
 }
 

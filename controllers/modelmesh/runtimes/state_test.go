@@ -162,7 +162,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
-		t.Errorf("where nothing is served: %t, %v", got, err)
+		t.Errorf("namespace without models: %t, error %v", got, err)
 	}
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("none")

@@ -58,7 +58,7 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 		"own":      {[]string{"own"}, []string{"own"}},
 		"stranger": {nil, []string{"stranger"}},
 		"closed":   {nil, []string{"closed"}},
-		"deleted":  {nil, []string{"gone"}},
+		"gone":  {nil, []string{"gone"}},
 	} {
 		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
 		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.managed)
@@ -188,10 +188,10 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
-		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
-		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
+		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "recreated with another UID", "deletion", "our fields"}},
+		"models":          {modelmesh.SpecChanged(), []string{"recreated with another UID", "deletion", "spec"}},
+		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "recreated with another UID", "deletion", "spec"}},
+		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},
 	} {
 		var lets []string
 		for description, change := range changes {

@@ -107,7 +107,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(said, "waiting for a certificate for "+lateIP) {
-		t.Fatalf("it says %q, %v", said, err)
+		t.Fatalf("response %q, error %v", said, err)
 	}
 	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
 	w.clock.Step(addressBatchWindow)

@@ -76,7 +76,7 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("Ready %+v", ready)
 			}
 			if got := computed(t, list); got != tc.want {
-				t.Errorf("kstatus says %s, want %s: %+v", got, tc.want, list)
+				t.Errorf("kstatus %s, want %s: %+v", got, tc.want, list)
 			}
 			again := slices.Clone(list)
 			if Summarize(&again, 7, tc.options); !slices.Equal(again, list) {
@@ -162,6 +162,6 @@ func TestSeries(t *testing.T) {
 	s.Forget(name)
 	s.Forget(name)
 	if got := series(t); got != nil {
-		t.Errorf("%q are left of an object that is gone", got)
+		t.Errorf("series of a deleted object remain: %q", got)
 	}
 }

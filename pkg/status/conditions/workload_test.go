@@ -136,7 +136,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 			s.UpdatedReplicas >= *d.Spec.Replicas && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
 		got := Rollout(d)
 		if got.Ready != kubectl {
-			t.Fatalf("ready %t, kubectl says %t for %+v", got.Ready, kubectl, s)
+			t.Fatalf("ready %t, kubectl rollout status reports %t for %+v", got.Ready, kubectl, s)
 		}
 		if got.Reason == "" || got.Message == "" || (got.Ready && got.Failed) {
 			t.Fatalf("incomplete or contradictory: %+v", got)

@@ -89,7 +89,7 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 				found := of(all, tc.check)
 				i := slices.IndexFunc(found, func(x Finding) bool { return strings.Contains(x.Subject+": "+x.Found, tc.found) })
 				if i < 0 {
-					t.Fatalf("nothing says %q: %+v", tc.found, found)
+					t.Fatalf("no finding contains %q: %+v", tc.found, found)
 				}
 				if x := found[i]; x.Result != tc.result || !strings.Contains(x.Fix, tc.fix) || x.Why == "" && x.Result != Unknown || x.Fix == "" {
 					t.Errorf("%+v, want %s, fix %q", x, tc.result, tc.fix)
