@@ -250,7 +250,7 @@ print-supported-mlflow-version: ## Print the oldest release of MLflow that this 
 
 .PHONY: validate-samples
 validate-samples: ## Validate the samples against the CRDs, without a cluster
-	go test -run 'Samples|Sample' ./apis/... ./pkg/podset ./controllers/modelmesh/resources
+	go test -run 'Samples|Sample' ./apis/... ./pkg/appwrapper/podset ./controllers/modelmesh/resources
 
 .PHONY: verify-manifests
 verify-manifests: ## Build every overlay and check the result, without a cluster

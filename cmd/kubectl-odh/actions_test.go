@@ -45,7 +45,7 @@ func unpacked(t *testing.T, path string) map[string]string {
 	}
 }
 
-func TestGather(t *testing.T) {
+func TestGatherWritesArchive(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml", "testdata/secrets.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 	path := filepath.Join(t.TempDir(), "a.tar.gz")
@@ -86,7 +86,7 @@ func TestGather(t *testing.T) {
 	path = filepath.Join(t.TempDir(), "b.tar.gz")
 	run(t, cluster, "gather --file "+path).expect(t, 3, "Note: not allowed to list ", "secrets in namespace opendatahub")
 	if gaps := unpacked(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
-		t.Errorf("gaps.txt: %s", gaps)
+		t.Errorf("gaps.txt: %s, want it to contain %q", gaps, "secrets in namespace opendatahub")
 	}
 }
 

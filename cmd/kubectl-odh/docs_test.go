@@ -23,7 +23,7 @@ func TestPageShowsRealOutput(t *testing.T) {
 	}
 	for _, command := range commands() {
 		if name := command(cli.NewOptions("")).Name(); !strings.Contains(string(page), "kubectl odh "+name) {
-			t.Errorf("docs/kubectl-odh.md says nothing of %s", name)
+			t.Errorf("docs/kubectl-odh.md does not describe %s", name)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
 	return result.Trees[0]
 }
 
-func TestTrees(t *testing.T) {
+func TestTreePrintsChildObjects(t *testing.T) {
 	cluster := whole(t)
 	for line, want := range map[string]string{
 		"tree mlflow mlflow": `

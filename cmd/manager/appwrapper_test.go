@@ -51,7 +51,7 @@ func TestWebhookManifestsOfAppWrapper(t *testing.T) {
 	}
 	for _, name := range []string{mutating.Name, validating.Name} {
 		if name >= "kueue-" {
-			t.Errorf("%s comes after Kueue's", name)
+			t.Errorf("%s sorts after the webhooks of Kueue", name)
 		}
 	}
 	m, v := mutating.Webhooks[0], validating.Webhooks[0]
@@ -83,7 +83,7 @@ func TestManifestsOfAppWrapper(t *testing.T) {
 		resources = append(resources, rule.Resources...)
 	}
 	if !slices.Equal(resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"}) {
-		t.Errorf("the role of users has %v", resources)
+		t.Errorf("the role of users has %v, want %v", resources, []string{"appwrappers", "appwrappers/status", "appwrappers/finalizers"})
 	}
 	if len(roles["codeflare-operator-appwrapper-editor-role"]) != 2 || len(roles["codeflare-operator-viewer-role"]) != 2 {
 		t.Errorf("roles %v", roles)

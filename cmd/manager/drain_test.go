@@ -38,11 +38,11 @@ func TestServerDrainsBeforeStop(t *testing.T) {
 		pause         time.Duration
 		want          time.Duration
 	}{
-		"no request at all":        {},
-		"the connection is closed": {before: 1, pause: idleConnectionTimeout + time.Second},
-		"it may still be open":     {before: 1, pause: idleConnectionTimeout - time.Second, want: drainIdle},
-		"a few requests":           {before: 1, after: 2, want: 3*drainIdle - 2*time.Millisecond},
-		"requests without end":     {before: 1, after: 8, want: maxDrain},
+		"no request at all":           {},
+		"the connection is closed":    {before: 1, pause: idleConnectionTimeout + time.Second},
+		"idle connection may be open": {before: 1, pause: idleConnectionTimeout - time.Second, want: drainIdle},
+		"a few requests":              {before: 1, after: 2, want: 3*drainIdle - 2*time.Millisecond},
+		"requests without end":        {before: 1, after: 8, want: maxDrain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

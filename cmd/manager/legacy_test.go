@@ -38,16 +38,16 @@ func TestLegacyCommands(t *testing.T) {
 		want    string
 		metrics string
 	}{
-		"bare":                     {nil, nil, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", "0"},
-		"registry":                 {nil, []string{"modelregistry"}, "modelregistry", ":8443"},
-		"catalog as shipped":       {nil, []string{"catalog", "--leader-elect"}, "modelcatalog", ":8443"},
-		"aihub as shipped":         {nil, []string{"aihub", "--leader-elect", "--metrics-cert-dir=/certs", "--metrics-cert-name=tls.crt", "--metrics-key-name=tls.key"}, "modelcatalog modelregistry platform", ":8443"},
-		"registry as shipped":      {nil, []string{"--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--leader-elect", "--metrics-secure", "--metrics-cert-dir=/etc/server-cert/", "--metrics-cert-name", "tls.crt", "--metrics-key-name", "tls.key"}, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", ":8443"},
-		"flag of a list":           {nil, []string{"catalog", "--components=modelregistry"}, "modelregistry", ":8443"},
-		"one more":                 {nil, []string{"catalog", "--enable-platform"}, "modelcatalog platform", ":8443"},
-		"one less, by a variable":  {map[string]string{"ENABLE_PLATFORM": "false"}, []string{"aihub"}, "modelcatalog modelregistry", ":8443"},
-		"a listener of one's own":  {nil, []string{"aihub", "--metrics-bind-address=:9"}, "modelcatalog modelregistry platform", ":9"},
-		"older names, newer value": {nil, []string{"catalog", "--metrics-cert-path=/a"}, "modelcatalog", ":8443"},
+		"bare":                 {nil, nil, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", "0"},
+		"registry":             {nil, []string{"modelregistry"}, "modelregistry", ":8443"},
+		"catalog as shipped":   {nil, []string{"catalog", "--leader-elect"}, "modelcatalog", ":8443"},
+		"aihub as shipped":     {nil, []string{"aihub", "--leader-elect", "--metrics-cert-dir=/certs", "--metrics-cert-name=tls.crt", "--metrics-key-name=tls.key"}, "modelcatalog modelregistry platform", ":8443"},
+		"registry as shipped":  {nil, []string{"--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--leader-elect", "--metrics-secure", "--metrics-cert-dir=/etc/server-cert/", "--metrics-cert-name", "tls.crt", "--metrics-key-name", "tls.key"}, "appwrapper mlflow modelcatalog modelmesh modelregistry raycluster", ":8443"},
+		"flag of a list":       {nil, []string{"catalog", "--components=modelregistry"}, "modelregistry", ":8443"},
+		"additional component": {nil, []string{"catalog", "--enable-platform"}, "modelcatalog platform", ":8443"},
+		"one component less, by an environment variable": {map[string]string{"ENABLE_PLATFORM": "false"}, []string{"aihub"}, "modelcatalog modelregistry", ":8443"},
+		"a listener of one's own":                        {nil, []string{"aihub", "--metrics-bind-address=:9"}, "modelcatalog modelregistry platform", ":9"},
+		"older names, newer value":                       {nil, []string{"catalog", "--metrics-cert-path=/a"}, "modelcatalog", ":8443"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, s := loadedBy(t, tc.env, tc.args...)

@@ -67,7 +67,7 @@ func TestStartRefusals(t *testing.T) {
 			}
 			for _, line := range lines[:len(lines)-1] {
 				if !strings.HasPrefix(line, "{") {
-					t.Errorf("besides log lines there must be one line only, got %q", line)
+					t.Errorf("lines that are no log entries: %q, want one", line)
 				}
 			}
 		})

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Platforms show the releases of config/component_metadata.yaml: they are those that the program is made for.
-func TestReleasesOfTheMetadata(t *testing.T) {
+// The releases in config/component_metadata.yaml, which platforms display, are those that the operator supports.
+func TestComponentMetadataNamesSupportedReleases(t *testing.T) {
 	text, err := os.ReadFile("../../config/component_metadata.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +29,11 @@ func TestReleasesOfTheMetadata(t *testing.T) {
 	}
 	for _, release := range metadata.Releases {
 		if want[release.Name] != release.Version || release.RepoURL == "" {
-			t.Errorf("%+v, want version %q and a repository", release, want[release.Name])
+			t.Errorf("release %+v, want version %q and a repository", release, want[release.Name])
 		}
 		delete(want, release.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("missing: %v", want)
+		t.Errorf("releases without an entry: %v", want)
 	}
 }

@@ -88,7 +88,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		}
 	}
 	if got := decisionOf(admission.Errored(http.StatusBadRequest, errors.New("not JSON"))); got != decisionRefused {
-		t.Errorf("a request that makes no sense is %s", got)
+		t.Errorf("malformed request: %s, want %s", got, decisionRefused)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestOtherHooksAreNotWrapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, pattern := server.WebhookMux().Handler(request); pattern != "/convert-judged" {
-		t.Errorf("answered by %q", pattern)
+		t.Errorf("pattern of the handler %q, want %q", pattern, "/convert-judged")
 	}
 	if series(t, "odh_platform_webhook_decisions_total", "webhook")["/convert-judged"] != nil {
 		t.Error("the conversion webhook has a metric of decisions")

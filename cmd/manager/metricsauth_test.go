@@ -46,7 +46,7 @@ func reviewer(t *testing.T, asked *atomic.Int32, broken *atomic.Bool) *httptest.
 	return server
 }
 
-func TestScrapers(t *testing.T) {
+func TestMetricsRequireAuthorization(t *testing.T) {
 	var asked atomic.Int32
 	var broken atomic.Bool
 	server := reviewer(t, &asked, &broken)
@@ -93,11 +93,11 @@ func TestScrapers(t *testing.T) {
 
 	broken.Store(true)
 	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusInternalServerError {
-		t.Errorf("an API server that fails: status %d", got)
+		t.Errorf("an API server that fails: status %d, want %d", got, http.StatusInternalServerError)
 	}
 	broken.Store(false)
 	if got := get("GET", "/metrics", "Bearer late"); got != http.StatusUnauthorized {
-		t.Errorf("a failure is not remembered: status %d", got)
+		t.Errorf("repeated request after a failure: status %d, want %d", got, http.StatusUnauthorized)
 	}
 }
 

@@ -40,6 +40,6 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 	}
 	trusts := modelMeshSpec(&Env{}).CABundleTargets
 	if !slices.Equal(trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}}) {
-		t.Errorf("the CA goes to %v", trusts)
+		t.Errorf("targets of the CA %v, want %v", trusts, []certs.Target{{Kind: certs.Validating, Name: webhook.ValidatingConfiguration}})
 	}
 }

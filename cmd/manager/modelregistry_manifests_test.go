@@ -93,7 +93,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 		}
 	}
 	if !slices.Equal(trusted, []string{crd.Name}) {
-		t.Errorf("the CA goes to %v", trusted)
+		t.Errorf("targets of the CA %v, want %v", trusted, []string{crd.Name})
 	}
 }
 

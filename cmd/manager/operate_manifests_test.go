@@ -63,7 +63,7 @@ func TestManifestsAroundThePodsOfTheManager(t *testing.T) {
 		}
 	}
 	if !slices.Equal(keys, []string{corev1.LabelHostname, corev1.LabelTopologyZone}) {
-		t.Errorf("replicas are spread over %v", keys)
+		t.Errorf("replicas are spread over %v, want %v", keys, []string{corev1.LabelHostname, corev1.LabelTopologyZone})
 	}
 }
 

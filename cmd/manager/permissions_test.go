@@ -35,7 +35,7 @@ func newPermissions(report func(error), borne time.Duration) (*permissionMonitor
 		series: map[string]refusalSeries{}}, clk
 }
 
-func TestPermissions(t *testing.T) {
+func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 	other := refusal("list", "widgets", "test.io")
 	other.ErrStatus.Message = "the proxy says no"
 	for name, tc := range map[string]struct {
@@ -43,18 +43,18 @@ func TestPermissions(t *testing.T) {
 		listed bool
 		want   string // the permission that the report names as missing; "" for no report
 	}{
-		"list":                     {refusal("list", "widgets", "test.io"), false, "list"},
-		"as informers wrap it":     {fmt.Errorf("failed to list Widget: %w", refusal("list", "widgets", "test.io")), false, "list"},
-		"watch":                    {refusal("watch", "widgets", "test.io"), false, "watch"},
-		"watch after a list":       {refusal("watch", "widgets", "test.io"), true, "watch"},
-		"once granted":             {refusal("list", "widgets", "test.io"), true, ""},
-		"a list refused otherwise": {other, false, ""},
-		"another verb":             {refusal("get", "widgets", "test.io"), false, ""},
-		"not essential":            {refusal("list", "routes", "route.openshift.io"), false, ""},
-		"same name, other group":   {refusal("list", "widgets", "other.io"), false, ""},
-		"no details":               {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden}}, false, ""},
-		"another status":           {apierrors.NewInternalError(errors.New("User cannot list resource")), false, ""},
-		"no answer":                {errors.New("connection refused: cannot list resource"), false, ""},
+		"list":                             {refusal("list", "widgets", "test.io"), false, "list"},
+		"as informers wrap it":             {fmt.Errorf("failed to list Widget: %w", refusal("list", "widgets", "test.io")), false, "list"},
+		"watch":                            {refusal("watch", "widgets", "test.io"), false, "watch"},
+		"watch after a list":               {refusal("watch", "widgets", "test.io"), true, "watch"},
+		"once granted":                     {refusal("list", "widgets", "test.io"), true, ""},
+		"list rejected with another error": {other, false, ""},
+		"another verb":                     {refusal("get", "widgets", "test.io"), false, ""},
+		"not essential":                    {refusal("list", "routes", "route.openshift.io"), false, ""},
+		"same name, other group":           {refusal("list", "widgets", "other.io"), false, ""},
+		"no details":                       {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden}}, false, ""},
+		"another status":                   {apierrors.NewInternalError(errors.New("User cannot list resource")), false, ""},
+		"no answer":                        {errors.New("connection refused: cannot list resource"), false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reported error

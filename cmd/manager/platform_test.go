@@ -19,9 +19,9 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 		args              []string
 		registry, catalog bool
 	}{
-		"by default":      {nil, true, true},
-		"without catalog": {[]string{"--enable-modelcatalog=false"}, true, false},
-		"neither":         {[]string{"--components=platform"}, false, false},
+		"by default":              {nil, true, true},
+		"without catalog":         {[]string{"--enable-modelcatalog=false"}, true, false},
+		"component platform only": {[]string{"--components=platform"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := component.Names(componentsOf(componentSpecs(&Env{})))
@@ -62,7 +62,7 @@ func TestHubSettingsNames(t *testing.T) {
 		}
 	}
 	if !slices.Equal(names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"}) {
-		t.Errorf("releases %q", names)
+		t.Errorf("releases %q, want %q", names, []string{"Kubeflow Model Registry", "Open Data Hub Model Registry Operator"})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 const widgets = "apiVersion: test.io/v1\nkind: Widget\nmetadata: {name: one}\n---\n# nothing\n---\napiVersion: test.io/v1\nkind: Widget\nmetadata: {name: two}\n"
 
-func TestRender(t *testing.T) {
+func TestRenderReadsFileAndInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "widgets.yaml")
 	if err := os.WriteFile(file, []byte(widgets), 0o600); err != nil {
 		t.Fatal(err)

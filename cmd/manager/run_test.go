@@ -88,13 +88,13 @@ func TestIsUnreachable(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"refused":     {errors.Join(errors.New("x"), refused), true},
-		"starting":    {apierrors.NewServiceUnavailable("starting"), true},
-		"internal":    {apierrors.NewInternalError(errors.New("etcd")), true},
-		"busy":        {apierrors.NewTooManyRequests("busy", 1), true},
-		"too slow":    {context.DeadlineExceeded, true},
-		"forbidden":   {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
-		"not a group": {errors.New("no kind is registered"), false},
+		"joined with a refused connection": {errors.Join(errors.New("x"), refused), true},
+		"starting":                         {apierrors.NewServiceUnavailable("starting"), true},
+		"internal":                         {apierrors.NewInternalError(errors.New("etcd")), true},
+		"busy":                             {apierrors.NewTooManyRequests("busy", 1), true},
+		"deadline exceeded":                {context.DeadlineExceeded, true},
+		"forbidden":                        {apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), false},
+		"not a group":                      {errors.New("no kind is registered"), false},
 	} {
 		if got := isUnreachable(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -229,7 +229,7 @@ func TestComponentSpecs(t *testing.T) {
 			t.Errorf("component %s is not known to names.IsComponent", r.Name)
 		}
 		if r.Name == "" || seen[r.Name] {
-			t.Errorf("component %q: names must be there and differ", r.Name)
+			t.Errorf("component %q: the name is empty or used twice", r.Name)
 		}
 		seen[r.Name] = true
 		makesNothing := r.Name == "platform" // it answers in the status of resources that others made

@@ -113,7 +113,7 @@ func TestUpgradeSection(t *testing.T) {
 	const text = "[a](../a.md#b) [c](https://d/e) [f](#g) `h](i)`"
 	want := "[a](" + repository + "/blob/v1.0.0/docs/a.md#b) [c](https://d/e) [f](#g) `h](" + repository + "/blob/v1.0.0/docs/upgrade/i)`"
 	if got := absoluteLinks(text, "1.0.0", "docs/upgrade"); got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 var errKilled = errors.New("killed")
 
 // killAt ends the process at its nth write, before or after its execution. It reports whether that write was reached.
-func (w *fixture) killAt(n int, carriedOut bool) *bool {
+func (f *fixture) killAt(n int, carriedOut bool) *bool {
 	killed := new(bool)
 	seen := 0
 	at := func(request string) error {
@@ -36,39 +36,39 @@ func (w *fixture) killAt(n int, carriedOut bool) *bool {
 		return nil
 	}
 	if carriedOut {
-		w.after = at
-		w.before = func(string) error {
+		f.after = at
+		f.before = func(string) error {
 			if *killed {
 				return errKilled
 			}
 			return nil
 		}
 	} else {
-		w.before = at
+		f.before = at
 	}
 	return killed
 }
 
 // surviving reconciles until idle, and restarts the process after a crash. Each write is an event that starts another reconcile.
-func (w *fixture) surviving(killed *bool) {
-	w.Helper()
+func (f *fixture) surviving(killed *bool) {
+	f.Helper()
 	for range 50 {
-		before := len(w.writes)
-		err := w.rest(45 * time.Second)
-		if err == nil && len(w.writes) == before {
+		before := len(f.writes)
+		err := f.rest(45 * time.Second)
+		if err == nil && len(f.writes) == before {
 			return
 		}
 		if err == nil {
 			continue
 		}
 		if !*killed {
-			w.Fatal(err)
+			f.Fatal(err)
 		}
-		w.before, w.after = func(string) error { return nil }, func(string) error { return nil }
+		f.before, f.after = func(string) error { return nil }, func(string) error { return nil }
 		*killed = false
-		w.restart()
+		f.restart()
 	}
-	w.Fatal("it does not come to rest")
+	f.Fatal("it does not come to rest")
 }
 
 // run is a scenario: the events during the reconciles, and the expected result.

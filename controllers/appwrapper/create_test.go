@@ -46,13 +46,13 @@ func TestExistingObjects(t *testing.T) {
 		phase awv1beta2.AppWrapperPhase
 		says  string
 	}{
-		"ours":                          {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
-		"of an earlier one of the name": {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
-		"ours, on its way out":          {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"foreign, on the way out":       {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"of another kind of that name":  {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"of another group":              {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"without an owner":              {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"owned by the AppWrapper":              {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
+		"of an earlier one of the name":        {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
+		"owned by the AppWrapper, terminating": {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"foreign, on the way out":              {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"of another kind of that name":         {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"of another group":                     {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"without an owner":                     {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
@@ -68,7 +68,7 @@ func TestExistingObjects(t *testing.T) {
 				t.Fatalf("phase %s, want %s: %+v", aw.Status.Phase, tc.phase, aw.Status)
 			}
 			if got := aw.Status.ComponentStatus[0].Conditions[0].Message; !strings.Contains(got, tc.says) {
-				t.Errorf("message %q", got)
+				t.Errorf("message %q, want it to contain %q", got, tc.says)
 			}
 			if n := created(w, "a"); n != 0 {
 				t.Errorf("created %d times", n)
@@ -84,18 +84,18 @@ func TestAmbiguousErrors(t *testing.T) {
 		err       error
 		ambiguous bool
 	}{
-		"connection lost": {errors.New("unexpected EOF"), true},
-		"timeout":         {apierrors.NewTimeoutError("no answer", 1), true},
-		"server timeout":  {apierrors.NewServerTimeout(pods, "create", 1), true},
-		"internal":        {apierrors.NewInternalError(errors.New("etcd")), true},
-		"forbidden":       {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
-		"quota conflict":  {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
-		"too many":        {apierrors.NewTooManyRequests("slowly", 1), false},
-		"fatal":           {fatalError{errors.New("bad path")}, false},
-		"waiting":         {notSentError{errors.New("going")}, false},
+		"connection lost":   {errors.New("unexpected EOF"), true},
+		"timeout":           {apierrors.NewTimeoutError("no answer", 1), true},
+		"server timeout":    {apierrors.NewServerTimeout(pods, "create", 1), true},
+		"internal":          {apierrors.NewInternalError(errors.New("etcd")), true},
+		"forbidden":         {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
+		"quota conflict":    {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
+		"too many requests": {apierrors.NewTooManyRequests("slowly", 1), false},
+		"fatal":             {fatalError{errors.New("bad path")}, false},
+		"waiting":           {notSentError{errors.New("going")}, false},
 	} {
 		if got := isAmbiguous(tc.err); got != tc.ambiguous {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tc.ambiguous)
 		}
 	}
 }
@@ -248,18 +248,18 @@ func TestRestoredObjects(t *testing.T) {
 		adopted []string
 		made    int
 	}{
-		"as described":             {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
-		"of another AppWrapper":    {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
-		"changed":                  {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"with an open name":        {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
-		"of the original":          {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
-		"open, changed":            {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"open, of another":         {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
-		"open, controlled":         {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
-		"only begins alike":        {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
-		"two of one prefix":        {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
-		"two, in the wrong order":  {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
-		"one of two of one prefix": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
+		"as described":            {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
+		"of another AppWrapper":   {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
+		"changed":                 {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"with an open name":       {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
+		"of the original":         {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
+		"open, changed":           {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"open, of another":        {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
+		"open, controlled":        {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
+		"only begins alike":       {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
+		"two of one prefix":       {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
+		"two, in the wrong order": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
+		"one of two pods with the same generateName": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var there []client.Object

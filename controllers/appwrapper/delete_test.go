@@ -20,15 +20,15 @@ import (
 )
 
 // hold adds a finalizer to an object.
-func (w *fixture) hold(name string) {
-	w.Helper()
+func (f *fixture) hold(name string) {
+	f.Helper()
 	pod := &corev1.Pod{}
-	if err := w.server.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: name}, pod); err != nil {
-		w.Fatal(err)
+	if err := f.server.Get(f.Context(), types.NamespacedName{Namespace: "team", Name: name}, pod); err != nil {
+		f.Fatal(err)
 	}
 	pod.Finalizers = []string{finalizer}
-	if err := w.server.Update(w.Context(), pod); err != nil {
-		w.Fatal(err)
+	if err := f.server.Update(f.Context(), pod); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
 		status := &awv1beta2.AppWrapperComponentStatus{}
 		setResourcesDeployed(status, metav1.ConditionFalse, reason, "", noon)
 		if got := stageOf(status); got != rules.NotCreated {
-			t.Errorf("%s: stage %d", reason, got)
+			t.Errorf("%s: stage %d, want %d", reason, got, rules.NotCreated)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // [D31] Transitions send Events, failures with type Warning.
-func TestEvents(t *testing.T) {
+func TestTransitionsSendEvents(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
 	none := false
 	w.surviving(&none)

@@ -138,27 +138,27 @@ func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object
 }
 
 // restart replaces the process, so that its memory is lost.
-func (w *fixture) restart() {
-	w.restarts++
+func (f *fixture) restart() {
+	f.restarts++
 	asked := func(write bool, verb string, o client.Object, do func() error) error {
 		request := verb + " " + kindName(o)
 		if o.GetName() != "" {
 			request += " " + o.GetName()
 		}
 		if write {
-			w.writes = append(w.writes, request)
+			f.writes = append(f.writes, request)
 		} else {
-			w.reads = append(w.reads, request)
+			f.reads = append(f.reads, request)
 		}
-		if err := w.before(request); err != nil {
+		if err := f.before(request); err != nil {
 			return err
 		}
 		if err := do(); err != nil {
 			return err
 		}
-		return w.after(request)
+		return f.after(request)
 	}
-	writing := interceptor.NewClient(w.server, interceptor.Funcs{
+	writing := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := c.Get(ctx, key, o, opts...); err != nil {
 				return err
@@ -180,24 +180,24 @@ func (w *fixture) restart() {
 			return asked(true, "patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
-	live := interceptor.NewClient(w.server, interceptor.Funcs{
+	live := interceptor.NewClient(f.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			o.SetName(key.Name)
 			return asked(false, "get", o, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			w.reads = append(w.reads, "list "+list.GetObjectKind().GroupVersionKind().Kind)
+			f.reads = append(f.reads, "list "+list.GetObjectKind().GroupVersionKind().Kind)
 			return c.List(ctx, list, opts...)
 		},
 	})
 	settings := defaultSettings()
-	settings.Clock = w.clock
-	k := &kindReader{cache: &fakeCache{WithWatch: w.server, fixture: w}, live: live, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return w.apiDeleted }, clock: w.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
+	settings.Clock = f.clock
+	k := &kindReader{cache: &fakeCache{WithWatch: f.server, fixture: f}, live: live, apiDeleted: func(context.Context, schema.GroupVersionKind) bool { return f.apiDeleted }, clock: f.clock, log: logr.Discard(), watched: map[schema.GroupVersionKind]*watchedKind{}}
 	k.handler = componentHandler(noWorkers{}, func(types.UID, types.UID) {})
 	applier := apply.New(apply.Options{Client: writing, Live: live, FieldOwner: FieldOwner, Component: ComponentName})
-	w.workloadReconciler = newWorkloadReconciler(settings, applier, k, testMapper())
-	w.recorder = w.events
-	w.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, w.logic())
+	f.workloadReconciler = newWorkloadReconciler(settings, applier, k, testMapper())
+	f.recorder = f.events
+	f.shell = reconciler.New(reconciler.Options{Client: writing, Component: ComponentName}, f.logic())
 }
 
 // noon is the start time of tests; rd and qr are common conditions.
@@ -268,57 +268,57 @@ type registration struct {
 func (registration) HasSynced() bool { return true }
 
 // get reads the AppWrapper.
-func (w *fixture) get() *awv1beta2.AppWrapper {
-	w.Helper()
+func (f *fixture) get() *awv1beta2.AppWrapper {
+	f.Helper()
 	aw := &awv1beta2.AppWrapper{}
-	if err := w.server.Get(context.Background(), awKey, aw); err != nil {
-		w.Fatal(err)
+	if err := f.server.Get(context.Background(), awKey, aw); err != nil {
+		f.Fatal(err)
 	}
 	return aw
 }
 
 // pass reconciles once.
-func (w *fixture) pass() (ctrl.Result, error) {
-	return w.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
+func (f *fixture) pass() (ctrl.Result, error) {
+	return f.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
 }
 
 // rest reconciles until the process waits for at least the given time.
-func (w *fixture) rest(limit time.Duration) error {
-	w.Helper()
+func (f *fixture) rest(limit time.Duration) error {
+	f.Helper()
 	for range 200 {
-		result, err := w.pass()
+		result, err := f.pass()
 		switch {
 		case err != nil:
 			return err
 		case result.RequeueAfter == 0 || result.RequeueAfter > limit:
 			return nil
 		}
-		w.clock.Step(result.RequeueAfter)
+		f.clock.Step(result.RequeueAfter)
 	}
-	w.Fatalf("there is no end to it: %q", w.writes[len(w.writes)-10:])
+	f.Fatalf("there is no end to it: %q", f.writes[len(f.writes)-10:])
 	return nil
 }
 
 // must reconciles until the process waits and expects a phase.
-func (w *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
-	w.Helper()
-	if err := w.rest(time.Second); err != nil {
-		w.Fatal(err)
+func (f *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
+	f.Helper()
+	if err := f.rest(time.Second); err != nil {
+		f.Fatal(err)
 	}
-	aw := w.get()
+	aw := f.get()
 	if aw.Status.Phase != phase {
 		status, _ := json.Marshal(aw.Status)
-		w.Fatalf("phase %s, want %s: %s", aw.Status.Phase, phase, status)
+		f.Fatalf("phase %s, want %s: %s", aw.Status.Phase, phase, status)
 	}
 	return aw
 }
 
 // play sets the phase of all or the named pods.
-func (w *fixture) play(phase corev1.PodPhase, names ...string) {
-	w.Helper()
+func (f *fixture) play(phase corev1.PodPhase, names ...string) {
+	f.Helper()
 	list := &corev1.PodList{}
-	if err := w.server.List(context.Background(), list, client.InNamespace(awKey.Namespace)); err != nil {
-		w.Fatal(err)
+	if err := f.server.List(context.Background(), list, client.InNamespace(awKey.Namespace)); err != nil {
+		f.Fatal(err)
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
@@ -330,20 +330,20 @@ func (w *fixture) play(phase corev1.PodPhase, names ...string) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}
 		}
-		if err := w.server.Status().Update(context.Background(), pod); err != nil {
-			w.Fatal(err)
+		if err := f.server.Status().Update(context.Background(), pod); err != nil {
+			f.Fatal(err)
 		}
 	}
 }
 
 // spec changes the AppWrapper like a user.
-func (w *fixture) spec(change func(*awv1beta2.AppWrapper)) {
-	w.Helper()
-	aw := w.get()
+func (f *fixture) spec(change func(*awv1beta2.AppWrapper)) {
+	f.Helper()
+	aw := f.get()
 	change(aw)
 	aw.Generation++
-	if err := w.server.Update(context.Background(), aw); err != nil {
-		w.Fatal(err)
+	if err := f.server.Update(context.Background(), aw); err != nil {
+		f.Fatal(err)
 	}
 }
 

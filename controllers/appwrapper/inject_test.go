@@ -270,7 +270,7 @@ func FuzzBuildObject(f *testing.F) {
 			t.Fatalf("the label is %q in %s", got, text)
 		}
 		if at, err := podset.TemplateAt(u.Object, path); err != nil {
-			t.Fatalf("the path %q is gone: %v", path, err)
+			t.Fatalf("the path %q was removed: %v", path, err)
 		} else if found, _, _ := unstructured.NestedFieldNoCopy(at, "metadata", "labels", awv1beta2.LabelAppWrapper); found != name {
 			t.Fatalf("the label of the pods is %v in %s", found, text)
 		}

@@ -18,35 +18,35 @@ import (
 )
 
 // settled reconciles until idle.
-func (w *fixture) settled() *awv1beta2.AppWrapper {
-	w.Helper()
+func (f *fixture) settled() *awv1beta2.AppWrapper {
+	f.Helper()
 	none := false
-	w.surviving(&none)
-	return w.get()
+	f.surviving(&none)
+	return f.get()
 }
 
 // is expects the status and reason of a condition, as "True/Reason".
-func (w *fixture) is(kind, want string) {
-	w.Helper()
-	c := meta.FindStatusCondition(w.get().Status.Conditions, kind)
+func (f *fixture) is(kind, want string) {
+	f.Helper()
+	c := meta.FindStatusCondition(f.get().Status.Conditions, kind)
 	if c == nil || string(c.Status)+"/"+c.Reason != want {
-		w.Errorf("%s is %+v, want %s", kind, c, want)
+		f.Errorf("%s is %+v, want %s", kind, c, want)
 	}
 }
 
 // place sets the node of a pod and adds a GPU request.
-func (w *fixture) place(name, node string) {
-	w.Helper()
+func (f *fixture) place(name, node string) {
+	f.Helper()
 	pod := &corev1.Pod{}
-	if err := w.server.Get(w.Context(), requestFor(name).NamespacedName, pod); err != nil {
-		w.Fatal(err)
+	if err := f.server.Get(f.Context(), requestFor(name).NamespacedName, pod); err != nil {
+		f.Fatal(err)
 	}
 	pod.Spec.NodeName = node
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
-	if err := w.server.Update(w.Context(), pod); err != nil {
-		w.Fatal(err)
+	if err := f.server.Update(f.Context(), pod); err != nil {
+		f.Fatal(err)
 	}
-	w.play(corev1.PodRunning)
+	f.play(corev1.PodRunning)
 }
 
 // [appwrapper-46] A pod with a GPU on a node with label EVICT: Resetting, then Running on another node, without counting a retry.
@@ -205,7 +205,7 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 	}{
 		"another namespace": {[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"other"},"spec":{"containers":[{"name":"c","image":"i"}]}}`}, nil, `metadata.namespace is "other"`},
 		"an unknown kind":   {[]string{`{"apiVersion":"example.com/v1","kind":"Gizmo","metadata":{"name":"a"}}`}, nil, "no matches for kind"},
-		"refused as invalid": {[]string{wrappedPod("a"), wrappedPod("b")}, func(request string) error {
+		"rejected as invalid": {[]string{wrappedPod("a"), wrappedPod("b")}, func(request string) error {
 			if request == "create Pod a" {
 				return apierrors.NewInvalid(podKind.GroupKind(), "a", nil)
 			}

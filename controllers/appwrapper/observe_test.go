@@ -65,7 +65,7 @@ func TestPodsAreCounted(t *testing.T) {
 		seen("h", corev1.PodRunning, older), seen("i", corev1.PodFailed, older),
 	).observe()
 	if got := [...]int{f.Pending, f.Running, f.Succeeded, f.Failed, f.All, f.Active}; got != [...]int{2, 1, 1, 1, 9, 6} {
-		t.Errorf("pending, running, succeeded, failed, all, active: %v", got)
+		t.Errorf("pending, running, succeeded, failed, all, active: %v, want %v", got, [...]int{2, 1, 1, 1, 9, 6})
 	}
 }
 
@@ -146,13 +146,13 @@ func TestTerminalExitCodes(t *testing.T) {
 			p := looking(tc.pod)
 			p.terms.TerminalExitCodes, p.terms.RetryableExitCodes = sets.New(tc.terminal...), sets.New(tc.retryable...)
 			if got := p.observe().Terminal; got != tc.want {
-				t.Errorf("terminal %t", got)
+				t.Errorf("terminal %t, want %t", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestReportDescribesFailedPods(t *testing.T) {
 	crashing := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "loop", LastTerminationState: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", Message: "too\n  much"}}}}
@@ -224,7 +224,7 @@ func TestStatusReaders(t *testing.T) {
 		})
 	}
 	if got := readState(jobKind, nil); got != (reportedState{}) {
-		t.Errorf("nothing: %+v", got)
+		t.Errorf("nothing: %+v, want %+v", got, (reportedState{}))
 	}
 }
 

@@ -55,14 +55,14 @@ func TestComponentHandler(t *testing.T) {
 		wakes   bool
 		done    bool
 	}{
-		"it came":             {func(m toolscache.ResourceEventHandler) { m.OnAdd(running(), false) }, true, false},
-		"it was there before": {func(m toolscache.ResourceEventHandler) { m.OnAdd(complete, true) }, true, true},
-		"it says the same":    {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), running()) }, false, false},
-		"it is complete":      {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), complete) }, true, true},
-		"it is being deleted": {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), leaving) }, true, false},
-		"it was replaced":     {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), another) }, true, false},
-		"it went":             {func(m toolscache.ResourceEventHandler) { m.OnDelete(running()) }, true, false},
-		"it went, complete, unseen": {func(m toolscache.ResourceEventHandler) {
+		"pod created":             {func(m toolscache.ResourceEventHandler) { m.OnAdd(running(), false) }, true, false},
+		"pod in the initial list": {func(m toolscache.ResourceEventHandler) { m.OnAdd(complete, true) }, true, true},
+		"update without a change": {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), running()) }, false, false},
+		"pod completed":           {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), complete) }, true, true},
+		"pod terminating":         {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), leaving) }, true, false},
+		"pod replaced":            {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), another) }, true, false},
+		"pod deleted":             {func(m toolscache.ResourceEventHandler) { m.OnDelete(running()) }, true, false},
+		"deletion of a completed pod missed": {func(m toolscache.ResourceEventHandler) {
 			m.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: complete})
 		}, true, true},
 		"metadata that was touched":   {func(m toolscache.ResourceEventHandler) { m.OnUpdate(head, touched) }, false, false},
@@ -74,7 +74,7 @@ func TestComponentHandler(t *testing.T) {
 			var done []types.UID
 			tc.happens(componentHandler(queue, func(aw, c types.UID) { done = append(done, aw, c) }))
 			if woke := len(queue.heard) == 1 && queue.heard[0] == requestFor("train"); woke != tc.wakes || len(queue.heard) > 1 {
-				t.Errorf("heard %v", queue.heard)
+				t.Errorf("received %v", queue.heard)
 			}
 			if (len(done) > 0) != tc.done {
 				t.Errorf("done %v", done)

@@ -30,16 +30,16 @@ func rayPod(name string) *corev1.Pod {
 }
 
 // rayJobDone is the status of a RayJob that succeeded.
-func (w *fixture) rayJobDone() {
-	w.Helper()
+func (f *fixture) rayJobDone() {
+	f.Helper()
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(rayKind)
-	if err := w.server.Get(w.Context(), requestFor("ray").NamespacedName, job); err != nil {
-		w.Fatal(err)
+	if err := f.server.Get(f.Context(), requestFor("ray").NamespacedName, job); err != nil {
+		f.Fatal(err)
 	}
 	job.Object["status"] = map[string]any{"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "rayClusterName": "ray-x7k2p"}
-	if err := w.server.Update(w.Context(), job); err != nil {
-		w.Fatal(err)
+	if err := f.server.Update(f.Context(), job); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -128,10 +128,10 @@ func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 }
 
 // conflictAfter makes the status update after a creation fail.
-func (w *fixture) conflictAfter(name string) {
+func (f *fixture) conflictAfter(name string) {
 	once := true
-	w.before = func(request string) error {
-		if once && strings.HasPrefix(request, "patch status") && created(w, name) == 1 {
+	f.before = func(request string) error {
+		if once && strings.HasPrefix(request, "patch status") && created(f, name) == 1 {
 			once = false
 			return apierrors.NewConflict(schema.GroupResource{Resource: "appwrappers"}, "train", errors.New("annotated meanwhile"))
 		}
@@ -176,9 +176,9 @@ func TestLegacyObjectIsMatchedByName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		exists, want string
 	}{
-		"begins otherwise":        {"other-x7k2p", ""},
-		"of another component":    {"settings-fixed", ""},
-		"what it left unfinished": {"settings-x7k2p", "settings-x7k2p"},
+		"begins otherwise":                         {"other-x7k2p", ""},
+		"of another component":                     {"settings-fixed", ""},
+		"generated name of an unfinished creation": {"settings-x7k2p", "settings-x7k2p"},
 	} {
 		aw := wrapper([]string{mapTemplate, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings-fixed"}}`})
 		aw.Status.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Kind: "ConfigMap", APIVersion: "v1"}, {Kind: "ConfigMap", APIVersion: "v1", Name: "settings-fixed"}}
@@ -345,7 +345,7 @@ func TestComponentOfDeletedAPIIsDeleted(t *testing.T) {
 func TestIdentifyReadsAsCreationDoes(t *testing.T) {
 	aw := wrapper([]string{`{"apiVersion":"batch/v1","kind":"Job","Kind":"ConfigMap","metadata":{"name":"j","Name":"zzz"},"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
 	if id := identify(aw, 0); id != (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}) {
-		t.Errorf("unexpected result of identify: %+v", id)
+		t.Errorf("identify: %+v, want %+v", id, (componentID{apiVersion: "batch/v1", kind: "Job", name: "j"}))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Ready shows the state of a workload to tools that do not know the phases.
-func TestReady(t *testing.T) {
+func TestReadyFollowsPhaseAndConditions(t *testing.T) {
 	pods := func(status metav1.ConditionStatus) metav1.Condition {
 		return rules.NewCondition(awv1beta2.ConditionPodsReady, status, "Pods"+string(status), "1 pod")
 	}
@@ -26,18 +26,18 @@ func TestReady(t *testing.T) {
 	}{
 		"waits":  {awv1beta2.PhaseSuspended, nil, "False", "Suspended"},
 		"begins": {awv1beta2.PhaseResuming, nil, "False", "Resuming"},
-		"is refused": {awv1beta2.PhaseResuming, []metav1.Condition{
+		"rejected": {awv1beta2.PhaseResuming, []metav1.Condition{
 			rules.NewCondition(awv1beta2.ConditionPodsReady, "False", awv1beta2.ReasonCreateFailed, "violates PodSecurity"),
 		}, "False", "CreateFailed"},
-		"has no pods yet":     {awv1beta2.PhaseRunning, nil, "False", "Running"},
-		"pods are coming":     {awv1beta2.PhaseRunning, []metav1.Condition{pods("False")}, "False", "PodsFalse"},
-		"runs":                {awv1beta2.PhaseRunning, []metav1.Condition{pods("True"), unhealthy("False")}, "True", "PodsTrue"},
-		"runs and is sick":    {awv1beta2.PhaseRunning, []metav1.Condition{pods("True"), unhealthy("True")}, "False", "SickTrue"},
-		"is tried again":      {awv1beta2.PhaseResetting, []metav1.Condition{unhealthy("True")}, "False", "Resetting"},
-		"failed":              {awv1beta2.PhaseFailed, []metav1.Condition{unhealthy("True")}, "False", "Failed"},
-		"succeeded":           {awv1beta2.PhaseSucceeded, []metav1.Condition{pods("False")}, "True", "Succeeded"},
-		"an unknown phase":    {"Paused", nil, "False", "Paused"},
-		"taken away by Kueue": {awv1beta2.PhaseSuspending, []metav1.Condition{pods("True")}, "False", "Suspending"},
+		"has no pods yet":  {awv1beta2.PhaseRunning, nil, "False", "Running"},
+		"pods are coming":  {awv1beta2.PhaseRunning, []metav1.Condition{pods("False")}, "False", "PodsFalse"},
+		"runs":             {awv1beta2.PhaseRunning, []metav1.Condition{pods("True"), unhealthy("False")}, "True", "PodsTrue"},
+		"runs and is sick": {awv1beta2.PhaseRunning, []metav1.Condition{pods("True"), unhealthy("True")}, "False", "SickTrue"},
+		"is tried again":   {awv1beta2.PhaseResetting, []metav1.Condition{unhealthy("True")}, "False", "Resetting"},
+		"failed":           {awv1beta2.PhaseFailed, []metav1.Condition{unhealthy("True")}, "False", "Failed"},
+		"succeeded":        {awv1beta2.PhaseSucceeded, []metav1.Condition{pods("False")}, "True", "Succeeded"},
+		"an unknown phase": {"Paused", nil, "False", "Paused"},
+		"evicted by Kueue": {awv1beta2.PhaseSuspending, []metav1.Condition{pods("True")}, "False", "Suspending"},
 	} {
 		aw := &awv1beta2.AppWrapper{}
 		aw.Status.Phase = tc.phase
@@ -52,6 +52,6 @@ func TestReady(t *testing.T) {
 	failed.Status.Phase = awv1beta2.PhaseFailed
 	failed.Status.LastFailure = &awv1beta2.AppWrapperFailure{Reason: "FoundFailedPods", Message: "exit 3"}
 	if got := readyCondition(failed).Message; got != "the workload failed: FoundFailedPods: exit 3" {
-		t.Errorf("message %q", got)
+		t.Errorf("message %q, want %q", got, "the workload failed: FoundFailedPods: exit 3")
 	}
 }

@@ -141,7 +141,7 @@ func TestAppWrappersThatAreNotOurs(t *testing.T) {
 	}
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	if _, err := w.shell.Reconcile(t.Context(), requestFor("gone")); err != nil {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("deleted AppWrapper: %v", err)
 	}
 }
 

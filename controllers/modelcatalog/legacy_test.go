@@ -76,7 +76,7 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
 	server := older(resources.Name, map[string]string{"component": resources.Name})
 	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
-	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // would keep it from Recreate
+	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // the API server rejects it with the strategy Recreate
 	b := newTestEnv(t, sample(), service, server, database)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	}
 }
 
-// [modelregistry-88] [modelregistry-89] D24: legacy objects are deleted if their labels identify the legacy operator.
+// [modelregistry-88] [modelregistry-89] [D24] Legacy objects are deleted if their labels identify the legacy operator.
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{

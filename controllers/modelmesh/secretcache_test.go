@@ -96,7 +96,7 @@ func TestIsNewer(t *testing.T) {
 		want          bool
 	}{{"2", "1", true}, {"1", "1", false}, {"1", "2", false}, {"10", "9", true}, {"x", "1", true}} {
 		if got := isNewer(tc.cached, tc.known); got != tc.want {
-			t.Errorf("%s after %s: %v", tc.cached, tc.known, got)
+			t.Errorf("%s after %s: %v, want %v", tc.cached, tc.known, got, tc.want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func into(t *testing.T, object *unstructured.Unstructured, typed any) {
 	}
 }
 
-func TestMonitors(t *testing.T) {
+func TestMonitoringObjectsHaveOwner(t *testing.T) {
 	g := built(t)[types.NamespacedName{Namespace: "here", Name: deploymentName}]
 	if g.owner != deploymentKind || len(g.objects) != 2 {
 		t.Fatalf("unexpected result: %+v", g)
@@ -51,7 +51,7 @@ func TestMonitors(t *testing.T) {
 }
 
 // Each example is one that the console can show, for the kind of the CRD that owns it.
-func TestExamples(t *testing.T) {
+func TestExamplesMatchTheirCRD(t *testing.T) {
 	titles := map[string]bool{}
 	for owner, g := range built(t) {
 		if g.owner != crdKind {

@@ -60,30 +60,30 @@ func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
 }
 
 // restart builds the reconciler again, as a new process would.
-func (b *hubBench) restart() {
-	cached := interceptor.NewClient(b.server, b.writing())
-	live := interceptor.NewClient(b.server, interceptor.Funcs{
+func (h *hubBench) restart() {
+	cached := interceptor.NewClient(h.server, h.writing())
+	live := interceptor.NewClient(h.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			b.reads++
+			h.reads++
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			b.reads++
-			if err := b.fails("list", "CatalogList"); err != nil {
+			h.reads++
+			if err := h.fails("list", "CatalogList"); err != nil {
 				return err
 			}
 			return c.List(ctx, list, opts...)
 		},
 	})
-	b.logic = &aiHub{
-		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served },
+	h.logic = &aiHub{
+		cached: cached, apiReader: live, clock: h.clock, served: func() capability.Set { return h.served },
 		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: AIHubFieldOwner, Component: ComponentName}),
 		versions: cached, legacy: &legacyDeployments{operatorNamespace: "manager", readers: map[string]client.Reader{legacyRegistryDeployment: cached, legacyCatalogDeployment: cached}},
 		webhookNamespace: func() string {
-			if b.decided != "" {
-				return b.decided
+			if h.decided != "" {
+				return h.decided
 			}
-			return b.get().Spec.InstancesNamespace
+			return h.get().Spec.InstancesNamespace
 		},
 		settings: AIHubSettings{
 			Namespace: "apps",
@@ -92,34 +92,34 @@ func (b *hubBench) restart() {
 			Releases:  []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
 		},
 	}
-	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: b.Name()}, b.logic.logic(), b.logic.conditionAccess())
+	h.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: h.Name()}, h.logic.logic(), h.logic.conditionAccess())
 }
 
-func (b *hubBench) fails(verb, kind string) error {
-	if b.failing == nil {
+func (h *hubBench) fails(verb, kind string) error {
+	if h.failing == nil {
 		return nil
 	}
-	return b.failing(verb, kind)
+	return h.failing(verb, kind)
 }
 
 // note writes a request down, unless it is to fail.
-func (b *hubBench) note(verb string, o client.Object) error {
-	kinds, _, err := b.server.Scheme().ObjectKinds(o)
+func (h *hubBench) note(verb string, o client.Object) error {
+	kinds, _, err := h.server.Scheme().ObjectKinds(o)
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if err == nil && len(kinds) > 0 {
 		kind = kinds[0].Kind
 	}
-	if err := b.fails(verb, kind); err != nil {
+	if err := h.fails(verb, kind); err != nil {
 		return err
 	}
-	b.writes = append(b.writes, verb+" "+kind+" "+client.ObjectKeyFromObject(o).String())
+	h.writes = append(h.writes, verb+" "+kind+" "+client.ObjectKeyFromObject(o).String())
 	return nil
 }
 
-func (b *hubBench) writing() interceptor.Funcs {
+func (h *hubBench) writing() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := b.note("create", o); err != nil {
+			if err := h.note("create", o); err != nil {
 				return err
 			}
 			if o.GetUID() == "" {
@@ -131,21 +131,21 @@ func (b *hubBench) writing() interceptor.Funcs {
 			var options client.DeleteOptions
 			options.ApplyOptions(opts)
 			if options.Preconditions == nil || options.Preconditions.UID == nil {
-				b.Errorf("%T %s is deleted the one that it is", o, o.GetName())
+				h.Errorf("%T %s is deleted the one that it is", o, o.GetName())
 			}
-			if err := b.note("delete", o); err != nil {
+			if err := h.note("delete", o); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := b.note("patch", o); err != nil {
+			if err := h.note("patch", o); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := b.note("patch "+sub, o); err != nil {
+			if err := h.note("patch "+sub, o); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -154,11 +154,11 @@ func (b *hubBench) writing() interceptor.Funcs {
 }
 
 // reconcile runs one reconcile and returns its writes to other objects than the AIHub.
-func (b *hubBench) reconcile() (others []string, result ctrl.Result, err error) {
-	b.Helper()
-	b.writes = nil
-	result, err = b.shell.Reconcile(b.Context(), ctrl.Request{NamespacedName: hubKey})
-	for _, w := range b.writes {
+func (h *hubBench) reconcile() (others []string, result ctrl.Result, err error) {
+	h.Helper()
+	h.writes = nil
+	result, err = h.shell.Reconcile(h.Context(), ctrl.Request{NamespacedName: hubKey})
+	for _, w := range h.writes {
 		if w != "patch AIHub /default-aihub" && w != "patch status AIHub /default-aihub" {
 			others = append(others, w)
 		}
@@ -167,47 +167,47 @@ func (b *hubBench) reconcile() (others []string, result ctrl.Result, err error) 
 }
 
 // reconciles runs a reconcile that must succeed, without a requeue, and with only these writes to other objects than the AIHub.
-func (b *hubBench) reconciles(others ...string) {
-	b.Helper()
-	got, result, err := b.reconcile()
+func (h *hubBench) reconciles(others ...string) {
+	h.Helper()
+	got, result, err := h.reconcile()
 	if err != nil || !result.IsZero() {
-		b.Fatalf("result %+v, error %v", result, err)
+		h.Fatalf("result %+v, error %v", result, err)
 	}
 	if !slices.Equal(got, others) {
-		b.Errorf("writes %q, want %q", got, others)
+		h.Errorf("writes %q, want %q", got, others)
 	}
 }
 
 // rests runs a reconcile that must neither write nor read live.
-func (b *hubBench) rests() {
-	b.Helper()
-	reads := b.reads
-	if b.reconciles(); len(b.writes) > 0 || b.reads != reads {
-		b.Errorf("at rest: writes %q, %d live reads", b.writes, b.reads-reads)
+func (h *hubBench) rests() {
+	h.Helper()
+	reads := h.reads
+	if h.reconciles(); len(h.writes) > 0 || h.reads != reads {
+		h.Errorf("at rest: writes %q, %d live reads", h.writes, h.reads-reads)
 	}
 }
 
-func (b *hubBench) get() *platformv1alpha1.AIHub {
-	b.Helper()
+func (h *hubBench) get() *platformv1alpha1.AIHub {
+	h.Helper()
 	a := &platformv1alpha1.AIHub{}
-	if err := b.server.Get(b.Context(), hubKey, a); err != nil {
-		b.Fatal(err)
+	if err := h.server.Get(h.Context(), hubKey, a); err != nil {
+		h.Fatal(err)
 	}
 	return a
 }
 
-func (b *hubBench) change(change func(*platformv1alpha1.AIHub)) {
-	b.Helper()
-	a := b.get()
+func (h *hubBench) change(change func(*platformv1alpha1.AIHub)) {
+	h.Helper()
+	a := h.get()
 	change(a)
-	if err := b.server.Update(b.Context(), a); err != nil {
-		b.Fatal(err)
+	if err := h.server.Update(h.Context(), a); err != nil {
+		h.Fatal(err)
 	}
 }
 
-func (b *hubBench) condition(kind string) platformv1alpha1.Condition {
-	b.Helper()
-	for _, c := range b.get().Status.Conditions {
+func (h *hubBench) condition(kind string) platformv1alpha1.Condition {
+	h.Helper()
+	for _, c := range h.get().Status.Conditions {
 		if c.Type == kind {
 			return c
 		}
@@ -215,9 +215,9 @@ func (b *hubBench) condition(kind string) platformv1alpha1.Condition {
 	return platformv1alpha1.Condition{}
 }
 
-func (b *hubBench) exists(o client.Object) bool {
-	b.Helper()
-	return b.server.Get(b.Context(), client.ObjectKeyFromObject(o), o) == nil
+func (h *hubBench) exists(o client.Object) bool {
+	h.Helper()
+	return h.server.Get(h.Context(), client.ObjectKeyFromObject(o), o) == nil
 }
 
 func aiHubWith(changes ...func(*platformv1alpha1.AIHub)) *platformv1alpha1.AIHub {

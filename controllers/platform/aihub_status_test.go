@@ -39,7 +39,7 @@ func TestReportHub(t *testing.T) {
 		phase platformv1alpha1.Phase
 		ready string
 	}{
-		"all is well": {
+		"all conditions are True": {
 			aihubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
 		},
 		"no gateway": {
@@ -50,7 +50,7 @@ func TestReportHub(t *testing.T) {
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no catalog",
 		},
-		"neither runs, and no gateway": {
+		"neither component is Ready, and no gateway": {
 			aihubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
 			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
@@ -71,7 +71,7 @@ func TestReportHub(t *testing.T) {
 				t.Errorf("phase %q, want %q", status.Phase, tc.phase)
 			}
 			if m := status.Conditions[0].Message; tc.ready != "" && m != tc.ready {
-				t.Errorf("Ready says %q, want %q", m, tc.ready)
+				t.Errorf("message of Ready %q, want %q", m, tc.ready)
 			}
 			for _, c := range status.Conditions {
 				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(at(0))) {
@@ -87,7 +87,7 @@ func TestReportHub(t *testing.T) {
 	}
 }
 
-func TestAggregate(t *testing.T) {
+func TestConditionsAreAggregated(t *testing.T) {
 	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
 		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at(minutes)}
 	}
@@ -101,9 +101,9 @@ func TestAggregate(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"nothing is known yet":      {nil, "Unknown", ""},
-		"one is not known yet":      {good[:2], "Unknown", ""},
-		"all is well":               {good, "True", "AllDependentsHealthy"},
+		"no conditions":             {nil, "Unknown", ""},
+		"one condition is Unknown":  {good[:2], "Unknown", ""},
+		"all conditions are True":   {good, "True", "AllDependentsHealthy"},
 		"others do not count":       {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
 		"False before Unknown":      {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
 		"the newest False":          {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},

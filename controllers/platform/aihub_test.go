@@ -218,7 +218,7 @@ func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
 		return nil
 	}
 	if _, _, err := b.reconcile(); err == nil || !b.exists(aiHubWith()) {
-		t.Errorf("error %v, or the AIHub is gone", err)
+		t.Errorf("error %v, or the AIHub was deleted", err)
 	}
 	b.failing = func(verb, _ string) error {
 		if verb == "list" {
@@ -254,7 +254,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	}
 	b.reconciles("create Catalog new/catalog")
 	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
-		t.Errorf("phase %q, or the old namespace is gone", b.get().Status.Phase)
+		t.Errorf("phase %q, or the previous namespace was deleted", b.get().Status.Phase)
 	}
 	b.rests()
 }
@@ -433,6 +433,6 @@ func TestHubEvents(t *testing.T) {
 		t.Error("want only the deletion of the namespace to trigger a reconcile")
 	}
 	if got := webhookNamespace(nil, AIHubSettings{RegistriesNamespace: "set"}); got != "set" {
-		t.Errorf("namespace %q", got)
+		t.Errorf("namespace %q, want %q", got, "set")
 	}
 }

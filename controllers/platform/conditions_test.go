@@ -98,7 +98,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 	})
 }
 
-func TestSummarize(t *testing.T) {
+func TestPhaseSummarizesConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conditions []platformv1alpha1.Condition
 		want       platformv1alpha1.Phase

@@ -54,7 +54,7 @@ func TestLegacyDeployments(t *testing.T) {
 				message = err.Error()
 			}
 			if !strings.Contains(message, tc.says) || tc.says == "" && message != "" {
-				t.Errorf("it says %q, want %q", message, tc.says)
+				t.Errorf("message %q, want %q", message, tc.says)
 			}
 			if deleted := !b.exists(program); deleted != tc.deletes {
 				t.Errorf("deleted %t, want %t", deleted, tc.deletes)

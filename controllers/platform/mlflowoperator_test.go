@@ -89,7 +89,7 @@ func TestMissingFields(t *testing.T) {
 }
 
 // [mlflow-60] [mlflow-61] D32: an unfit version of the platform leaves out its release and names itself, and nothing more.
-func TestReleases(t *testing.T) {
+func TestStatusListsReleases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    []platformv1alpha1.Release
@@ -179,7 +179,7 @@ func TestCheckVersion(t *testing.T) {
 }
 
 // [mlflow-64] Deletion waits for the MLflow objects and states it; it ends with them.
-func TestDeletion(t *testing.T) {
+func TestDeletionWaitsForMLflows(t *testing.T) {
 	gone := func(b *bench) bool {
 		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}
@@ -215,10 +215,10 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 		err     error
 		goes    bool
 	}{
-		"gone":              {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
-		"gone a moment ago": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
-		"there after all":   {[]client.Object{instance()}, nil, false},
-		"no one knows":      {nil, errors.New("no connection"), false},
+		"API not served":                   {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
+		"API removed during the reconcile": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
+		"there after all":                  {[]client.Object{instance()}, nil, false},
+		"no one knows":                     {nil, errors.New("no connection"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
@@ -233,7 +233,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if gone := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); gone != tc.goes {
-				t.Errorf("gone: %t, want %t", gone, tc.goes)
+				t.Errorf("deleted: %t, want %t", gone, tc.goes)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestConflictIsRetried(t *testing.T) {
 }
 
 // A paused object states it in its own kind of conditions, and is left alone.
-func TestPaused(t *testing.T) {
+func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b := newBench(t, mlflowOperatorWith())
 	b.reconciles(2)
 	b.change(func(m *platformv1alpha1.MLflowOperator) {

@@ -31,7 +31,7 @@ func TestClientsFindTheDashboard(t *testing.T) {
 		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
 		matches, _, _ := unstructured.NestedSlice(rules[0].(map[string]any), "matches")
 		if path, _, _ := unstructured.NestedString(matches[0].(map[string]any), "path", "value"); path != "/ray/team1/demo" {
-			t.Errorf("path %s", path)
+			t.Errorf("path %s, want %s", path, "/ray/team1/demo")
 		}
 	}
 	if found != 1 {

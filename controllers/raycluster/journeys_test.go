@@ -247,12 +247,12 @@ var errCrash = errors.New("the process ends")
 
 // scenarios must succeed despite crashes.
 var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
-	"is made":    func(*testEnv, *unstructured.Unstructured) {},
-	"OAuth goes": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
+	"is made":        func(*testEnv, *unstructured.Unstructured) {},
+	"OAuth disabled": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	"is suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
 	},
-	"goes to another": func(s *testEnv, u *unstructured.Unstructured) {
+	"moved to MultiKueue": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, raycluster.ManagerMultiKueue, "spec", "managedBy") })
 	},
 	"is deleted": func(s *testEnv, u *unstructured.Unstructured) {

@@ -111,16 +111,16 @@ func TestKubeRayLocator(t *testing.T) {
 		objects []runtime.Object
 		want    []string
 	}{
-		"nothing is known":                {false, nil, nil},
-		"the platform's kind, no object":  {true, nil, nil},
-		"the platform says":               {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
-		"the platform says nothing":       {true, []runtime.Object{dsci("")}, nil},
-		"the platform says something odd": {true, []runtime.Object{dsci(int64(5))}, nil},
-		"installed by Helm":               {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
-		"installed by Helm and platform":  {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
-		"found beside the manager":        {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
-		"found beside the manager, bound": {false, []runtime.Object{kubeRayIn("operators"), kubeRayBinding("operators")}, []string{"operators"}},
-		"in the namespace of a tenant":    {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
+		"no namespace known":                                      {false, nil, nil},
+		"the platform's kind, no object":                          {true, nil, nil},
+		"the platform says":                                       {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
+		"the platform says nothing":                               {true, []runtime.Object{dsci("")}, nil},
+		"the platform says something odd":                         {true, []runtime.Object{dsci(int64(5))}, nil},
+		"installed by Helm":                                       {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
+		"installed by Helm and platform":                          {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
+		"found in the namespace of the manager":                   {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},
+		"found in the namespace of the manager, with its binding": {false, []runtime.Object{kubeRayIn("operators"), kubeRayBinding("operators")}, []string{"operators"}},
+		"in the namespace of a tenant":                            {false, []runtime.Object{kubeRayIn("tenant"), kubeRayIn("ray-system"), kubeRayIn("opendatahub")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newRunningLocator(t, tc.served, tc.objects...)

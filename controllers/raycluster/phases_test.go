@@ -45,8 +45,8 @@ func TestPullSecretRepair(t *testing.T) {
 	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
 	foreign := podWith("foreign", "ErrImagePull")
 	foreign.OwnerReferences[0].UID = "another"
-	ending := podWith("ending", "ErrImagePull")
-	ending.DeletionTimestamp, ending.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
+	terminating := podWith("terminating", "ErrImagePull")
+	terminating.DeletionTimestamp, terminating.Finalizers = new(metav1.Unix(0, 0)), []string{"a/b"}
 	pulls := strings.Replace(plainHead, "containers:", "imagePullSecrets: [{name: mine}], containers:", 1)
 	for name, tc := range map[string]struct {
 		spec    string
@@ -54,20 +54,20 @@ func TestPullSecretRepair(t *testing.T) {
 		change  func(*testEnv)
 		deleted bool
 	}{
-		"stuck without the secret":    {plainHead, podWith("head", "ErrImagePull"), nil, true},
-		"stuck and backing off":       {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
-		"a worker":                    {plainHead, worker, nil, true},
-		"it runs":                     {plainHead, podWith("head", ""), nil, false},
-		"it waits for something else": {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
-		"it has the secret":           {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
-		"of another owner":            {plainHead, foreign, nil, false},
-		"it ends":                     {plainHead, ending, nil, false},
-		"the user lists secrets":      {pulls, podWith("head", "ErrImagePull"), nil, false},
-		"no OpenShift":                {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
-		"no sidecar":                  {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
-		"the account is not there":    {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
-		"suspended":                   {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
-		"init container cannot be made": {plainHead, func() *corev1.Pod {
+		"lacks the pull secret":               {plainHead, podWith("head", "ErrImagePull"), nil, true},
+		"lacks the pull secret and backs off": {plainHead, podWith("head", "ImagePullBackOff", "other"), nil, true},
+		"worker":                              {plainHead, worker, nil, true},
+		"running":                             {plainHead, podWith("head", ""), nil, false},
+		"waiting for another reason":          {plainHead, podWith("head", "CreateContainerConfigError"), nil, false},
+		"has the pull secret":                 {plainHead, podWith("head", "ErrImagePull", "late"), nil, false},
+		"of another owner":                    {plainHead, foreign, nil, false},
+		"terminating":                         {plainHead, terminating, nil, false},
+		"the user lists secrets":              {pulls, podWith("head", "ErrImagePull"), nil, false},
+		"not on OpenShift":                    {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.served = capability.Set{} }, false},
+		"no sidecar":                          {plainHead, podWith("head", "ErrImagePull"), func(s *testEnv) { s.settings.OAuth = false }, false},
+		"missing ServiceAccount":              {plainHead, func() *corev1.Pod { p := podWith("head", "ErrImagePull"); p.Spec.ServiceAccountName = "none"; return p }(), nil, false},
+		"suspended":                           {strings.Replace(plainHead, "spec: {", "spec: {suspend: true, ", 1), podWith("head", "ErrImagePull"), nil, false},
+		"init container lacks the pull secret": {plainHead, func() *corev1.Pod {
 			p := podWith("head", "")
 			p.Status.InitContainerStatuses = raytest.Waiting("ErrImagePull")
 			return p
@@ -82,14 +82,13 @@ func TestPullSecretRepair(t *testing.T) {
 			s.mustReconcile(u)
 			deleted := strings.Contains(strings.Join(s.writes, "\n"), "delete Pod "+tc.pod.Name)
 			if deleted != tc.deleted {
-				t.Errorf("deleted %t", deleted)
+				t.Errorf("pod deleted: %t, want %t; writes %q", deleted, tc.deleted, s.writes)
 			}
-			if said := s.eventsSince(); strings.Contains(said, ReasonPullSecrets) != tc.deleted {
-				t.Errorf("reported %q", said)
+			if eventText := s.eventsSince(); strings.Contains(eventText, ReasonPullSecrets) != tc.deleted {
+				t.Errorf("Events %q, want %s: %t", eventText, ReasonPullSecrets, tc.deleted)
 			}
-			known := s.memory.of(u)
-			if known.deletedPods[tc.pod.UID] != tc.deleted {
-				t.Error("the deletion of the pod was not recorded by its UID")
+			if s.memory.of(u).deletedPods[tc.pod.UID] != tc.deleted {
+				t.Errorf("deletion recorded under the UID of the pod: %t, want %t", !tc.deleted, tc.deleted)
 			}
 		})
 	}
@@ -129,11 +128,11 @@ func TestHostTaken(t *testing.T) {
 	}
 	younger, older := put("c-x", "rest", 2000), put("c", "x-rest", 1000)
 	s.mustReconcile(older)
-	if writes, again, err := s.reconcile(younger); err != nil || again != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
-		t.Errorf("writes %q, again after %s, error %v", writes, again, err)
+	if writes, requeueAfter, err := s.reconcile(younger); err != nil || requeueAfter != reconciler.RequeueBlocked || strings.Contains(strings.Join(writes, "\n"), "Ingress") {
+		t.Errorf("writes %q, requeue after %s, error %v", writes, requeueAfter, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest.apps.example.org") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest.apps.example.org") {
+		t.Errorf("reported %q", eventText)
 	}
 	if err := s.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
@@ -155,45 +154,45 @@ func TestEmitEvents(t *testing.T) {
 		change func(*testEnv)
 		want   string
 	}{
-		"all is well":         {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}, ""},
-		"no domain is normal": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
-		"no domain":           {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
-		"no sidecar":          {mutualHead, func(*testEnv) {}, ReasonNotSecured},
-		"no certificates":     {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
-		"OAuth is off":        {mutualHead, func(s *testEnv) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
-		"OAuth off and open":  {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
-		"sidecar by gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
+		"no problem":                      {fmt.Sprintf(injectedHead, "oauth-proxy"), func(*testEnv) {}, ""},
+		"no domain, type of the Event":    {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, "Normal "},
+		"no domain":                       {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) { s.served = capability.Set{}; s.domain = func() string { return "" } }, ReasonNoDomain},
+		"no sidecar":                      {mutualHead, func(*testEnv) {}, ReasonNotSecured},
+		"no certificates":                 {plainHead, func(s *testEnv) { s.settings.OAuth = false }, ReasonNotSecured},
+		"OAuth disabled":                  {mutualHead, func(s *testEnv) { s.settings.OAuth = false }, "Normal " + ReasonNotPublished},
+		"OAuth disabled, publish is open": {mutualHead, func(s *testEnv) { s.settings.OAuth, s.settings.Publish = false, config.PublishOpen }, ""},
+		"OAuth proxy behind a Gateway": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.served, s.settings.Publish = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.HTTPRoute), config.PublishGateway
 		}, "Normal " + ReasonNotPublished},
-		"sidecar by a gateway that cannot verify it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
+		"kube-rbac-proxy behind a Gateway without BackendTLSPolicy": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute), config.Exposure{Kind: config.ExposeGateway}
 		}, "Normal " + ReasonNotPublished},
-		"sidecar by a gateway that verifies it": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
+		"kube-rbac-proxy behind a Gateway with BackendTLSPolicy": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
 		}, ""},
-		"no gateway is named": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
+		"no Gateway configured": {fmt.Sprintf(injectedHead, "kube-rbac-proxy"), func(s *testEnv) {
 			s.served, s.settings.Exposure = capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), config.Exposure{Kind: config.ExposeGateway}
 			s.settings.GatewayNamespace, s.domain = "", func() string { return "" }
 		}, "no Gateway is named: set raycluster.gatewayNamespace"},
-		"token, no pod yet": {tokenHead, func(s *testEnv) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
+		"token of Ray, no pod": {tokenHead, func(s *testEnv) { s.settings.KubeRaySecurity = config.KubeRaySecurityTrust }, "Normal " + ReasonNotPublished},
 		"KubeRay not found": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) {
 			s.kubeRayNamespaces = func(config.RayCluster) ([]string, bool) { return nil, true }
 		}, "Warning " + ReasonNoKubeRay},
-		"OAuth switched off": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.OAuth = false }, ReasonOutdated},
-		"mTLS switched off":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.MTLS = false }, ReasonOutdated},
+		"OAuth disabled after the injection": {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.OAuth = false }, ReasonOutdated},
+		"mTLS disabled after the injection":  {fmt.Sprintf(injectedHead, "oauth-proxy"), func(s *testEnv) { s.settings.MTLS = false }, ReasonOutdated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)
 			tc.change(s)
 			u := s.create(demoCluster(hashedVersion, tc.spec))
 			s.mustReconcile(u)
-			said := s.eventsSince()
-			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
-				t.Errorf("reported %q, want %q", said, tc.want)
+			eventText := s.eventsSince()
+			if tc.want == "" && eventText != "" || !strings.Contains(eventText, tc.want) {
+				t.Errorf("reported %q, want %q", eventText, tc.want)
 			}
 			s.mustReconcile(u)
-			if said := s.eventsSince(); said != "" {
-				t.Errorf("reported again: %q", said)
+			if eventText := s.eventsSince(); eventText != "" {
+				t.Errorf("Events were repeated: %q", eventText)
 			}
 		})
 	}
@@ -204,8 +203,8 @@ func TestEmitEvents(t *testing.T) {
 	s.eventsSince()
 	s.settings.IngressDomain = "apps.example.org"
 	s.mustReconcile(u)
-	if said := s.eventsSince(); !strings.Contains(said, ReasonPublished) || !strings.Contains(said, "apps.example.org") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonPublished) || !strings.Contains(eventText, "apps.example.org") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 
@@ -217,14 +216,14 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 	n := raycluster.View(u.Object).Names()
 	s.mustReconcile(u)
 	s.settings.OAuth, s.settings.MTLS = false, false
-	asked := func(writes []string) bool {
+	triggered := func(writes []string) bool {
 		return strings.Contains(strings.Join(writes, "\n"), "patch RayCluster demo")
 	}
-	if asked(s.mustReconcile(u)) {
+	if triggered(s.mustReconcile(u)) {
 		t.Error("admission was triggered while pods may exist")
 	}
 	if mode := s.certificates.modes[len(s.certificates.modes)-1]; !mode.MTLS || mode.Issuer != raycluster.IssuerOperator || mode.Auth != raycluster.AuthOAuth {
-		t.Errorf("certificates are kept in mode %+v", mode)
+		t.Errorf("mode of the certificates %+v, want mTLS and OAuth issued by the operator", mode)
 	}
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(capability.Route)
@@ -233,11 +232,11 @@ func TestTriggerAdmissionOfSuspendedCluster(t *testing.T) {
 		t.Error("objects that running pods need were deleted")
 	}
 	s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })
-	if !asked(s.mustReconcile(u)) {
+	if !triggered(s.mustReconcile(u)) {
 		t.Error("admission was not triggered")
 	}
 	s.mustReconcile(u)
-	if asked(s.mustReconcile(u)) {
+	if triggered(s.mustReconcile(u)) {
 		t.Error("admission was triggered twice")
 	}
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] })
@@ -262,7 +261,7 @@ func TestEffectiveMode(t *testing.T) {
 	}
 	u := clusterFrom(t, demoCluster("", "spec: {managedBy: kueue.x-k8s.io/multikueue}"))
 	if mode := inputsFor(u, true).EffectiveMode(raycluster.View(u.Object)); mode.Active() {
-		t.Errorf("unexpected result of inputsFor: %+v", mode)
+		t.Errorf("mode of a cluster of MultiKueue: %+v, want inactive", mode)
 	}
 }
 
@@ -306,7 +305,7 @@ func TestBindingToCluster(t *testing.T) {
 	}
 }
 
-func TestMemoryFollowsTheUID(t *testing.T) {
+func TestMemoryIsKeptPerUID(t *testing.T) {
 	m := &memory{}
 	u := clusterFrom(t, demoCluster("", plainHead))
 	m.of(u).setMessage("a", "text")
@@ -314,15 +313,15 @@ func TestMemoryFollowsTheUID(t *testing.T) {
 		t.Error("setMessage does not report a changed message")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
-	if gone := m.replace(name, u.GetUID()); gone != nil {
-		t.Errorf("forgot %s", gone.uid)
+	if removed := m.replace(name, u.GetUID()); removed != nil {
+		t.Errorf("replace with the same UID removed the state of %s", removed.uid)
 	}
 	u.SetUID("another")
 	if !m.of(u).setMessage("a", "other") {
 		t.Error("the state of a deleted cluster is used for a new one of its name")
 	}
-	if gone := m.replace(name, ""); gone == nil || gone.uid != "another" {
-		t.Errorf("forgot %v", gone)
+	if removed := m.replace(name, ""); removed == nil || removed.uid != "another" {
+		t.Errorf("replace after the deletion removed the state of %v, want that of UID another", removed)
 	}
 	if m.of(u).clearMessage("a") {
 		t.Error("clearMessage reports a change without a message")

@@ -40,8 +40,8 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 	if s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.exists(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
 		t.Errorf("while the old head runs: %q", s.around())
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(said, "Warning "+ReasonPodsOutdated) {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(eventText, "Warning "+ReasonPodsOutdated) {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, plainHead).Object["spec"] }) // by our webhook
 	s.reconcileUntilIdle(u)
@@ -53,17 +53,17 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 		t.Errorf("left %q, finalizers %q", left, u.GetFinalizers())
 	}
 	s.expectIdle(u)
-	if said := s.eventsSince(); said != "" {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); eventText != "" {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 
 	s.served = openShift
 	s.reconcileUntilIdle(u)
 	if s.leadsTo(u) != guarded || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
-		t.Errorf("after it has gone: %q", s.around())
+		t.Errorf("after the deletion: objects %q", s.around())
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "KubeRay of the platform secured it") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "KubeRay of the platform secured it") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 
@@ -104,8 +104,8 @@ func TestOAuthServerDisappearsAndReturns(t *testing.T) {
 	s.eventsSince()
 	s.edit(u, func() { u.Object["spec"] = clusterFrom(t, proxy).Object["spec"] }) // by our webhook
 	s.reconcileUntilIdle(u)
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "delete its pod") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.stop(old)
 	s.run("new", proxy)

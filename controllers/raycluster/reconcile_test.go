@@ -55,8 +55,8 @@ func TestReconcileCreatesObjects(t *testing.T) {
 	}
 	s.mustReconcile(u) // the finalizer gave it another version
 	s.expectIdle(u)
-	if said := s.eventsSince(); said != "" {
-		t.Errorf("an event without need: %s", said)
+	if eventText := s.eventsSince(); eventText != "" {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	if len(s.certificates.modes) != 1 {
 		t.Error("want one reconcile of the certificates")
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotApplied) || !strings.Contains(said, "not published until its NetworkPolicies exist") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotApplied) || !strings.Contains(eventText, "not published until its NetworkPolicies exist") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	if _, _, err := s.reconcile(u); err == nil || s.eventsSince() != "" {
 		t.Error("want an error again, but no second Event")
@@ -121,7 +121,7 @@ func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 		want bool
 	}{
 		"no error": {nil, false}, "alone": {conflict, true}, "wrapped": {fmt.Errorf("patching: %w", conflict), true},
-		"joined": {errors.Join(conflict, conflict), true}, "beside a failure": {errors.Join(conflict, errors.New("no")), false},
+		"joined": {errors.Join(conflict, conflict), true}, "joined with another error": {errors.Join(conflict, errors.New("no")), false},
 	} {
 		if got := isConflict(tc.err); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
@@ -140,8 +140,8 @@ func TestReconcileReportsForeignNetworkPolicy(t *testing.T) {
 	if err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, "delete it or recreate it under another name") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "delete it or recreate it under another name") {
+		t.Errorf("Events %q, want it to contain %q", eventText, "delete it or recreate it under another name")
 	}
 	if s.exists(&corev1.Service{}, "team1", raycluster.View(u.Object).Names().ProxyService) {
 		t.Error("the Service of the proxy exists")
@@ -229,12 +229,12 @@ func TestPaused(t *testing.T) {
 			if !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || len(s.certificates.modes) != 1 {
 				t.Error("the NetworkPolicy of the head or the certificates are missing")
 			}
-			if said := s.eventsSince(); !strings.Contains(said, tc.reported) || tc.reported == "" && said != "" {
-				t.Errorf("reported %q", said)
+			if eventText := s.eventsSince(); !strings.Contains(eventText, tc.reported) || tc.reported == "" && eventText != "" {
+				t.Errorf("unexpected Events %q", eventText)
 			}
 			s.mustReconcile(u)
-			if said := s.eventsSince(); said != "" {
-				t.Errorf("reported again %q", said)
+			if eventText := s.eventsSince(); eventText != "" {
+				t.Errorf("Events were repeated: %q", eventText)
 			}
 			s.reread(u)
 			if err := s.server.Delete(t.Context(), u); err != nil {
@@ -258,7 +258,7 @@ func TestReconcileFailsWithoutSettings(t *testing.T) {
 }
 
 // [R9] The cookie key is random and existing keys are kept, except for the predictable key of the CodeFlare operator.
-func TestCookie(t *testing.T) {
+func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	s := newTestEnv(t)
 	one, other := s.create(demoCluster(hashedVersion, plainHead)), s.create(strings.ReplaceAll(demoCluster(hashedVersion, plainHead), "team1", "team2"))
 	n := raycluster.View(one.Object).Names()
@@ -289,27 +289,27 @@ func TestCookie(t *testing.T) {
 		if !s.exists(a, "team3", n.CookieSecret) || (string(a.Data[raycluster.KeyCookie]) == stored) != stays || len(a.Data[raycluster.KeyCookie]) != 44 {
 			t.Errorf("%q: unexpected Data: %q", stored, a.Data)
 		}
-		if said := s.eventsSince(); strings.Contains(said, "Warning "+ReasonCookieReplaced) == stays {
-			t.Errorf("%q: reported %q", stored, said)
+		if eventText := s.eventsSince(); strings.Contains(eventText, "Warning "+ReasonCookieReplaced) == stays {
+			t.Errorf("%q: reported %q", stored, eventText)
 		}
 	}
 }
 
 // [R6] [R7] Deletion removes the bindings of both naming schemes with any settings; without the finalizer it does nothing.
-func TestDeletion(t *testing.T) {
+func TestDeletionRemovesBindings(t *testing.T) {
 	const hashed, legacy = "demo-team1-auth-28b12466", "demo-team1-auth" // with the version annotation, and without it
 	for name, tc := range map[string]struct {
 		set        func(*testEnv)
 		finalizers []string
 		left       []string // bindings
 	}{
-		"as it was":          {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
-		"OAuth is off":       {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
-		"no OpenShift":       {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
-		"others wait too":    {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
-		"no settings":        {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
-		"without finalizer":  {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked": {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
+		"finalizer of this operator only": {func(*testEnv) {}, []string{raycluster.Finalizer}, nil},
+		"OAuth is off":                    {func(s *testEnv) { s.settings.OAuth = false }, []string{raycluster.Finalizer}, nil},
+		"no OpenShift":                    {func(s *testEnv) { s.served = capability.Set{} }, []string{raycluster.Finalizer}, nil},
+		"foreign finalizer":               {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
+		"no settings":                     {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
+		"without finalizer":               {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
+		"KubeRay not looked":              {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))
@@ -356,8 +356,8 @@ func TestEnsureBindingReportsForeignBinding(t *testing.T) {
 	if _, retry, err := s.reconcile(u); err != nil || retry != reconciler.RequeueBlocked {
 		t.Errorf("retry %s, error %v", retry, err)
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonBindingTaken) {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonBindingTaken) {
+		t.Errorf("Events %q, want it to contain %q", eventText, ReasonBindingTaken)
 	}
 	if s.reread(u); len(u.GetFinalizers()) > 0 {
 		t.Error("the cluster has a finalizer, although it has no ClusterRoleBinding")
@@ -440,8 +440,8 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 	if s.exists(route, "team1", n.Dashboard) {
 		t.Error("the dashboard was published without its guards")
 	}
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotPublished) {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotPublished) {
+		t.Errorf("Events %q, want it to contain %q", eventText, ReasonNotPublished)
 	}
 	s.settings.Publish = config.PublishOpen
 	s.mustReconcile(u)
@@ -449,6 +449,6 @@ func TestDisabledObjectsArePruned(t *testing.T) {
 		t.Fatal("the dashboard is not published, although publication is enabled")
 	}
 	if to, _, _ := unstructured.NestedString(route.Object, "spec", "to", "name"); to != "demo-head-svc" {
-		t.Errorf("the Route leads to %s", to)
+		t.Errorf("the Route leads to %s, want %s", to, "demo-head-svc")
 	}
 }

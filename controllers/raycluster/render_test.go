@@ -61,8 +61,8 @@ func TestRender(t *testing.T) {
 		"no OAuth":  {served: openshift, change: func(s *config.RayCluster) { s.OAuth = false }, want: []string{"Secret ca"}, not: []string{"ServiceAccount oauth", "Secret oauth", "ClusterRoleBinding team"}},
 		"cert-manager": {served: capability.NewSet(capability.RayCluster, capability.Certificate), metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}",
 			want: []string{"Certificate head", "Secret proxy"}, not: []string{"Secret head"}},
-		"no cert-manager": {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, not: []string{"Certificate head"}},
-		"elsewhere":       {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "no objects are created for RayCluster c"},
+		"no cert-manager":       {served: plain, metadata: ", annotations: {ray.openshift.ai/certificates: cert-manager}", want: []string{"Secret head"}, not: []string{"Certificate head"}},
+		"managed by MultiKueue": {served: plain, spec: "managedBy: kueue.x-k8s.io/multikueue, ", want: []string{"RayCluster c"}, not: []string{"NetworkPolicy head"}, notes: "no objects are created for RayCluster c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := config.DefaultRayCluster()

@@ -35,18 +35,18 @@ func TestRouterRefuses(t *testing.T) {
 	}
 	answers("False")
 	s.mustReconcile(u)
-	if said := s.eventsSince(); strings.Count(said, "\n") > 0 || !strings.Contains(said, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
-		!strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); strings.Count(eventText, "\n") > 0 || !strings.Contains(eventText, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
+		!strings.Contains(eventText, "(HostAlreadyClaimed): taken by another") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.expectIdle(u)
-	if said := s.eventsSince(); said != "" {
-		t.Errorf("reported again: %q", said)
+	if eventText := s.eventsSince(); eventText != "" {
+		t.Errorf("Events were repeated: %q", eventText)
 	}
 	answers("True")
 	s.mustReconcile(u)
-	if said := s.eventsSince(); !strings.Contains(said, "Normal "+ReasonPublished) {
-		t.Errorf("reported %q after the repair", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonPublished) {
+		t.Errorf("reported %q after the repair", eventText)
 	}
 	s.expectIdle(u)
 }

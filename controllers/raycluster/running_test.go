@@ -91,7 +91,7 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 			t.Errorf("%s: the Route leads to %q, want %q", when, to, route)
 		}
 		if got := s.opens(u, 8265); got != open {
-			t.Errorf("%s: open to routers: %t", when, got)
+			t.Errorf("%s: open to routers: %t, want %t", when, got, open)
 		}
 	}
 	expect("as it was", guarded, false)
@@ -146,8 +146,8 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect("no pod runs", true)
 	plain := s.run("plain", plainHead)
 	expect("a pod of an older template", false)
-	if said := s.eventsSince(); !strings.Contains(said, ReasonNotSecured) || !strings.Contains(said, "delete its pod") {
-		t.Errorf("reported %q", said)
+	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "delete its pod") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	encrypted := s.run("encrypted", sidecar)
 	expect("beside an older pod", false)

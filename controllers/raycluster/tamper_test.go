@@ -107,7 +107,7 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 				s.reconcileUntilIdle(u)
 				is := s.fetch(title)
 				if is == nil {
-					t.Errorf("%s is gone", title)
+					t.Errorf("%s was deleted", title)
 					continue
 				}
 				if diff := cmp.Diff(content(was), content(is)); diff != "" {
@@ -153,7 +153,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 					s.reconcileUntilIdle(u)
 					is = s.fetch(title)
 					if is == nil || is.GetAnnotations()["example.com/note"] != "theirs" {
-						t.Fatalf("%s: what others added is gone after %v", title, path)
+						t.Fatalf("%s: additions of other clients were removed at %v", title, path)
 					}
 					unstructured.RemoveNestedField(is.Object, "metadata", "annotations", "example.com/note")
 					if len(is.GetAnnotations()) == 0 {

@@ -106,7 +106,7 @@ func TestExhaustedBudgetReturnsRetryAfter(t *testing.T) {
 				t.Errorf("no room %s: status %d, headers %v", name, got.Code, got.Header())
 			}
 			if waited := time.Since(begun); waited != acquireTimeout {
-				t.Errorf("no room %s: waited for %s", name, waited)
+				t.Errorf("no free slot, %s: waited for %s, want %s", name, waited, acquireTimeout)
 			}
 		}
 	})

@@ -78,7 +78,7 @@ func TestReview(t *testing.T) {
 		"an account whose token is theirs":        {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
 		"a folder of the node":                    {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
 		"a folder of the node from before":        {now: host, before: host},
-		"one more folder of the node":             {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
+		"additional hostPath":                     {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
 		"a port of the node":                      {now: ports, rights: []string{pods}, refused: "hostPort"},
 		"a privileged container":                  {now: root, rights: []string{pods}, refused: "privileged"},
 		"a token":                                 {now: token, refused: "token"},
@@ -124,7 +124,7 @@ func TestEgressURLs(t *testing.T) {
 		rights      []string
 		refused     string
 	}{
-		"the same":               {now: to("db", port(1)), before: to("db", port(1))},
+		"no change":              {now: to("db", port(1)), before: to("db", port(1))},
 		"another host":           {now: to("evil", port(1)), before: to("db", port(1)), refused: refusal},
 		"another port":           {now: to("db", port(2)), before: to("db", port(1)), refused: refusal},
 		"a host where none was":  {now: to("evil", nil), before: bare, refused: refusal},

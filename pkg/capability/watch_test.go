@@ -95,7 +95,7 @@ func start(t *testing.T, c controller.Controller) (stop func()) {
 	}
 }
 
-// comeAndGo adds and removes a kind with its definition.
+// comeAndGo is a fake API server, which adds and removes a kind in discovery and among the definitions.
 type comeAndGo struct {
 	d       *fakeDiscovery
 	cluster *fakeCluster

@@ -48,12 +48,12 @@ func verify(data map[string][]byte, bundle []byte, name string, now time.Time) e
 	return nil
 }
 
-func TestANewLeaf(t *testing.T) {
+func TestEnsureLeafIssuesCertificate(t *testing.T) {
 	root := ensureRoot(t, nil, epoch)
 	l := ensureLeaf(t, &root, nil, leafOptions, epoch)
 	for _, name := range []string{"localhost", "127.0.0.1", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
 		if name == "127.0.0.1" {
-			continue // as a DNS name, for clients that compare texts
+			continue // a DNS name of the certificate, for clients that compare it as text; Verify looks for an IP address
 		}
 		if err := verify(l.Data, root.Data[dataKeyCACert], name, epoch); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -62,19 +62,19 @@ func TestANewLeaf(t *testing.T) {
 	chain, _ := certutil.ParseCertsPEM(l.Data[dataKeyCert])
 	c := chain[0]
 	if c.Subject.String() != "CN=ray-head" || c.IsCA || len(c.AuthorityKeyId) == 0 || !slices.Contains(c.DNSNames, "127.0.0.1") {
-		t.Errorf("subject %s, CA %t, names %v", c.Subject, c.IsCA, c.DNSNames)
+		t.Errorf("subject %s, CA %t, key ID of the authority %x, DNS names %v; want the leaf of ray-head", c.Subject, c.IsCA, c.AuthorityKeyId, c.DNSNames)
 	}
 	if l.Cause == "" || len(l.Data) != 3 || !l.Expires.Equal(epoch.Add(year)) || len(l.Addresses) != 2 {
-		t.Errorf("%q, %d keys, until %s, good for %v", l.Cause, len(l.Data), l.Expires, l.Addresses)
+		t.Errorf("cause %q, %d keys, expires %s, addresses %v; want a cause, 3 keys, a year and 2 addresses", l.Cause, len(l.Data), l.Expires, l.Addresses)
 	}
 	if _, leaks := l.Data[dataKeyCAPrivateKey]; leaks {
 		t.Error("the Secret of the leaf contains the key of the CA")
 	}
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
-		t.Errorf("issued again before it is due, because %s", again.Cause)
+		t.Errorf("issued before the renewal is due, because %s", again.Cause)
 	}
 	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
-		t.Errorf("%q; a renewal brings another key", due.Cause)
+		t.Errorf("renewal when due: cause %q, want a third of the lifetime and a new private key", due.Cause)
 	}
 }
 
@@ -94,23 +94,23 @@ func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 	mapped.Addresses = []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.7")}
 	for name, tc := range map[string]struct {
 		options LeafOptions
-		damage  func(map[string][]byte)
+		modify  func(map[string][]byte)
 		signer  *Root
 		issued  bool
 		keyKept bool
 	}{
-		"no change":            {options: leafOptions, keyKept: true},
-		"a pod less":           {options: fewer, keyKept: true},
-		"the same as IPv6":     {options: mapped, keyKept: true},
-		"repeated":             {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
-		"a pod more":           {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
-		"a name more":          {options: add(leafOptions, []string{"rayclient-demo-team.apps"}), issued: true, keyKept: true},
-		"the key is gone":      {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyPrivateKey) }, issued: true},
-		"the key of the CA":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyPrivateKey] = root.Data[dataKeyCAPrivateKey] }, issued: true},
-		"a cut certificate":    {options: leafOptions, damage: func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:60] }, issued: true},
-		"everything is gone":   {options: leafOptions, damage: func(d map[string][]byte) { clear(d) }, issued: true},
-		"no bundle":            {options: leafOptions, damage: func(d map[string][]byte) { delete(d, dataKeyCACert) }, keyKept: true},
-		"of another authority": {options: leafOptions, signer: &foreign, issued: true, keyKept: true},
+		"no change":                 {options: leafOptions, keyKept: true},
+		"fewer addresses":           {options: fewer, keyKept: true},
+		"IPv4 address in IPv6 form": {options: mapped, keyKept: true},
+		"repeated name and address": {options: add(leafOptions, []string{"localhost"}, "10.0.0.7"), keyKept: true},
+		"additional address":        {options: add(leafOptions, nil, "10.0.0.8"), issued: true, keyKept: true},
+		"additional DNS name":       {options: add(leafOptions, []string{"rayclient-demo-team.apps"}), issued: true, keyKept: true},
+		"no private key":            {options: leafOptions, modify: func(d map[string][]byte) { delete(d, dataKeyPrivateKey) }, issued: true},
+		"private key of the CA":     {options: leafOptions, modify: func(d map[string][]byte) { d[dataKeyPrivateKey] = root.Data[dataKeyCAPrivateKey] }, issued: true},
+		"truncated certificate":     {options: leafOptions, modify: func(d map[string][]byte) { d[dataKeyCert] = d[dataKeyCert][:60] }, issued: true},
+		"empty Secret":              {options: leafOptions, modify: func(d map[string][]byte) { clear(d) }, issued: true},
+		"no bundle":                 {options: leafOptions, modify: func(d map[string][]byte) { delete(d, dataKeyCACert) }, keyKept: true},
+		"issued by another CA":      {options: leafOptions, signer: &foreign, issued: true, keyKept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			signer := &root
@@ -118,18 +118,18 @@ func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 				signer = tc.signer
 			}
 			data := maps.Clone(good.Data)
-			if tc.damage != nil {
-				tc.damage(data)
+			if tc.modify != nil {
+				tc.modify(data)
 			}
 			l := ensureLeaf(t, signer, data, tc.options, epoch.Add(time.Hour))
 			if issued := !bytes.Equal(l.Data[dataKeyCert], good.Data[dataKeyCert]); issued != tc.issued {
-				t.Errorf("issued: %t, because %q", issued, l.Cause)
+				t.Errorf("issued: %t (cause %q), want %t", issued, l.Cause, tc.issued)
 			}
 			if changed := !maps.EqualFunc(l.Data, data, bytes.Equal); changed != (l.Cause != "") {
-				t.Errorf("changed: %t, because %q", changed, l.Cause)
+				t.Errorf("data changed: %t, but the cause is %q", changed, l.Cause)
 			}
 			if kept := bytes.Equal(l.Data[dataKeyPrivateKey], good.Data[dataKeyPrivateKey]); kept != tc.keyKept {
-				t.Errorf("key kept: %t", kept)
+				t.Errorf("private key kept: %t, want %t", kept, tc.keyKept)
 			}
 			for _, a := range tc.options.Addresses {
 				host := a.Unmap().String()
@@ -152,15 +152,15 @@ func TestAddedNamesKeepExpiry(t *testing.T) {
 	more.Addresses = append(more.Addresses, netip.MustParseAddr("10.0.0.9"))
 	added := ensureLeaf(t, &root, l.Data, more, epoch.Add(24*time.Hour))
 	if added.Cause != "10.0.0.9 is new" || !added.Expires.Equal(l.Expires) || !added.Next.Equal(l.Next) {
-		t.Errorf("%q, until %s, next %s", added.Cause, added.Expires, added.Next)
+		t.Errorf("cause %q, expires %s, renewal %s; want the new address, and both times of the previous certificate", added.Cause, added.Expires, added.Next)
 	}
-	gone := more
-	gone.Addresses = more.Addresses[2:]
-	if l := ensureLeaf(t, &root, added.Data, gone, epoch.Add(24*time.Hour)); l.Cause != "" {
-		t.Errorf("addresses of pods that are gone cost no certificate, but %s", l.Cause)
+	fewer := more
+	fewer.Addresses = more.Addresses[2:]
+	if l := ensureLeaf(t, &root, added.Data, fewer, epoch.Add(24*time.Hour)); l.Cause != "" {
+		t.Errorf("a certificate was issued for fewer addresses, because %s", l.Cause)
 	}
-	if l := ensureLeaf(t, &root, added.Data, gone, added.Next); len(l.Addresses) != 1 {
-		t.Errorf("the next certificate forgets them, but has %v", l.Addresses)
+	if l := ensureLeaf(t, &root, added.Data, fewer, added.Next); len(l.Addresses) != 1 {
+		t.Errorf("the renewed certificate has addresses %v, want only that of the remaining pod", l.Addresses)
 	}
 }
 
@@ -168,13 +168,13 @@ func TestAddedNamesKeepExpiry(t *testing.T) {
 func TestLeafExpiresWithCA(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	late := first.Expires.Add(-30 * 24 * time.Hour)
-	root, err := LoadRoot(first.Data, late) // kept elsewhere, and not replaced
+	root, err := LoadRoot(first.Data, late) // another program stores the CA and renews it, so the leaf cannot outlive it
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := ensureLeaf(t, &root, nil, leafOptions, late)
 	if !l.Expires.Equal(first.Expires) || !l.Next.Equal(first.Expires) {
-		t.Errorf("until %s, next %s, the CA ends %s", l.Expires, l.Next, first.Expires)
+		t.Errorf("leaf expires %s, renewal %s; want both when the CA expires, %s", l.Expires, l.Next, first.Expires)
 	}
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, first.Expires.Add(-time.Hour)); again.Cause != "" {
 		t.Errorf("issued again because %s", again.Cause)
@@ -224,6 +224,6 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 		}
 	}
 	if handshakes < 1000 || len(authorities) < 4 {
-		t.Errorf("%d handshakes and %d CAs prove little", handshakes, len(authorities))
+		t.Errorf("%d handshakes with %d CAs, want at least 1000 with 4", handshakes, len(authorities))
 	}
 }

@@ -24,7 +24,7 @@ func mount(t *testing.T, dir string) time.Time {
 	return p.leaf.Expires
 }
 
-func TestMounted(t *testing.T) {
+func TestIsMounted(t *testing.T) {
 	dir := t.TempDir()
 	if IsMounted(dir) || IsMounted(filepath.Join(dir, "none")) {
 		t.Error("IsMounted reports true without certificate files")

@@ -129,7 +129,7 @@ func TestAValidRootIsKept(t *testing.T) {
 			due := ensureRoot(t, data, epoch).Next
 			announced := ensureRoot(t, data, due)
 			if announced.Step != Announced || !bytes.Equal(announced.Data[dataKeyCAPrivateKey], key) {
-				t.Errorf("%s; the key that signs must stay as it was written", announced.Step)
+				t.Errorf("step %s: the signing key was changed", announced.Step)
 			}
 			mustSign(t, announced, due)
 		})
@@ -164,7 +164,7 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 			}
 			mustSign(t, r, epoch)
 			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
-				t.Errorf("the old CA is trusted: %t", trusted)
+				t.Errorf("previous CA trusted: %t, want %t", trusted, tc.keeps)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
 				t.Error("LoadRoot accepts data that needs a repair")

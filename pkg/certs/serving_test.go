@@ -47,7 +47,7 @@ func TestEnsureServingIssuesOnce(t *testing.T) {
 		t.Fatal("clients do not accept the first certificate")
 	}
 	if len(first.Data) != 3 {
-		t.Errorf("%d keys: the key of the CA must not be kept", len(first.Data))
+		t.Errorf("%d keys, want none for the private key of the CA", len(first.Data))
 	}
 	again := ensureServing(t, first.Data, first.Next.Add(-time.Second))
 	if again.Cause != "" || !again.Next.Equal(first.Next) || !again.Expires.Equal(first.Expires) {

@@ -46,79 +46,79 @@ func newEnvironment(t *testing.T, objects ...client.Object) *environment {
 }
 
 // replica returns an Authority, as of another process. A nil intercept is the plain client.
-func (w *environment) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
-	c := w.client
+func (env *environment) replica(intercept *interceptor.Funcs, targets ...Target) *Authority {
+	c := env.client
 	if intercept != nil {
-		c = interceptor.NewClient(w.client, *intercept)
+		c = interceptor.NewClient(env.client, *intercept)
 	}
 	return NewAuthority(Options{
 		Client: c, Secret: secretKey, Labels: map[string]string{"a": "b"}, DNSNames: []string{serviceName, "hooks.operator.svc.cluster.local"},
-		Targets: targets, Clock: w.clock, Log: logr.Discard(),
+		Targets: targets, Clock: env.clock, Log: logr.Discard(),
 	})
 }
 
-func (w *environment) sync(a *Authority) time.Duration {
-	w.t.Helper()
-	pause, err := a.Sync(w.t.Context())
+func (env *environment) sync(a *Authority) time.Duration {
+	env.t.Helper()
+	pause, err := a.Sync(env.t.Context())
 	if err != nil {
-		w.t.Fatalf("unexpected error: %v", err)
+		env.t.Fatalf("unexpected error: %v", err)
 	}
 	return pause
 }
 
-func (w *environment) secret() *corev1.Secret {
-	w.t.Helper()
+func (env *environment) secret() *corev1.Secret {
+	env.t.Helper()
 	s := &corev1.Secret{}
-	if err := w.client.Get(w.t.Context(), secretKey, s); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), secretKey, s); err != nil {
+		env.t.Fatal(err)
 	}
 	return s
 }
 
-func (w *environment) bundle() []byte { return w.secret().Data[dataKeyCACert] }
+func (env *environment) bundle() []byte { return env.secret().Data[dataKeyCACert] }
 
-func (w *environment) get(target Target) *unstructured.Unstructured {
-	w.t.Helper()
+func (env *environment) get(target Target) *unstructured.Unstructured {
+	env.t.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(target.Kind)
-	if err := w.client.Get(w.t.Context(), types.NamespacedName{Name: target.Name}, obj); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), types.NamespacedName{Name: target.Name}, obj); err != nil {
+		env.t.Fatal(err)
 	}
 	return obj
 }
 
 // trusts performs a TLS handshake like the API server, at the time of the environment.
-func (w *environment) trusts(a *Authority, bundle []byte) error {
-	w.t.Helper()
+func (env *environment) trusts(a *Authority, bundle []byte) error {
+	env.t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
 		return errors.New("the bundle holds no certificate")
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(env.t.Context(), 10*time.Second)
 	defer cancel()
 	plain, err := net.Listen("tcp", "127.0.0.1:0") // a pipe has no buffer, and a refused handshake would block in it
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	defer plain.Close()
 	go func() {
 		if conn, err := plain.Accept(); err == nil {
 			defer conn.Close()
-			_ = tls.Server(conn, &tls.Config{GetCertificate: a.GetCertificate, Time: w.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
+			_ = tls.Server(conn, &tls.Config{GetCertificate: a.GetCertificate, Time: env.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
 		}
 	}()
 	conn, err := net.Dial("tcp", plain.Addr().String())
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	defer conn.Close()
-	return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: serviceName, Time: w.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
+	return tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: serviceName, Time: env.clock.Now}).HandshakeContext(ctx) //nolint:gosec // a test
 }
 
-func (w *environment) mustTrust(a *Authority, bundle []byte, when string) {
-	w.t.Helper()
-	if err := w.trusts(a, bundle); err != nil {
-		w.t.Errorf("%s: %v", when, err)
+func (env *environment) mustTrust(a *Authority, bundle []byte, when string) {
+	env.t.Helper()
+	if err := env.trusts(a, bundle); err != nil {
+		env.t.Errorf("%s: %v", when, err)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestWatchRestoresCABundle(t *testing.T) {
 	})
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("Start must not fail: %v", err)
+		t.Errorf("Start returned error %v", err)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestWatchRestoresSecret(t *testing.T) {
 			})
 			cancel()
 			if err := <-done; err != nil {
-				t.Errorf("Start must not fail: %v", err)
+				t.Errorf("Start returned error %v", err)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func TestFirstSyncServesCertificate(t *testing.T) {
 	}
 	for label, want := range map[string]time.Duration{servingCertificateLabel: leafLifetime, caCertificateLabel: caLifetime} {
 		if got := metric(t, label); got != float64(w.clock.Now().Add(want).Unix()) {
-			t.Errorf("metric of %s: %v", label, got)
+			t.Errorf("metric of %s: %v, want %v", label, got, float64(w.clock.Now().Add(want).Unix()))
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestRotationOfCAKeepsTrust(t *testing.T) {
 	look(a.current.Load().root.Next.Add(-24 * time.Hour))
 	w.clock.Step(24 * time.Hour)
 	if pause := w.sync(a); pause != resyncInterval {
-		t.Errorf("pause %s", pause)
+		t.Errorf("pause %s, want %s", pause, resyncInterval)
 	}
 	w.mustTrust(a, both, "signed by the new CA")
 	w.mustTrust(lazy, w.bundle(), "a replica that has not looked yet")
@@ -368,7 +368,7 @@ func TestStartRetriesAndRechecks(t *testing.T) {
 	w.mustTrust(a, w.bundle(), "recovered")
 	cancel()
 	if err := <-done; err != nil {
-		t.Errorf("Start must not fail: %v", err)
+		t.Errorf("Start returned error %v", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestPrefer(t *testing.T) {
 	for name, test := range map[string]struct{ configured, discovered, want string }{
 		"the setting wins": {"mine.example.org", "apps.example.org", "mine.example.org"},
 		"no setting":       {" ", "apps.example.org", "apps.example.org"},
-		"neither":          {"", "", ""},
+		"no domain":        {"", "", ""},
 		"dots":             {".mine.example.org.", "", "mine.example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,14 +82,14 @@ func TestFollowsTheCluster(t *testing.T) {
 	}
 	w.SetServed(true)
 	if heard, got := <-reported, w.Domain(); got != "apps.example.org" || heard != got {
-		t.Errorf("domain %q, heard of %q", got, heard)
+		t.Errorf("domain %q, listener received %q", got, heard)
 	}
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
 	if _, err := c.Resource(resource).Update(t.Context(), ingress(map[string]any{"domain": "apps.example.org", "appsDomain": "new.example.org"}), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if heard, got := <-reported, w.Domain(); got != "new.example.org" || heard != got {
-		t.Errorf("domain %q, heard of %q", got, heard)
+		t.Errorf("domain %q, listener received %q", got, heard)
 	}
 	cancel()
 	if err := <-done; err != nil {

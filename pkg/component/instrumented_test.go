@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// stuck is a cache whose informers never sync.
+// stuck is a cache that returns no informer while err is set.
 type stuck struct {
 	cache.Cache
 	err error

@@ -60,7 +60,7 @@ func mustLoad(t *testing.T, g given) Config {
 	return cfg
 }
 
-func TestDefaults(t *testing.T) {
+func TestLoadUsesDefaults(t *testing.T) {
 	cfg := mustLoad(t, given{})
 	if !strings.HasSuffix(cfg.Webhook.CertDir, "serving-certs") {
 		t.Errorf("webhook certificate directory %q", cfg.Webhook.CertDir)
@@ -230,7 +230,7 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	err := mustLoad(t, given{}).CheckComplete()
 	for _, part := range []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE", "mlflow.image"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("without an image: %v must name %s", err, part)
+			t.Errorf("without an image: error %v, want it to name %s", err, part)
 		}
 	}
 	left := mustLoad(t, given{})
@@ -241,7 +241,7 @@ func TestStartNeedsMLflow2(t *testing.T) {
 		t.Errorf("on are %q, want all of %q but mlflow", left.EnabledComponents(), others)
 	}
 	if err := mustLoad(t, given{args: []string{"--enable-mlflow=false"}}).CheckComplete(); err != nil {
-		t.Errorf("a component that is off needs no image: %v", err)
+		t.Errorf("disabled component without an image: unexpected error %v", err)
 	}
 	cfg := mustLoad(t, given{env: image})
 	cfg.MLflow.Version = ""
@@ -260,13 +260,13 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"off":          {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
-		"not set":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
-		"on":           {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
-		"on but empty": {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
-		"on, no name":  {map[string]string{module: "true"}, "flagged"},
-		"ours on":      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
-		"ours off":     {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
+		"off":                      {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "false"}, "flagged"},
+		"not set":                  {map[string]string{"APPLICATIONS_NAMESPACE": "apps"}, "flagged"},
+		"on":                       {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true"}, "apps"},
+		"on but empty":             {map[string]string{"APPLICATIONS_NAMESPACE": "", module: "true"}, "flagged"},
+		"on, no name":              {map[string]string{module: "true"}, "flagged"},
+		"ENABLE_PLATFORM is true":  {map[string]string{"APPLICATIONS_NAMESPACE": "apps", "ENABLE_PLATFORM": "true"}, "apps"},
+		"ENABLE_PLATFORM is false": {map[string]string{"APPLICATIONS_NAMESPACE": "apps", module: "true", "ENABLE_PLATFORM": "false"}, "flagged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{args: []string{"--namespace=flagged"}, env: tc.env})
@@ -285,16 +285,16 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 		given given
 		want  bool
 	}{
-		"default":                {given{}, false},
-		"on":                     {given{env: map[string]string{module: "true"}}, true},
-		"on in other words":      {given{env: map[string]string{module: " 1 "}}, true},
-		"no boolean":             {given{env: map[string]string{module: "enabled"}}, false},
-		"ours counts more":       {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
-		"ours alone":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
-		"the flag counts most":   {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
-		"off against the file":   {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
-		"on against the file":    {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
-		"off after list in flag": {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
+		"default":                          {given{}, false},
+		"on":                               {given{env: map[string]string{module: "true"}}, true},
+		"on in other words":                {given{env: map[string]string{module: " 1 "}}, true},
+		"no boolean":                       {given{env: map[string]string{module: "enabled"}}, false},
+		"ENABLE_PLATFORM takes precedence": {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
+		"only ENABLE_PLATFORM":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
+		"the flag counts most":             {given{env: map[string]string{module: "true"}, args: []string{"--enable-platform=false"}}, false},
+		"off against the file":             {given{env: map[string]string{module: "false"}}.withFile("components: ['*', platform]\n"), true},
+		"on against the file":              {given{env: map[string]string{module: "true"}}.withFile("components: ['*', '-platform']\n"), true},
+		"off after list in flag":           {given{env: map[string]string{module: "true"}, args: []string{"--components=*"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := mustLoad(t, tc.given).Enabled("platform"); got != tc.want {
@@ -303,7 +303,7 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 		})
 	}
 	if usage := Usage(program); !strings.Contains(usage, "$ENABLE_PLATFORM, $"+module) {
-		t.Errorf("the usage does not name the variable:\n%s", usage)
+		t.Errorf("the usage does not name the variable:\n%s, want it to contain %q", usage, "$ENABLE_PLATFORM, $"+module)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
 func TestImagesMLflow5(t *testing.T) {
 	both := map[string]string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE": "related:1", "MLFLOW_IMAGE": "legacy:1"}
 	if got := mustLoad(t, given{env: both}).MLflow.Image; got != "related:1" {
-		t.Errorf("image %q", got)
+		t.Errorf("image %q, want %q", got, "related:1")
 	}
 	both["RELATED_IMAGE_ODH_MLFLOW_IMAGE"] = ""
 	cfg := mustLoad(t, given{env: both})
@@ -361,7 +361,7 @@ func TestOperatorNamespace(t *testing.T) {
 	}
 }
 
-func TestLogging(t *testing.T) {
+func TestLoadParsesLoggingFlags(t *testing.T) {
 	g := given{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
 	options := mustLoad(t, g).Logging
 	if !options.Development || options.NewEncoder == nil || options.TimeEncoder == nil {
@@ -379,7 +379,7 @@ func TestLogging(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelpFlagReturnsErrHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "-help"} {
 		if _, err := (given{args: []string{arg}}).load(); !errors.Is(err, ErrHelp) {
 			t.Errorf("%s: unexpected error: %v", arg, err)

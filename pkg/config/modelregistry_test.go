@@ -158,12 +158,12 @@ func TestGatewayNameIsShared(t *testing.T) {
 func TestGatewayDomainWithScheme(t *testing.T) {
 	for raw, want := range map[string]string{"https://gateway.example.org": "https://gateway.example.org", "gateway.example.org": "gateway.example.org"} {
 		if got := mustLoad(t, given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).ModelRegistry.Gateway.Domain; got != want {
-			t.Errorf("%q: got %q", raw, got)
+			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
 	for _, raw := range []string{"https://", "ftp://a", "https://a/b", "a:443"} {
 		if _, err := (given{env: map[string]string{"GATEWAY_DOMAIN": raw}}).load(); err == nil {
-			t.Errorf("%q must be refused", raw)
+			t.Errorf("%q: want an error", raw)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestGatewayOnAPlatform(t *testing.T) {
 		{RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}, false, RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}},
 	} {
 		if got := tc.given.ForPlatform(tc.openShift); got != tc.want {
-			t.Errorf("%+v on OpenShift %t: %+v", tc.given, tc.openShift, got)
+			t.Errorf("%+v on OpenShift %t: %+v, want %+v", tc.given, tc.openShift, got, tc.want)
 		}
 	}
 }

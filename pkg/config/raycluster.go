@@ -58,7 +58,7 @@ type RayCluster struct {
 	// SidecarResources and CertificateResources are the defaults for our containers.
 	SidecarResources     corev1.ResourceRequirements
 	CertificateResources corev1.ResourceRequirements
-	// CertificateKeyAlgorithm is ECDSA or RSA.
+	// Certificates is one of the constants above; CertificateKeyAlgorithm is ECDSA or RSA.
 	Certificates            string
 	CertificateKeyAlgorithm string
 	CertManagerIssuer       Issuer

@@ -18,7 +18,7 @@ func sizes(pairs ...string) corev1.ResourceList {
 }
 
 // [R15] The administrator sets the resources of the operator's containers; each list replaces the default list.
-func TestResources(t *testing.T) {
+func TestContainerResourcesReplaceDefaults(t *testing.T) {
 	usual := DefaultRayCluster().SidecarResources
 	for settings, want := range map[string]corev1.ResourceRequirements{
 		"{}":                                     usual,

@@ -34,7 +34,7 @@ func TestParseAutoscaling(t *testing.T) {
 		"[modelmesh-10] both":           {set(AnnotationMinScale, "2", AnnotationMaxScale, "3"), on("cpu", 80, 2, 3), nil},
 		"[M2] an unknown class is none, and reported": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
 			[]string{`annotation serving.kserve.io/autoscalerClass is "keda": nothing scales the pods, choose hpa or none`}},
-		"what cannot be read is reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
+		"invalid annotations are reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
 			`annotation serving.kserve.io/metrics is "gpu": cpu is used, choose it or memory`,
 			`annotation serving.kserve.io/targetUtilizationPercentage is "101": 80 is used, write a whole number from 1 to 100`,
 			`annotation serving.kserve.io/min-scale is "0": 1 is used, write a whole number from 1 to 2147483647`,

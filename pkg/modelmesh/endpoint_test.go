@@ -26,7 +26,7 @@ func TestParseEndpoint(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
 		}
 		if want.Path != "" && got.Dir() != path.Dir(want.Path) || want.Path == "" && got.Dir() != "" {
-			t.Errorf("%s lies in %q", text, got.Dir())
+			t.Errorf("%s: folder %q", text, got.Dir())
 		}
 	}
 }

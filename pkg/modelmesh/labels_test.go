@@ -44,7 +44,7 @@ func TestLabels(t *testing.T) {
 				format("sklearn", "0", yes), format("xgboost", "1", yes), format("lightgbm", "3", yes),
 			}}, false, "mt:lightgbm,mt:lightgbm:3,mt:sklearn,mt:sklearn:0,mt:xgboost,mt:xgboost:1,pv:grpc-v2,rt:mlserver-1.x",
 		},
-		"[modelmesh-35] with the REST proxy, grpc-v2 is v2 as well": {
+		"[modelmesh-35] grpc-v2 with the REST proxy implies v2": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "grpc-v1"}}, true, "pv:grpc-v1,pv:grpc-v2,pv:v2,rt:r",
 		},
 		"the REST proxy adds nothing to other protocols, and nothing twice": {
@@ -77,11 +77,11 @@ func TestIsEnabled(t *testing.T) {
 		spec              v1alpha1.ServingRuntimeSpec
 		multiModel, serve bool
 	}{
-		"of KServe":       {v1alpha1.ServingRuntimeSpec{}, false, false},
-		"of KServe, said": {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
-		"ours":            {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
-		"ours, on":        {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
-		"ours, off":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
+		"of KServe":             {v1alpha1.ServingRuntimeSpec{}, false, false},
+		"of KServe, said":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
+		"multi-model":           {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
+		"multi-model, enabled":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
+		"multi-model, disabled": {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},
 	} {
 		if IsMultiModel(&c.spec) != c.multiModel || IsEnabled(&c.spec) != c.serve {
 			t.Errorf("%s: multi-model %v, serves %v", name, IsMultiModel(&c.spec), IsEnabled(&c.spec))

@@ -56,24 +56,24 @@ func TestInferenceServiceErrors(t *testing.T) {
 		managed     bool
 		want        string
 	}{
-		"no mode":         {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, nil, false, ""},
-		"another mode":    {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, []string{v1beta1.AnnotationDeploymentMode, "RawDeployment"}, false, ""},
-		"another, broken": {`{}`, []string{v1beta1.AnnotationDeploymentMode, "modelmesh"}, false, ""},
-		"empty":           {`{}`, mode, true, "has neither a model nor a framework"},
-		"other framework": {`{huggingface: {storageUri: s3://b/p}}`, mode, true, "has neither a model nor a framework"},
-		"both":            {`{model: {modelFormat: {name: a}` + anyStorage + `}, onnx: {}}`, mode, true, "cannot have both the model spec and a framework: remove spec.predictor.onnx"},
-		"runtime twice":   {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, append([]string{v1beta1.AnnotationServingRuntime, "r"}, mode...), true, "cannot have both the model spec and the runtime annotation"},
-		"nowhere":         {`{model: {modelFormat: {name: a}}}`, mode, true, "set storageUri or storage.path"},
-		"key only":        {`{onnx: {storage: {key: k}}}`, mode, true, "set storageUri or storage.path"},
-		"URI and path":    {`{model: {modelFormat: {name: a}, storageUri: s3://b/p, storage: {path: q}}}`, mode, true, `has both storageUri "s3://b/p" and storage.path "q"`},
-		"unknown scheme":  {`{model: {modelFormat: {name: a}, storageUri: hdfs://b/p}}`, mode, true, "unsupported storageUri scheme"},
-		"fragment":        {`{model: {modelFormat: {name: a}, storageUri: "s3://b/run#3/model"}}`, mode, true, "would be lost"},
-		"query":           {`{model: {modelFormat: {name: a}, storageUri: "gs://b/p?versionId=3"}}`, mode, true, "would be lost"},
-		"user":            {`{model: {modelFormat: {name: a}, storageUri: "pvc://u:p@claim/p"}}`, mode, true, "would be lost"},
-		"port":            {`{model: {modelFormat: {name: a}, storageUri: "s3://bucket:9000/p"}}`, mode, true, "would be lost"},
-		"no scheme":       {`{model: {modelFormat: {name: a}, storageUri: b/p}}`, mode, true, "unsupported storageUri scheme"},
-		"what is no URI":  {`{model: {modelFormat: {name: a}, storageUri: "s3://b/%zz"}}`, mode, true, "parsing storageUri"},
-		"what is no host": {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
+		"no mode":             {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, nil, false, ""},
+		"another mode":        {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, []string{v1beta1.AnnotationDeploymentMode, "RawDeployment"}, false, ""},
+		"another, broken":     {`{}`, []string{v1beta1.AnnotationDeploymentMode, "modelmesh"}, false, ""},
+		"empty":               {`{}`, mode, true, "has neither a model nor a framework"},
+		"other framework":     {`{huggingface: {storageUri: s3://b/p}}`, mode, true, "has neither a model nor a framework"},
+		"model and framework": {`{model: {modelFormat: {name: a}` + anyStorage + `}, onnx: {}}`, mode, true, "cannot have both the model spec and a framework: remove spec.predictor.onnx"},
+		"runtime twice":       {`{model: {modelFormat: {name: a}` + anyStorage + `}}`, append([]string{v1beta1.AnnotationServingRuntime, "r"}, mode...), true, "cannot have both the model spec and the runtime annotation"},
+		"nowhere":             {`{model: {modelFormat: {name: a}}}`, mode, true, "set storageUri or storage.path"},
+		"key only":            {`{onnx: {storage: {key: k}}}`, mode, true, "set storageUri or storage.path"},
+		"URI and path":        {`{model: {modelFormat: {name: a}, storageUri: s3://b/p, storage: {path: q}}}`, mode, true, `has both storageUri "s3://b/p" and storage.path "q"`},
+		"unknown scheme":      {`{model: {modelFormat: {name: a}, storageUri: hdfs://b/p}}`, mode, true, "unsupported storageUri scheme"},
+		"fragment":            {`{model: {modelFormat: {name: a}, storageUri: "s3://b/run#3/model"}}`, mode, true, "would be lost"},
+		"query":               {`{model: {modelFormat: {name: a}, storageUri: "gs://b/p?versionId=3"}}`, mode, true, "would be lost"},
+		"user":                {`{model: {modelFormat: {name: a}, storageUri: "pvc://u:p@claim/p"}}`, mode, true, "would be lost"},
+		"port":                {`{model: {modelFormat: {name: a}, storageUri: "s3://bucket:9000/p"}}`, mode, true, "would be lost"},
+		"no scheme":           {`{model: {modelFormat: {name: a}, storageUri: b/p}}`, mode, true, "unsupported storageUri scheme"},
+		"invalid URI":         {`{model: {modelFormat: {name: a}, storageUri: "s3://b/%zz"}}`, mode, true, "parsing storageUri"},
+		"invalid host":        {`{model: {modelFormat: {name: a}, storageUri: "s3://b:c/d"}}`, mode, true, "parsing storageUri"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, managed, err := FromInferenceService(service(t, "name", tc.spec, tc.annotations...))
@@ -135,7 +135,7 @@ func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	}
 	s = convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
 	if s.Key != nil || s.SchemaPath != nil {
-		t.Errorf("nothing was said: %+v", s)
+		t.Errorf("no problem was reported for %+v", s)
 	}
 }
 

@@ -57,17 +57,17 @@ func TestValidateAccepts(t *testing.T) {
 		"added capabilities": validRuntime(inContainer(func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_NICE"}}}
 		})),
-		"a port of its own":                validRuntime(port("own", 54321)),
-		"a volume of its own":              validRuntime(volume("own"), mount("own")),
-		"a mount of the models":            validRuntime(mount(ModelsVolume)),
-		"an adapter":                       validRuntime(adapted("mlserver"), named("mlserver")),
-		"[M1] an adapter without endpoint": validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
-		"other probes":                     validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
-		"the ports around the reserved":    validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
-		"the largest number of replicas":   validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
-		"what only other settings refuse":  validRuntime(volume("tls-certs"), port("https", 8443)),
-		"a name that only contains mm-":    validRuntime(named("a-mm-b"), volume("my-mm-volume")),
-		"a container beside that of a type": validRuntime(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
+		"additional port":                   validRuntime(port("own", 54321)),
+		"additional volume":                 validRuntime(volume("own"), mount("own")),
+		"a mount of the models":             validRuntime(mount(ModelsVolume)),
+		"an adapter":                        validRuntime(adapted("mlserver"), named("mlserver")),
+		"[M1] an adapter without endpoint":  validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
+		"other probes":                      validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
+		"the ports around the reserved":     validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
+		"the largest number of replicas":    validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
+		"names that other settings reserve": validRuntime(volume("tls-certs"), port("https", 8443)),
+		"a name that only contains mm-":     validRuntime(named("a-mm-b"), volume("my-mm-volume")),
+		"container in addition to that of a server type": validRuntime(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),
 	} {
@@ -110,7 +110,7 @@ func TestValidateErrors(t *testing.T) {
 		"[M43] no address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
 		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 must be between 0 and 65535"},
 		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 must be between 0 and 65535"},
-		"all at once": {validRuntime(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
+		"several errors": {validRuntime(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
 			"unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve; must include runtime container with name other; " +
 				in("volume storage-config is reserved for internal use: choose another name") + "; " + in("Port 8089 is reserved for internal use: choose another") +
 				"; volume tc-config is reserved for internal use: choose another name"},
@@ -144,7 +144,7 @@ func TestWarnings(t *testing.T) {
 		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
 			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
-		"what is refused as well": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},
+		"reserved container name": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Warnings(c.spec, serverTypes)); diff != "" {

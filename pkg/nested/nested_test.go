@@ -30,10 +30,10 @@ func TestAt(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestIndexesAndNamesOfList(t *testing.T) {
 	list := List(object, "list")
 	if got := Indexes(list, "a"); !slices.Equal(got, []int{0, 3}) {
-		t.Errorf("indexes %v", got)
+		t.Errorf("indexes %v, want %v", got, []int{0, 3})
 	}
 	if ByName(list, "a")["value"] != "1" || ByName(list, "c") != nil {
 		t.Errorf("named %v and %v", ByName(list, "a"), ByName(list, "c"))

@@ -216,7 +216,7 @@ func TestViewAcceptsAnyObject(t *testing.T) {
 			t.Errorf("unexpected object: %v", object)
 		}
 		if after := fmt.Sprint(object); after != before {
-			t.Errorf("looking changed\n%s\nto\n%s", before, after)
+			t.Errorf("looking changed\n%s\nto\n%s, want %s", before, after, before)
 		}
 	})
 }

@@ -103,7 +103,7 @@ func TestNamesAreShortEnough(t *testing.T) {
 	}
 }
 
-func TestHosts(t *testing.T) {
+func TestHostNames(t *testing.T) {
 	c := clusterOf(t, "metadata: {name: demo, namespace: team1}")
 	if c.DashboardHost() != "ray-dashboard-demo-team1" || c.ClientHost() != "rayclient-demo-team1" {
 		t.Error(c.DashboardHost(), c.ClientHost())

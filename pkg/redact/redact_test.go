@@ -52,7 +52,7 @@ func TestTextRedacts(t *testing.T) {
 			t.Errorf("%s: unexpected result: %s", name, got)
 		}
 		if again := Text(got); again != got {
-			t.Errorf("%s: %q becomes %q", name, got, again)
+			t.Errorf("%s: %q becomes %q, want %q", name, got, again, got)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestTextKeeps(t *testing.T) {
 		`-----BEGIN CERTIFICATE-----` + "\nMIIB\n-----END CERTIFICATE-----",
 	} {
 		if got := Text(text); got != text {
-			t.Errorf("%q becomes %q", text, got)
+			t.Errorf("%q becomes %q, want %q", text, got, text)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestTextRedactsValuesOfSecrets(t *testing.T) {
 	secret.Data = map[string][]byte{"password": []byte("trillian")}
 	RecordSecret(secret)
 	if got := Text("zaphod-1 and trillian"); got != "zaphod-1 and "+Mark {
-		t.Errorf("after a rotation: %q", got)
+		t.Errorf("after a rotation: %q, want %q", got, "zaphod-1 and "+Mark)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestTextKeepsCertificates(t *testing.T) {
 	}
 	RecordSecret(&corev1.Secret{Data: map[string][]byte{"tls.crt": []byte(certificate + certificate)}})
 	if got := Text("MIIBszCCAVmgAwIBAgIUX1"); got != "MIIBszCCAVmgAwIBAgIUX1" {
-		t.Errorf("a certificate becomes %q", got)
+		t.Errorf("a certificate becomes %q, want %q", got, "MIIBszCCAVmgAwIBAgIUX1")
 	}
 }
 
@@ -140,21 +140,21 @@ func TestTextWithManySecrets(t *testing.T) {
 	secret("long", "zaphod-1-beeblebrox")
 	secret("too", "zaphod-1")
 	if got := Text("zaphod-1-beeblebrox, zaphod-1-bee"); got != Mark+", "+Mark+"-bee" {
-		t.Errorf("unexpected result of Text: %q", got)
+		t.Errorf("Text: %q, want %q", got, Mark+", "+Mark+"-bee")
 	}
 	secret("short", "marvin-42")
 	if got := Text("zaphod-1, marvin-42"); got != Mark+", "+Mark {
-		t.Errorf("while another one holds it: %q", got)
+		t.Errorf("Text with a short and a long secret: %q, want %q", got, Mark+", "+Mark)
 	}
 	secret("too", "trillian")
 	if got := Text("zaphod-1, zaphod-1-beeblebrox"); got != "zaphod-1, "+Mark {
-		t.Errorf("when none holds it: %q", got)
+		t.Errorf("when none holds it: %q, want %q", got, "zaphod-1, "+Mark)
 	}
 	for i := range maxSecrets {
 		secret(strconv.Itoa(i), fmt.Sprintf("password-%d", i))
 	}
 	if got := Text(fmt.Sprintf("zaphod-1-beeblebrox, password-0, password-%d.", maxSecrets-1)); got != "zaphod-1-beeblebrox, "+Mark+", "+Mark+"." {
-		t.Errorf("unexpected result of Text: %q", got)
+		t.Errorf("Text: %q, want %q", got, "zaphod-1-beeblebrox, "+Mark+", "+Mark+".")
 	}
 	if len(recorded.bySecret) != maxSecrets || len(recorded.order) != maxSecrets {
 		t.Errorf("%d Secrets are remembered", len(recorded.bySecret))
@@ -182,7 +182,7 @@ func TestRecordSecrets(t *testing.T) {
 	recorded := events.NewFakeRecorder(1)
 	Recorder(recorded).Eventf(got, nil, "Warning", "Why", "Act", "because of %s", "marvin-42")
 	if e := <-recorded.Events; e != "Warning Why because of "+Mark {
-		t.Errorf("event %q", e)
+		t.Errorf("event %q, want %q", e, "Warning Why because of "+Mark)
 	}
 }
 

@@ -14,14 +14,14 @@ type environment struct {
 	refs   []Reference
 }
 
-func (w *environment) reconcile(t rapid.TB) (rolled bool) {
+func (env *environment) reconcile(t rapid.TB) (rolled bool) {
 	t.Helper()
-	next, err := NewRolloutHash(w.stamp.Hashes, w.stamp.Rollout, w.hashes, w.refs)
+	next, err := NewRolloutHash(env.stamp.Hashes, env.stamp.Rollout, env.hashes, env.refs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rolled = next.Rollout != w.stamp.Rollout
-	w.stamp = next
+	rolled = next.Rollout != env.stamp.Rollout
+	env.stamp = next
 	return rolled
 }
 

@@ -152,7 +152,7 @@ func TestForget(t *testing.T) {
 	resolve(t, tracker, Reference{Kind: Secret, Name: "db"})
 	tracker.Forget(owner)
 	if known, remembered := tracker.owners.Get(owner); remembered {
-		t.Errorf("%v is remembered of an owner that is gone", known)
+		t.Errorf("state of a deleted owner was kept: %v", known)
 	}
 	tracker.Forget("nobody")
 }

@@ -17,12 +17,12 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 		class *string
 		want  string
 	}{
-		"no class":       {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
-		"another class":  {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
-		"bound":          {claim(corev1.ClaimBound, "v", nil), new("fast"), ""},
-		"being bound":    {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
-		"the default":    {claim(corev1.ClaimPending, "", nil), new(""), ""},
-		"nothing wanted": {claim(corev1.ClaimPending, "", nil), nil, ""},
+		"no class":         {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
+		"another class":    {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
+		"bound":            {claim(corev1.ClaimBound, "v", nil), new("fast"), ""},
+		"being bound":      {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
+		"the default":      {claim(corev1.ClaimPending, "", nil), new(""), ""},
+		"no desired class": {claim(corev1.ClaimPending, "", nil), nil, ""},
 	} {
 		SetStorageClassIfUnbound(c.claim, c.class)
 		got := ""
@@ -30,7 +30,7 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 			got = *c.claim.Spec.StorageClassName
 		}
 		if got != c.want {
-			t.Errorf("%s: class %q", name, got)
+			t.Errorf("%s: class %q, want %q", name, got, c.want)
 		}
 	}
 }

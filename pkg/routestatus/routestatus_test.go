@@ -110,24 +110,24 @@ func TestRead(t *testing.T) {
 		reason  string // empty where nothing speaks against it
 		message string
 	}{
-		"a route that is taken":              {stored(http, 90, parent(taken...)), 0, false, "", ""},
-		"not allowed":                        {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
-		"without generation":                 {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
-		"without reason":                     {stored(http, 90, parent(says("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
-		"its server cannot be found":         {stored(http, 90, parent(taken[0], says("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
-		"an older one was refused":           {stored(http, 0, parent(says("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
-		"not known":                          {stored(http, 90, parent(says("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
-		"no one has answered yet":            {stored(http, 20, nil), 40 * time.Second, false, "", ""},
-		"no one has answered":                {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
-		"only another Gateway refuses":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, says("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
-		"a policy that is taken":             {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
-		"a policy that no one has looked at": {stored(policy, 90, nil), 0, false, "", ""},
-		"a policy that is refused":           {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
-		"a Route that is admitted":           {stored(route, 90, routers("True")), 0, false, "", ""},
-		"a Route by one of two":              {stored(route, 90, routers("False", "True")), 0, false, "", ""},
-		"a Route that no one has looked at":  {stored(route, 90, nil), 0, false, "", ""},
-		"a Route not yet known":              {stored(route, 90, routers("Unknown")), 0, false, "", ""},
-		"a Route whose host is taken":        {stored(route, 90, routers("False")), 0, true, ReasonNotAdmitted, "router default does not admit Route team/x with host x.apps.example.com (HostAlreadyClaimed): route thief already exposes x.apps.example.com and is older"},
+		"accepted HTTPRoute":                     {stored(http, 90, parent(taken...)), 0, false, "", ""},
+		"not allowed":                            {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                     {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
+		"without reason":                         {stored(http, 90, parent(says("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
+		"server cannot be resolved":              {stored(http, 90, parent(taken[0], says("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
+		"previous generation rejected":           {stored(http, 0, parent(says("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
+		"status Unknown":                         {stored(http, 90, parent(says("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
+		"no status before the timeout":           {stored(http, 20, nil), 40 * time.Second, false, "", ""},
+		"no status after the timeout":            {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
+		"rejected by another Gateway only":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, says("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
+		"accepted policy":                        {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
+		"policy without a status":                {stored(policy, 90, nil), 0, false, "", ""},
+		"rejected policy":                        {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"admitted Route":                         {stored(route, 90, routers("True")), 0, false, "", ""},
+		"Route admitted by one of two routers":   {stored(route, 90, routers("False", "True")), 0, false, "", ""},
+		"Route without a status":                 {stored(route, 90, nil), 0, false, "", ""},
+		"Route with status Unknown":              {stored(route, 90, routers("Unknown")), 0, false, "", ""},
+		"Route whose host is claimed by another": {stored(route, 90, routers("False")), 0, true, ReasonNotAdmitted, "router default does not admit Route team/x with host x.apps.example.com (HostAlreadyClaimed): route thief already exposes x.apps.example.com and is older"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
@@ -136,7 +136,7 @@ func TestRead(t *testing.T) {
 			}
 			atRouter := c.object.GetKind() == "Route"
 			if got.RejectedBy(atRouter) != c.refused || got.RejectedBy(!atRouter) {
-				t.Errorf("refused %+v", got)
+				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedBy(true), got.RejectedBy(false), c.refused, c.object.GetKind())
 			}
 			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.refused) {
 				t.Errorf("problem %+v", first)
@@ -152,10 +152,10 @@ func TestRead(t *testing.T) {
 }
 
 // A refusal comes before a missing answer.
-func TestFirst(t *testing.T) {
+func TestFirstProblemPrefersRejection(t *testing.T) {
 	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Rejected: true}, {Reason: "later", Rejected: true}}}
 	if got := r.FirstProblem().Reason; got != "refused" {
-		t.Errorf("first %s", got)
+		t.Errorf("first %s, want %s", got, "refused")
 	}
 	if got := (Report{}).Message(); got != "" {
 		t.Errorf("message %q", got)

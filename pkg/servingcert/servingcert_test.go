@@ -186,9 +186,9 @@ func TestEnsureRepairsSecret(t *testing.T) {
 		"another Service":  func(b *testIssuer, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
 		"a deleted Secret": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
 		"lost labels":      func(b *testIssuer, s *corev1.Secret) { s.Labels = nil; b.update(s) },
-		"one lost label":   func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
+		"label removed":    func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
 		"another label":    func(b *testIssuer, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
-		"nothing but the data left": func(b *testIssuer, s *corev1.Secret) {
+		"only the data remains": func(b *testIssuer, s *corev1.Secret) {
 			s.Labels, s.OwnerReferences = nil, nil
 			b.update(s)
 		},
@@ -272,7 +272,7 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 			}
 			b.clock.Step(pause)
 			if pause := b.ensure(); pause != 0 {
-				t.Errorf("it is checked again after %s, although nothing is to be said", pause)
+				t.Errorf("requeue after %s, want none without a message", pause)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
 				t.Errorf("condition %+v", c)
@@ -352,6 +352,6 @@ func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
 	b.clock.Step(2 * Lifetime)
 	b.ensure()
 	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
-		t.Errorf("conditions %v of one that needs no certificate", b.owner.Status.Conditions)
+		t.Errorf("unexpected conditions %v without a certificate", b.owner.Status.Conditions)
 	}
 }

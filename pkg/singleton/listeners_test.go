@@ -41,7 +41,7 @@ func TestListenerIsRemovedWithItsContext(t *testing.T) {
 			t.Helper()
 			heard = nil
 			if l.Notify(1); !slices.Equal(heard, want) {
-				t.Errorf("heard %q, want %q", heard, want)
+				t.Errorf("received %q, want %q", heard, want)
 			}
 		}
 		a, b, c := listen("a"), listen("b"), listen("c")
@@ -75,7 +75,7 @@ func TestSubscribeDuringNotify(t *testing.T) {
 		l.Subscribe(t.Context(), func(n int) { heard += n })
 		l.Notify(7)
 		if heard != 7 {
-			t.Errorf("heard %d: a new listener is notified from the next change on", heard)
+			t.Errorf("sum of the received values %d, want 7: a new listener receives only later changes", heard)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (f *fixture) start(t *testing.T) *fixture {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("a follower must never fail: %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 	})
 	return f
@@ -202,7 +202,7 @@ func TestWatcherLogsErrorOnce(t *testing.T) {
 		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
 		f.clock.Step(pause - time.Millisecond)
 		if !f.clock.HasWaiters() {
-			t.Fatalf("attempt %d came early", n+1)
+			t.Fatalf("attempt %d was made before its delay", n+1)
 		}
 		f.clock.Step(time.Millisecond)
 		pause = min(2*pause, maxBackoff)

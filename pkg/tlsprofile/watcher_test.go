@@ -53,7 +53,7 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("the watcher must never fail: %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 	})
 	return f

@@ -24,16 +24,16 @@ func TestWorse(t *testing.T) {
 		now    float64
 		worse  bool
 	}{
-		"the first one":                {nil, 9, false},
-		"the same":                     {measured(2), 2, false},
-		"better":                       {measured(2, 2, 2), 0.5, false},
-		"a fifth":                      {measured(2, 2, 2), 2.4, false},
-		"more than a fifth":            {measured(2, 2, 2), 2.41, true},
-		"one bad night changes little": {measured(2, 9, 2), 2.5, true},
-		"one good night too":           {measured(2, 0.1, 2), 2.3, false},
-		"an even number":               {measured(1, 3), 2.4, false},
-		"worse than an even number":    {measured(1, 3), 2.5, true},
-		"most nights are as bad":       {measured(1, 3, 3), 3.1, false},
+		"the first one":                 {nil, 9, false},
+		"the same":                      {measured(2), 2, false},
+		"better":                        {measured(2, 2, 2), 0.5, false},
+		"a fifth":                       {measured(2, 2, 2), 2.4, false},
+		"more than a fifth":             {measured(2, 2, 2), 2.41, true},
+		"one bad night changes little":  {measured(2, 9, 2), 2.5, true},
+		"one good night changes little": {measured(2, 0.1, 2), 2.3, false},
+		"an even number":                {measured(1, 3), 2.4, false},
+		"worse than an even number":     {measured(1, 3), 2.5, true},
+		"most nights are as bad":        {measured(1, 3, 3), 3.1, false},
 	} {
 		got := measured(tc.now)[0].worse(tc.former)
 		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {

@@ -227,17 +227,17 @@ func TestCSVMetadata(t *testing.T) {
 		}
 	}
 	if got := c.Annotations["operatorframework.io/suggested-namespace"]; got != "opendatahub" {
-		t.Errorf("suggested namespace %q", got)
+		t.Errorf("suggested namespace %q, want %q", got, "opendatahub")
 	}
 	for _, platform := range []string{"os.linux", "arch.amd64", "arch.arm64", "arch.ppc64le", "arch.s390x"} {
 		if c.Labels["operatorframework.io/"+platform] != "supported" {
-			t.Errorf("%s is not said to be supported", platform)
+			t.Errorf("%s is not declared as supported", platform)
 		}
 	}
 }
 
 // As in the overlays for OpenShift, two replicas serve webhooks, and one pod at a time may be evicted.
-func TestReplicas(t *testing.T) {
+func TestTwoReplicasServeWebhooks(t *testing.T) {
 	deployment := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
 	if *deployment.Replicas != 2 {
 		t.Errorf("%d replicas", *deployment.Replicas)
@@ -247,7 +247,7 @@ func TestReplicas(t *testing.T) {
 		keys = append(keys, spread.TopologyKey+" "+string(spread.WhenUnsatisfiable))
 	}
 	if !slices.Equal(keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"}) {
-		t.Errorf("spread over %v", keys)
+		t.Errorf("spread over %v, want %v", keys, []string{"kubernetes.io/hostname ScheduleAnyway", "topology.kubernetes.io/zone ScheduleAnyway"})
 	}
 	if args := deployment.Template.Spec.Containers[0].Args; !slices.Contains(args, "--leader-elect-lease-duration=137s") {
 		t.Errorf("arguments %v", args)

@@ -76,7 +76,7 @@ func TestTheImageOfTheManager(t *testing.T) {
 	}
 	for _, argument := range []string{"TARGETARCH", "VERSION=0.1.0", "GOFIPS140=off"} {
 		if !build.has("ARG", argument) {
-			t.Errorf("the build knows no %s", argument)
+			t.Errorf("the build has no argument %s", argument)
 		}
 	}
 	for _, line := range []string{"USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"} {
@@ -141,6 +141,6 @@ func TestPlatforms(t *testing.T) {
 	affinity := csv(t).Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Affinity
 	accepted := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
 	if !slices.Equal(built, labelled) || !slices.Equal(built, accepted) {
-		t.Errorf("built for %q, said %q, accepted %q", built, labelled, accepted)
+		t.Errorf("platforms: built %q, labels %q, nodes %q", built, labelled, accepted)
 	}
 }

@@ -58,7 +58,7 @@ func specBlocks(t *testing.T) {
 	}
 }
 
-// validBundle checks the format of the bundle; for the validators see TestValidators.
+// validBundle checks the format of the bundle; for the validators see TestValidatorsFindNothing.
 func validBundle(t *testing.T) {
 	found := 0
 	for file, object := range manifests(t) {

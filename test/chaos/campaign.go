@@ -29,8 +29,8 @@ type campaign struct {
 	// subjects are the kinds of custom resources in the population.
 	subjects []subject
 	plots    []*plot
-	// base is the picture of the population without a fault, ignore the fields that vary in it.
-	base   picture
+	// base is the snapshot of the population without a fault, ignore the fields that vary in it.
+	base   snapshot
 	ignore mask
 	// children are the objects that the manager created for custom resources, in order.
 	children []id
@@ -86,7 +86,7 @@ func (c *campaign) namespaces() []string {
 
 // remember stores the current state as base.
 func (c *campaign) remember(ctx context.Context) (err error) {
-	if c.base, err = c.take(ctx, c.kinds, c.namespaces()...); err != nil {
+	if c.base, err = c.takeSnapshot(ctx, c.kinds, c.namespaces()...); err != nil {
 		return err
 	}
 	if c.data, err = c.uids(ctx, []string{"PersistentVolumeClaim"}, c.namespaces()...); err != nil {
@@ -112,7 +112,7 @@ func compareIDs(a, b id) int { return cmp.Compare(a.String(), b.String()) }
 // plotOf returns the plot of an object, nil if it belongs to none.
 func (c *campaign) plotOf(key id) *plot {
 	for _, p := range c.plots {
-		if len((picture{key: nil}).within(p)) > 0 {
+		if len((snapshot{key: nil}).within(p)) > 0 {
 			return p
 		}
 	}
@@ -130,7 +130,7 @@ func (c *campaign) unreadyPlot(ctx context.Context) (string, error) {
 
 // broken returns a description of the first deviations from base, "" if everything is restored.
 func (c *campaign) broken(ctx context.Context) (string, error) {
-	now, err := c.take(ctx, c.base.kinds(), c.namespaces()...)
+	now, err := c.takeSnapshot(ctx, c.base.kinds(), c.namespaces()...)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +142,7 @@ func (c *campaign) broken(ctx context.Context) (string, error) {
 
 // deviations returns all deviations from base.
 func (c *campaign) deviations(ctx context.Context) ([]string, error) {
-	now, err := c.take(ctx, c.kinds, c.namespaces()...)
+	now, err := c.takeSnapshot(ctx, c.kinds, c.namespaces()...)
 	if err != nil {
 		return nil, err
 	}
@@ -302,29 +302,29 @@ func (c *campaign) depopulate(ctx context.Context) error {
 	return err
 }
 
-func (w *testCluster) createNamespace(ctx context.Context, p *plot) error {
+func (c *testCluster) createNamespace(ctx context.Context, p *plot) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: p.labels}}
-	if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, namespace)); err != nil {
+	if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, namespace)); err != nil {
 		return fmt.Errorf("creating namespace %s: %w", p.namespace, err)
 	}
 	return nil
 }
 
 // clear deletes namespaces and waits until they are gone.
-func (w *testCluster) clear(ctx context.Context, namespaces ...string) error {
+func (c *testCluster) clear(ctx context.Context, namespaces ...string) error {
 	named := func(name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		o.SetName(name)
 		return o
 	}
 	for _, name := range namespaces {
-		if err := w.admin.Delete(ctx, named(name)); client.IgnoreNotFound(err) != nil {
+		if err := c.admin.Delete(ctx, named(name)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting namespace %s: %w", name, err)
 		}
 	}
 	for _, name := range namespaces {
-		err := w.until(ctx, waitTimeout, func() (string, error) {
-			err := w.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
+		err := c.until(ctx, waitTimeout, func() (string, error) {
+			err := c.admin.Get(ctx, client.ObjectKey{Name: name}, named(name))
 			if apierrors.IsNotFound(err) {
 				return "", nil
 			}

@@ -100,8 +100,8 @@ func TestChosen(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	service := id{kind{schema.GroupVersionKind{Version: "v1", Kind: "Service"}, true}, "a", "b"}
 	secret := id{kind{schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, true}, "a", "b"}
-	want := picture{service: {".spec.type": "ClusterIP", ".spec.port": "1"}, secret: {}}
-	have := picture{service: {".spec.type": "NodePort", ".spec.node": "2"}}
+	want := snapshot{service: {".spec.type": "ClusterIP", ".spec.port": "1"}, secret: {}}
+	have := snapshot{service: {".spec.type": "NodePort", ".spec.node": "2"}}
 	got := differences(want, have, nil)
 	if len(got) != 4 {
 		t.Errorf("unexpected result: %q", got)
@@ -116,9 +116,9 @@ func TestDifferences(t *testing.T) {
 
 func TestRenamed(t *testing.T) {
 	binding := id{kind{schema.GroupVersionKind{Group: "rbac", Kind: "ClusterRoleBinding"}, false}, "", "reg-r03-auth"}
-	got := picture{binding: {".subjects[0].namespace": "reg-r03"}}.renamed("reg-r03")
+	got := snapshot{binding: {".subjects[0].namespace": "reg-r03"}}.renamed("reg-r03")
 	binding.name = "{}-auth"
-	if want := (picture{binding: {".subjects[0].namespace": "{}"}}); !reflect.DeepEqual(got, want) {
+	if want := (snapshot{binding: {".subjects[0].namespace": "{}"}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -111,8 +111,8 @@ const lull = 1500 * time.Millisecond
 type sieve struct {
 	*campaign
 
-	// want holds the pictures of undisturbed runs by subject and phase, ignore the fields that differ between two of these runs.
-	want   map[string]picture
+	// want holds the snapshots of undisturbed runs by subject and phase, ignore the fields that differ between two of these runs.
+	want   map[string]snapshot
 	ignore map[string]mask
 	rows   map[string]*row
 	// most holds the numbers of writes of undisturbed runs.
@@ -124,7 +124,7 @@ const atOnce = 6
 
 // crashes kills the manager after each single write.
 func (c *campaign) crashes(ctx context.Context) error {
-	s := &sieve{campaign: c, want: map[string]picture{}, ignore: map[string]mask{}, rows: map[string]*row{}, most: map[string]int{}}
+	s := &sieve{campaign: c, want: map[string]snapshot{}, ignore: map[string]mask{}, rows: map[string]*row{}, most: map[string]int{}}
 	defer s.noteAll() // also after an interrupt
 	for _, undisturbed := range []string{"one", "two"} {
 		if err := s.round(ctx, undisturbed, func(subject) (from, to int) { return 0, 0 }); err != nil {
@@ -220,9 +220,9 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	return s.learn(ctx, ph, plots, k.counts)
 }
 
-// learn stores the pictures of an undisturbed phase, and the fields in which two such runs differ.
+// learn stores the snapshots of an undisturbed phase, and the fields in which two such runs differ.
 func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
-	pictures, err := s.pictures(ctx, plots)
+	snapshots, err := s.snapshots(ctx, plots)
 	if err != nil {
 		return err
 	}
@@ -230,9 +230,9 @@ func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*
 		key := p.name + " " + ph.name
 		s.most[key] = max(s.most[key], counts[p])
 		if s.want[key] == nil {
-			s.want[key] = pictures[p]
+			s.want[key] = snapshots[p]
 		}
-		s.ignore[key] = unsteady(s.want[key], pictures[p])
+		s.ignore[key] = unsteady(s.want[key], snapshots[p])
 	}
 	return nil
 }
@@ -280,14 +280,14 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 	found := map[*plot][]string{}
 	// The garbage collector may still be deleting objects.
 	err := s.until(ctx, 20*time.Second, func() (string, error) {
-		pictures, err := s.pictures(ctx, plots)
+		snapshots, err := s.snapshots(ctx, plots)
 		if err != nil {
 			return "", err
 		}
 		worst := ""
 		for _, p := range plots {
 			key := p.name + " " + ph.name
-			found[p] = differences(s.want[key], pictures[p], s.ignore[key])
+			found[p] = differences(s.want[key], snapshots[p], s.ignore[key])
 			worst = cmp.Or(worst, shorten(found[p], 3))
 		}
 		return worst, nil
@@ -323,18 +323,18 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 	return nil
 }
 
-// pictures returns the picture of each plot, with a placeholder for its namespace.
-func (s *sieve) pictures(ctx context.Context, plots []*plot) (map[*plot]picture, error) {
+// snapshots returns the snapshot of each plot, with a placeholder for its namespace.
+func (s *sieve) snapshots(ctx context.Context, plots []*plot) (map[*plot]snapshot, error) {
 	var namespaces []string
 	for _, p := range plots {
 		namespaces = append(namespaces, p.namespace)
 	}
-	all, err := s.take(ctx, s.kinds, namespaces...)
-	pictures := map[*plot]picture{}
+	all, err := s.takeSnapshot(ctx, s.kinds, namespaces...)
+	snapshots := map[*plot]snapshot{}
 	for _, p := range plots {
-		pictures[p] = all.within(p).renamed(p.namespace)
+		snapshots[p] = all.within(p).renamed(p.namespace)
 	}
-	return pictures, err
+	return snapshots, err
 }
 
 // sweep deletes all objects that a round has left. PersistentVolumeClaims of deleted custom resources are kept by design.
@@ -346,7 +346,7 @@ func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
 		}
 	}
 	errs := []error{s.clear(ctx, namespaces...)}
-	left, err := s.take(ctx, s.kinds, operatorNamespace)
+	left, err := s.takeSnapshot(ctx, s.kinds, operatorNamespace)
 	if err != nil {
 		return err
 	}

@@ -224,7 +224,7 @@ func (c *campaign) brokenChild(ctx context.Context, key id, changed *leaf) (stri
 	if changed != nil && at(o.Object, changed.pointer) == changed.value {
 		return fmt.Sprintf("%s %s is still %v", key, changed.pointer, changed.value), nil
 	}
-	return shorten(differences(picture{key: c.base[key]}, picture{key: leaves(o)}, c.ignore), 3), nil
+	return shorten(differences(snapshot{key: c.base[key]}, snapshot{key: leaves(o)}, c.ignore), 3), nil
 }
 
 // putBack has a child that was not repaired recreated before the next change. If the manager does not recreate it, the current

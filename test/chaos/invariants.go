@@ -17,8 +17,8 @@ import (
 var kept = []string{"PersistentVolumeClaim", "Secret"}
 
 // orphans returns the children in a namespace with an owner that does not exist, or has another UID.
-func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
-	objects, err := w.list(ctx, w.kinds, func(o *unstructured.Unstructured) bool {
+func (c *testCluster) orphans(ctx context.Context, namespace string) ([]string, error) {
+	objects, err := c.list(ctx, c.kinds, func(o *unstructured.Unstructured) bool {
 		return o.GetNamespace() == namespace || o.GetNamespace() == ""
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 			continue
 		}
 		for _, owner := range o.GetOwnerReferences() {
-			if !alive[owner.UID] && !slices.Contains(passingOwners, owner.Kind) {
+			if !alive[owner.UID] && !slices.Contains(uncomparedOwners, owner.Kind) {
 				all = append(all, fmt.Sprintf("%s belongs to %s %s, which does not exist", key, owner.Kind, owner.Name))
 			}
 		}
@@ -43,23 +43,23 @@ func (w *testCluster) orphans(ctx context.Context, namespace string) ([]string, 
 	return all, nil
 }
 
-// passingOwners lists kinds of owners that pictures omit.
-var passingOwners = []string{"Namespace", "Pod", "ReplicaSet"}
+// uncomparedOwners lists kinds of owners that snapshots omit.
+var uncomparedOwners = []string{"Namespace", "Pod", "ReplicaSet"}
 
 // leftOver returns the children of a deleted custom resource that should have been deleted with it.
-func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
-	all, err := w.take(ctx, w.kinds, p.namespace)
+func (c *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
+	all, err := c.takeSnapshot(ctx, c.kinds, p.namespace)
 	if err != nil {
 		return nil, err
 	}
-	live, err := w.list(ctx, all.kinds(), managed)
+	live, err := c.list(ctx, all.kinds(), managed)
 	if err != nil {
 		return nil, err
 	}
 	var left []string
 	for key := range all.within(p) {
 		o := live[key]
-		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || w.isInstalled(key) {
+		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
 			continue
 		}
 		left = append(left, key.String()+" is left over")
@@ -69,8 +69,8 @@ func (w *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
 }
 
 // isInstalled reports whether an object is part of the manifests.
-func (w *testCluster) isInstalled(key id) bool {
-	return slices.ContainsFunc(w.installed.Objects, func(o *unstructured.Unstructured) bool {
+func (c *testCluster) isInstalled(key id) bool {
+	return slices.ContainsFunc(c.installed.Objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == key.Kind && o.GetName() == key.name && o.GetNamespace() == key.namespace
 	})
 }
@@ -82,14 +82,14 @@ var sharedChildren = []string{
 	"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources",
 }
 
-// foreigner is an object of another client in a namespace of custom resources, with its original resourceVersion.
-type foreigner struct {
-	object *unstructured.Unstructured
-	was    string
+// foreignObject is an object of another client in a namespace of custom resources, with its original resourceVersion.
+type foreignObject struct {
+	object          *unstructured.Unstructured
+	resourceVersion string
 }
 
-// plantForeigners creates foreign objects in a namespace.
-func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]foreigner, error) {
+// createForeignObjects creates foreign objects in a namespace.
+func (c *testCluster) createForeignObjects(ctx context.Context, namespace string) ([]foreignObject, error) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "of-another-client", Labels: map[string]string{"app": "elsewhere"}}
 	policy := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "elsewhere"}}}}}
@@ -99,32 +99,32 @@ func (w *testCluster) plantForeigners(ctx context.Context, namespace string) ([]
 		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "b"}}, &corev1.Secret{ObjectMeta: meta}, &corev1.ServiceAccount{ObjectMeta: meta},
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, policy,
 	} {
-		if err := client.IgnoreAlreadyExists(w.admin.Create(ctx, o)); err != nil {
+		if err := client.IgnoreAlreadyExists(c.admin.Create(ctx, o)); err != nil {
 			return nil, fmt.Errorf("creating a foreign object: %w", err)
 		}
 	}
-	var all []foreigner
+	var all []foreignObject
 	for _, k := range []string{"ConfigMap", "Secret", "ServiceAccount", "Service", "NetworkPolicy"} {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": k}}
 		if k == policy.GetKind() {
 			o.SetAPIVersion(policy.GetAPIVersion())
 		}
-		if err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
+		if err := c.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: meta.Name}, o); err != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
 		}
-		all = append(all, foreigner{o, o.GetResourceVersion()})
+		all = append(all, foreignObject{o, o.GetResourceVersion()})
 	}
 	return all, nil
 }
 
 // touched returns the foreign objects that have changed.
-func (w *testCluster) touched(ctx context.Context, all []foreigner) ([]string, error) {
+func (c *testCluster) touched(ctx context.Context, all []foreignObject) ([]string, error) {
 	var changed []string
 	for _, f := range all {
 		now := f.object.DeepCopy()
-		if err := w.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(now), now); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading a foreign object: %w", err)
-		} else if err != nil || now.GetResourceVersion() != f.was || now.GetUID() != f.object.GetUID() {
+		} else if err != nil || now.GetResourceVersion() != f.resourceVersion || now.GetUID() != f.object.GetUID() {
 			changed = append(changed, fmt.Sprintf("foreign %s %s/%s was touched", now.GetKind(), now.GetNamespace(), now.GetName()))
 		}
 	}

@@ -175,7 +175,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
+func TestShareOfRequestsFails(t *testing.T) {
 	p, _, _ := upstream(t)
 	p.with(rule{share: 0.5, fault: answer(500)})
 	refused := 0
@@ -190,7 +190,7 @@ func TestShare(t *testing.T) {
 }
 
 // A watch delivers events, pauses during a fault, continues after it, and ends when it is cut.
-func TestWatch(t *testing.T) {
+func TestWatchContinuesAfterFault(t *testing.T) {
 	p, _, events := upstream(t)
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=true")
 	if err != nil {
@@ -212,7 +212,7 @@ func TestWatch(t *testing.T) {
 	poll.Until(t, time.Minute, "the line is held", func() bool { return p.met() > 0 })
 	select {
 	case got := <-lines:
-		t.Errorf("%q came through", got)
+		t.Errorf("%q was forwarded", got)
 	default:
 	}
 	lift()

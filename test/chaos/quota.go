@@ -48,13 +48,13 @@ func (c *campaign) startKueue(ctx context.Context) error {
 	return c.createYAML(ctx, flavor)
 }
 
-func (w *testCluster) createYAML(ctx context.Context, text string) error {
+func (c *testCluster) createYAML(ctx context.Context, text string) error {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		o := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
 			return fmt.Errorf("decoding an object: %w", err)
 		}
-		if err := w.create(ctx, o); err != nil {
+		if err := c.create(ctx, o); err != nil {
 			return err
 		}
 	}

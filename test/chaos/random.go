@@ -39,12 +39,12 @@ var passingFaults = map[string]rule{
 type game struct {
 	*campaign
 
-	random     *rand.Rand
-	plots      map[string]*plot
-	changed    map[string]bool
-	queue      *queue
-	foreigners []foreigner
-	violations []string
+	random         *rand.Rand
+	plots          map[string]*plot
+	changed        map[string]bool
+	queue          *queue
+	foreignObjects []foreignObject
+	violations     []string
 }
 
 // randomly runs rounds of random steps until the duration has passed.
@@ -104,11 +104,11 @@ func (c *campaign) play(ctx context.Context, steps []step, title string) (violat
 		if err := c.createNamespace(ctx, p); err != nil {
 			return nil, 0, err
 		}
-		more, err := c.plantForeigners(ctx, p.namespace)
+		more, err := c.createForeignObjects(ctx, p.namespace)
 		if err != nil {
 			return nil, 0, err
 		}
-		g.plots[s.name], g.foreigners = p, append(g.foreigners, more...)
+		g.plots[s.name], g.foreignObjects = p, append(g.foreignObjects, more...)
 	}
 	for _, s := range steps {
 		if err := g.take(ctx, s); err != nil {
@@ -178,7 +178,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
-	live, err := g.testCluster.take(ctx, g.kinds, p.namespace)
+	live, err := g.testCluster.takeSnapshot(ctx, g.kinds, p.namespace)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (g *game) checkAlways(ctx context.Context) error {
 			g.violations = append(g.violations, fmt.Sprintf("%d Jobs in %s", jobs, p.namespace))
 		}
 	}
-	changed, err := g.touched(ctx, g.foreigners)
+	changed, err := g.touched(ctx, g.foreignObjects)
 	g.violations = append(g.violations, changed...)
 	return errors.Join(err, g.checkQuota(ctx))
 }
@@ -308,10 +308,10 @@ func (g *game) cleanUp(ctx context.Context) error {
 			return err
 		}
 	}
-	changed, err := g.touched(ctx, g.foreigners)
+	changed, err := g.touched(ctx, g.foreignObjects)
 	g.violations = append(g.violations, changed...)
 	s := &sieve{campaign: g.campaign}
-	for _, f := range g.foreigners {
+	for _, f := range g.foreignObjects {
 		err = errors.Join(err, client.IgnoreNotFound(g.admin.Delete(ctx, f.object)))
 	}
 	return errors.Join(err, s.sweep(ctx, plots), g.queue.clear(ctx))

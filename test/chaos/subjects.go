@@ -192,9 +192,9 @@ func (p *plot) createAll(ctx context.Context, w *testCluster) error {
 }
 
 // create creates an object, retried until its webhooks and namespace are ready.
-func (w *testCluster) create(ctx context.Context, o *unstructured.Unstructured) error {
-	err := w.until(ctx, waitTimeout, func() (string, error) {
-		return "", client.IgnoreAlreadyExists(w.admin.Create(ctx, o.DeepCopy()))
+func (c *testCluster) create(ctx context.Context, o *unstructured.Unstructured) error {
+	err := c.until(ctx, waitTimeout, func() (string, error) {
+		return "", client.IgnoreAlreadyExists(c.admin.Create(ctx, o.DeepCopy()))
 	})
 	if err != nil {
 		return fmt.Errorf("creating %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)

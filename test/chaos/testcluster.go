@@ -56,8 +56,8 @@ type testCluster struct {
 	through string
 }
 
-func (w *testCluster) say(format string, args ...any) {
-	fmt.Fprintf(w.progress, "[%6s] %s\n", w.clock.Since(w.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
+func (c *testCluster) say(format string, args ...any) {
+	fmt.Fprintf(c.progress, "[%6s] %s\n", c.clock.Since(c.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
 // newTestCluster starts the control plane and all programs.
@@ -78,75 +78,75 @@ func newTestCluster(ctx context.Context, seed uint64, progress io.Writer) (*test
 }
 
 // close stops everything that newWorld has started.
-func (w *testCluster) close(ctx context.Context) error {
+func (c *testCluster) close(ctx context.Context) error {
 	var errs []error
-	if w.network != nil {
-		errs = append(errs, w.network.Stop(ctx))
+	if c.network != nil {
+		errs = append(errs, c.network.Stop(ctx))
 	}
-	if w.proxy != nil {
-		w.proxy.close()
+	if c.proxy != nil {
+		c.proxy.close()
 	}
-	return errors.Join(append(errs, w.instance.Stop(ctx))...)
+	return errors.Join(append(errs, c.instance.Stop(ctx))...)
 }
 
-func (w *testCluster) fill(ctx context.Context, seed uint64) error {
+func (c *testCluster) fill(ctx context.Context, seed uint64) error {
 	var err error
-	if w.config, err = w.instance.Config(); err != nil {
+	if c.config, err = c.instance.Config(); err != nil {
 		return err
 	}
-	w.config.QPS, w.config.WarningHandler = -1, rest.NoWarnings{}
-	if w.admin, err = client.New(w.config, client.Options{}); err != nil {
+	c.config.QPS, c.config.WarningHandler = -1, rest.NoWarnings{}
+	if c.admin, err = client.New(c.config, client.Options{}); err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	w.audit = (&framework.Env{Instance: w.instance}).Audit()
-	if w.installed, err = operator.Install(ctx, w.instance, "config/default"); err != nil {
+	c.audit = (&framework.Env{Instance: c.instance}).Audit()
+	if c.installed, err = operator.Install(ctx, c.instance, "config/default"); err != nil {
 		return err
 	}
-	if err := w.startMesh(ctx); err != nil {
+	if err := c.startMesh(ctx); err != nil {
 		return err
 	}
-	direct, err := operator.Kubeconfig(ctx, w.instance, w.installed.ServiceAccount, "direct", operatorNamespace)
+	direct, err := operator.Kubeconfig(ctx, c.instance, c.installed.ServiceAccount, "direct", operatorNamespace)
 	if err != nil {
 		return err
 	}
-	w.through = filepath.Join(w.instance.Dir(), "proxied.kubeconfig")
-	if w.proxy, err = interpose(direct, w.through, w.clock, seed); err != nil {
+	c.through = filepath.Join(c.instance.Dir(), "proxied.kubeconfig")
+	if c.proxy, err = interpose(direct, c.through, c.clock, seed); err != nil {
 		return err
 	}
-	w.manager, err = w.startManager(ctx, "manager", "--kubeconfig="+w.through)
+	c.manager, err = c.startManager(ctx, "manager", "--kubeconfig="+c.through)
 	if err != nil {
 		return err
 	}
-	w.say("manager ready, pid %d", w.manager.Process.PID)
-	if _, err := peers.StartKubeRay(ctx, w.instance, w.progress); err != nil {
+	c.say("manager ready, pid %d", c.manager.Process.PID)
+	if _, err := peers.StartKubeRay(ctx, c.instance, c.progress); err != nil {
 		return err
 	}
-	w.kinds, err = kindsOf(w.config)
+	c.kinds, err = kindsOf(c.config)
 	return err
 }
 
 // startManager runs the manager as shipped, with additional arguments.
-func (w *testCluster) startManager(ctx context.Context, name string, args ...string) (*operator.Manager, error) {
+func (c *testCluster) startManager(ctx context.Context, name string, args ...string) (*operator.Manager, error) {
 	options := operator.Options{
-		Name: name, ServiceAccount: w.installed.ServiceAccount, Args: args, Progress: w.progress,
-		Env: append([]string{"POD_NAME=" + name}, w.env...),
+		Name: name, ServiceAccount: c.installed.ServiceAccount, Args: args, Progress: c.progress,
+		Env: append([]string{"POD_NAME=" + name}, c.env...),
 	}
 	if name == "manager" {
-		options.WebhookPort = w.installed.WebhookPort
+		options.WebhookPort = c.installed.WebhookPort
 	}
-	for _, container := range w.installed.Deployment.Spec.Template.Spec.Containers {
+	for _, container := range c.installed.Deployment.Spec.Template.Spec.Containers {
 		for _, variable := range container.Env {
 			if variable.ValueFrom == nil {
 				options.Env = append(options.Env, variable.Name+"="+variable.Value)
 			}
 		}
 	}
-	return operator.Start(ctx, w.instance, options)
+	return operator.Start(ctx, c.instance, options)
 }
 
 // startMesh starts the dependencies of models, since no pods run here: an etcd, and fake routing layers.
-func (w *testCluster) startMesh(ctx context.Context) error {
-	etcd, err := modelmesh.StartEtcd(ctx, w.instance)
+func (c *testCluster) startMesh(ctx context.Context) error {
+	etcd, err := modelmesh.StartEtcd(ctx, c.instance)
 	if err != nil {
 		return err
 	}
@@ -155,19 +155,19 @@ func (w *testCluster) startMesh(ctx context.Context) error {
 		return err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "model-serving-etcd"}, Data: data}
-	if err := w.admin.Create(ctx, secret); err != nil {
+	if err := c.admin.Create(ctx, secret); err != nil {
 		return fmt.Errorf("creating the Secret of etcd: %w", err)
 	}
-	if w.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: w.config}); err != nil {
+	if c.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: c.config}); err != nil {
 		return err
 	}
-	w.env = w.network.Env()
+	c.env = c.network.Env()
 	return nil
 }
 
-func (w *testCluster) pause(ctx context.Context, d time.Duration) error {
+func (c *testCluster) pause(ctx context.Context, d time.Duration) error {
 	select {
-	case <-w.clock.After(d):
+	case <-c.clock.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -175,46 +175,46 @@ func (w *testCluster) pause(ctx context.Context, d time.Duration) error {
 }
 
 // until polls until wrong returns "", for at most a duration. The error contains the last result of wrong.
-func (w *testCluster) until(ctx context.Context, atMost time.Duration, wrong func() (string, error)) error {
-	return w.untilEvery(ctx, pollEvery, atMost, wrong)
+func (c *testCluster) until(ctx context.Context, atMost time.Duration, wrong func() (string, error)) error {
+	return c.untilEvery(ctx, pollEvery, atMost, wrong)
 }
 
-func (w *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, wrong func() (string, error)) error {
-	began := w.clock.Now()
+func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, wrong func() (string, error)) error {
+	began := c.clock.Now()
 	for {
 		problem, err := wrong()
 		if err == nil && problem == "" {
 			return nil
 		}
-		if w.clock.Since(began) > atMost {
+		if c.clock.Since(began) > atMost {
 			return errors.Join(fmt.Errorf("%w (%s): %s", errTimeout, atMost, problem), err)
 		}
-		if err := w.pause(ctx, every); err != nil {
+		if err := c.pause(ctx, every); err != nil {
 			return err
 		}
 	}
 }
 
 // The manager is idle when it has sent neither reads nor writes for the time quiet.
-func (w *testCluster) settle(ctx context.Context) error {
-	mark, err := w.audit.Mark()
+func (c *testCluster) settle(ctx context.Context) error {
+	mark, err := c.audit.Mark()
 	if err != nil {
 		return err
 	}
-	since := w.clock.Now()
-	return w.until(ctx, waitTimeout, func() (string, error) {
-		all, err := w.audit.Since(mark)
+	since := c.clock.Now()
+	return c.until(ctx, waitTimeout, func() (string, error) {
+		all, err := c.audit.Since(mark)
 		if err != nil {
 			return "", err
 		}
-		busy := framework.AtRest(all, w.manager.User)
+		busy := framework.AtRest(all, c.manager.User)
 		if len(busy) > 0 {
-			since = w.clock.Now()
-			if mark, err = w.audit.Mark(); err != nil {
+			since = c.clock.Now()
+			if mark, err = c.audit.Mark(); err != nil {
 				return "", err
 			}
 		}
-		if w.clock.Since(since) < quiet {
+		if c.clock.Since(since) < quiet {
 			return "still busy: " + last(busy.String()), nil
 		}
 		return "", nil
@@ -222,26 +222,26 @@ func (w *testCluster) settle(ctx context.Context) error {
 }
 
 // sent returns the writes of the manager to objects of components since a mark.
-func (w *testCluster) sent(since framework.Mark) (framework.Entries, error) {
-	all, err := w.audit.Since(since)
-	return all.ByUser(w.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
+func (c *testCluster) sent(since framework.Mark) (framework.Entries, error) {
+	all, err := c.audit.Since(since)
+	return all.ByUser(c.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
 }
 
 // restart starts the manager if it has exited, as the kubelet does.
-func (w *testCluster) restart(ctx context.Context) error {
-	if w.manager.Process.Running() {
+func (c *testCluster) restart(ctx context.Context) error {
+	if c.manager.Process.Running() {
 		return nil
 	}
-	return w.manager.Restart(ctx)
+	return c.manager.Restart(ctx)
 }
 
 // discard deletes an object and waits until it is gone.
-func (w *testCluster) discard(ctx context.Context, key id) error {
-	if err := w.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
+func (c *testCluster) discard(ctx context.Context, key id) error {
+	if err := c.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
-	return w.until(ctx, waitTimeout, func() (string, error) {
-		err := w.admin.Get(ctx, client.ObjectKeyFromObject(key.object()), key.object())
+	return c.until(ctx, waitTimeout, func() (string, error) {
+		err := c.admin.Get(ctx, client.ObjectKeyFromObject(key.object()), key.object())
 		if apierrors.IsNotFound(err) {
 			return "", nil
 		}

@@ -18,7 +18,7 @@ var _ = Describe("Ray clusters", func() {
 		namespace := env.Namespace(ctx, "team")
 		t := task{script: "ray_clusters.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit", "ray-user")}
 		if c.version == oldestRay {
-			// This release lists HTTPRoutes in all namespaces, or in those of the platform, as the page documents.
+			// This release finds an HTTPRoute only for users who may list HTTPRoutes in all namespaces, see docs/components/raycluster.md.
 			everywhere := &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: namespace},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ray-user"},

@@ -51,7 +51,7 @@ func TestVersionStamp(t *testing.T) {
 		"-X k8s.io/client-go/pkg/version.buildDate=1970-01-01T00:00:00Z",
 	} {
 		if !strings.Contains(stamp, want) {
-			t.Errorf("%q is not in %q", want, stamp)
+			t.Errorf("stamp %q, want it to contain %q", stamp, want)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestProgramNames(t *testing.T) {
 		t.Errorf("programs are %q, want %q", got, want)
 	}
 	if name := linkedName("go.etcd.io/etcd/server/v3"); name != "server" {
-		t.Errorf("Go names etcd %q", name)
+		t.Errorf("Go names etcd %q, want %q", name, "server")
 	}
 	names = nil
 	for _, m := range nodeModules() {
@@ -127,7 +127,7 @@ func TestBuildsOnceAndReports(t *testing.T) {
 	}
 	out.Reset()
 	if err := b.all(t.Context(), modules...); err != nil || out.Len() > 0 {
-		t.Errorf("a warm build gave %v and said %q", err, out.String())
+		t.Errorf("build from the cache: error %v, output %q", err, out.String())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestBuildErrorCarriesCompilerOutput(t *testing.T) {
 	b := builder{source: source, cache: t.TempDir(), out: &bytes.Buffer{}, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply()}
 	err := b.module(t.Context(), module{dir: "small", packages: []string{"example.com/small"}})
 	if err == nil || !strings.Contains(err.Error(), "undefinedName") || !strings.Contains(err.Error(), "building small") {
-		t.Errorf("error %v does not say what the compiler said", err)
+		t.Errorf("error %v lacks the output of the compiler", err)
 	}
 	if err := b.module(t.Context(), module{dir: "absent", packages: []string{"example.com/absent"}}); err == nil {
 		t.Error("want an error for a missing module")

@@ -104,10 +104,10 @@ type lockedWriter struct {
 	to    io.Writer
 }
 
-func (w *lockedWriter) Write(text []byte) (int, error) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return w.to.Write(text)
+func (l *lockedWriter) Write(text []byte) (int, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.to.Write(text)
 }
 
 // StartAPI is [Start], but returns when the API server serves the APIs of the platform, while the rest may still be built.

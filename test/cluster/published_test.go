@@ -148,7 +148,7 @@ func TestDownload(t *testing.T) {
 				t.Errorf("programs %q, want %q", names, c.want)
 			}
 			if text := strings.Join(said.all, "\n"); !strings.Contains(text, c.said) || strings.Count(text, "compiling") > 1 {
-				t.Errorf("said %q, want %q in one line", text, c.said)
+				t.Errorf("output %q, want %q in one line", text, c.said)
 			}
 			entries, err := os.ReadDir(s.cache)
 			if err != nil {
@@ -195,7 +195,7 @@ func TestDownloadOrCompile(t *testing.T) {
 				t.Errorf("%s: printed %q, want %q: %v", c.name, output, c.want, err)
 			}
 			if again && out.Len() > 0 {
-				t.Errorf("%s: a second time it says %q", c.name, out.String())
+				t.Errorf("%s: second call printed %q", c.name, out.String())
 			}
 		}
 	}

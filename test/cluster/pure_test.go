@@ -48,7 +48,7 @@ func TestPortsOfTheCaller(t *testing.T) {
 		i.state.Ports = append(i.state.Ports, port)
 	}
 	if got := i.Ports(); !slices.Equal(got, []int{portCount, portCount + 1}) {
-		t.Errorf("ports %v", got)
+		t.Errorf("ports %v, want %v", got, []int{portCount, portCount + 1})
 	}
 }
 

@@ -65,7 +65,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestComponents(t *testing.T) {
+func TestArgumentsOfComponents(t *testing.T) {
 	i := &Instance{Name: "a", dir: t.TempDir(), state: state{Ports: []int{1, 2, 3, 4, 5}}}
 	for _, c := range []struct {
 		process *Process

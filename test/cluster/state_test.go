@@ -98,7 +98,7 @@ func TestProcessExitCodeAndLog(t *testing.T) {
 		t.Errorf("exit code %d, %t", code, ok)
 	}
 	if got := p.LogTail(); got != "out\nhello\nunset" {
-		t.Errorf("log %q", got)
+		t.Errorf("log %q, want %q", got, "out\nhello\nunset")
 	}
 	missing := &Process{Name: "missing", Path: filepath.Join(t.TempDir(), "missing"), Log: p.Log}
 	if err := missing.launch(); !errors.Is(err, os.ErrNotExist) {

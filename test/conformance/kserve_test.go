@@ -223,7 +223,7 @@ func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 		},
 	}}
 	if a := asked(t, []*unstructured.Unstructured{list})[0]; !strings.Contains(a.Error, "cannot unmarshal number 70000") {
-		t.Errorf("KServe says %q and reads %v", a.Error, a.Object)
+		t.Errorf("error of KServe %q, object %v", a.Error, a.Object)
 	}
 	raw, err := json.Marshal(list)
 	if err != nil {

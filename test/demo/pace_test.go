@@ -52,6 +52,6 @@ func TestPace(t *testing.T) {
 		t.Errorf("a broken file gives %v", marks)
 	}
 	if _, where := recall(compiled); where != "on a machine with two cores" {
-		t.Errorf("a first run that compiles is compared with one %q", where)
+		t.Errorf("a first run that compiles is compared with one %q, want %q", where, "on a machine with two cores")
 	}
 }

@@ -87,36 +87,36 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 }
 
 // rayNames returns the names of the children of the RayCluster among the samples.
-func (w *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
-	at := slices.IndexFunc(w.samples, isRay)
+func (env *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
+	at := slices.IndexFunc(env.samples, isRay)
 	if at < 0 {
 		return raycluster.Names{}, errors.New("no RayCluster among the samples")
 	}
-	live := blank(w.samples[at])
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.samples[at]), live); err != nil {
-		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(w.samples[at]), err)
+	live := blank(env.samples[at])
+	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.samples[at]), live); err != nil {
+		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(env.samples[at]), err)
 	}
 	return raycluster.View(live.Object).Names(), nil
 }
 
 // openServer starts a gateway, which listens on a port of the machine, in the network of the cluster.
-func (w *environment) openServer(ctx context.Context, server *webServer, gateway string, port int) error {
+func (env *environment) openServer(ctx context.Context, server *webServer, gateway string, port int) error {
 	var service corev1.Service
-	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: server.service}, &service); err != nil {
+	if err := env.client.Get(ctx, client.ObjectKey{Namespace: env.namespace, Name: server.service}, &service); err != nil {
 		return fmt.Errorf("finding the server of %s: %w", server.name, err)
 	}
 	var secret corev1.Secret
-	if err := w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: server.secret}, &secret); err != nil {
+	if err := env.client.Get(ctx, client.ObjectKey{Namespace: env.namespace, Name: server.secret}, &secret); err != nil {
 		return fmt.Errorf("finding the certificate of %s: %w", server.name, err)
 	}
-	authority := filepath.Join(w.instance.Dir(), server.name+".crt")
+	authority := filepath.Join(env.instance.Dir(), server.name+".crt")
 	if err := os.WriteFile(authority, secret.Data["ca.crt"], 0o600); err != nil {
 		return fmt.Errorf("writing the certificate of %s: %w", server.name, err)
 	}
 	listen, servicePort := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), strconv.Itoa(int(service.Spec.Ports[0].Port))
 	server.url = "http://" + listen
-	_, err := w.instance.StartProcess("gateway-"+server.name, gateway, []string{
-		"--listen=" + listen, "--server=https://" + net.JoinHostPort(server.service+"."+w.namespace+".svc", servicePort),
+	_, err := env.instance.StartProcess("gateway-"+server.name, gateway, []string{
+		"--listen=" + listen, "--server=https://" + net.JoinHostPort(server.service+"."+env.namespace+".svc", servicePort),
 		"--address=" + net.JoinHostPort(service.Spec.ClusterIP, servicePort), "--authority=" + authority,
 	}, nil)
 	return err

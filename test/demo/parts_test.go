@@ -180,7 +180,7 @@ func TestSettingsOfTheManager(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestDescribeCounts(t *testing.T) {
 	if text := describeCounts(map[string]int{"Service": 1, "NetworkPolicy": 2}); text != "3 objects: 2 NetworkPolicy, 1 Service" {
 		t.Error(text)
 	}
@@ -256,7 +256,7 @@ func TestManagerInAPod(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestInvalidArgumentsReturnErrUsage(t *testing.T) {
 	d := &demo{clock: clocktesting.NewFakePassiveClock(noon), out: io.Discard, progress: io.Discard}
 	for _, args := range [][]string{nil, {"sideways"}, {"up", "down"}, {"down", "--real"}} {
 		if err := d.run(t.Context(), args); !errors.Is(err, errUsage) {

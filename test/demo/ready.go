@@ -79,9 +79,9 @@ func (d *demo) check(ctx context.Context, w *environment) []problem {
 }
 
 // judgeSample reads a sample. An unreadable sample is not ready.
-func (w *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
+func (env *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
 	live := blank(sample)
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
+	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}
 	}
 	state, err := judge(live, kinds[sample.GroupVersionKind().GroupKind()])

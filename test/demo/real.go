@@ -82,32 +82,32 @@ func (d *demo) installPods(ctx context.Context, w *environment) error {
 }
 
 // managerRuns reports whether the manager's process is running; true for a pod.
-func (w *environment) managerRuns() bool { return w.manager == nil || w.manager.Running() }
+func (env *environment) managerRuns() bool { return env.manager == nil || env.manager.Running() }
 
 // describeManager returns the state of the manager, and the name and the end of its log.
-func (w *environment) describeManager(ctx context.Context) (state, log, end string) {
-	if w.manager == nil {
+func (env *environment) describeManager(ctx context.Context) (state, log, end string) {
+	if env.manager == nil {
 		const deployment = "deployment/" + operator.PodDeployment
-		end, err := w.instance.Kubectl(ctx, "", "-n", w.namespace, "logs", deployment, "--tail=40")
+		end, err := env.instance.Kubectl(ctx, "", "-n", env.namespace, "logs", deployment, "--tail=40")
 		if err != nil {
 			end = err.Error()
 		}
 		return "runs as a pod", "the log of " + deployment, end
 	}
-	state = fmt.Sprintf("runs, pid %d", w.manager.PID)
-	if !w.manager.Running() {
+	state = fmt.Sprintf("runs, pid %d", env.manager.PID)
+	if !env.manager.Running() {
 		state = "has ended"
 	}
-	if code, ended := w.manager.ExitCode(); ended {
+	if code, ended := env.manager.ExitCode(); ended {
 		state = fmt.Sprintf("has ended with exit code %d", code)
 	}
-	return state, w.manager.Log, w.manager.LogTail()
+	return state, env.manager.Log, env.manager.LogTail()
 }
 
 // whereManagerIs returns a sentence about the manager of a ready demo.
-func (w *environment) whereManagerIs() string {
-	if w.manager == nil {
+func (env *environment) whereManagerIs() string {
+	if env.manager == nil {
 		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run, on a node of their own.", operator.PodDeployment)
 	}
-	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", w.manager.PID, w.fake.Name)
+	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", env.manager.PID, env.fake.Name)
 }

@@ -26,12 +26,12 @@ const (
 type row struct{ kind, name, condition, status, reason, age string }
 
 // rows returns the current state of the samples. With an error it returns those that could be read.
-func (w *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
+func (env *environment) rows(ctx context.Context, now time.Time) ([]row, error) {
 	var rows []row
 	var errs []error
-	for _, sample := range w.samples {
+	for _, sample := range env.samples {
 		live := blank(sample)
-		err := w.client.Get(ctx, client.ObjectKeyFromObject(sample), live)
+		err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live)
 		if apierrors.IsNotFound(err) {
 			rows = append(rows, row{kind: sample.GetKind(), name: sample.GetName(), condition: "does not exist"})
 			continue

@@ -51,11 +51,11 @@ func (d *demo) apply(ctx context.Context, w *environment, samples []*unstructure
 
 // applyOne applies a sample. The API server observes the CA of a new manager with a delay, and cannot call its webhooks until
 // then.
-func (w *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
+func (env *environment) applyOne(ctx context.Context, sample *unstructured.Unstructured) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, webhookTimeout, true, func(ctx context.Context) (bool, error) {
 		wanted := client.ApplyConfigurationFromUnstructured(sample.DeepCopy())
-		last = w.client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership)
+		last = env.client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership)
 		if apierrors.IsInternalError(last) && strings.Contains(last.Error(), "failed calling webhook") {
 			return false, nil
 		}

@@ -86,9 +86,9 @@ func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv
 }
 
 // judgeFake reports whether the placeholder Deployment is rolled out.
-func (w *environment) judgeFake(ctx context.Context) verdict {
+func (env *environment) judgeFake(ctx context.Context) verdict {
 	live := &appsv1.Deployment{}
-	if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.fake), live); err != nil {
+	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.fake), live); err != nil {
 		return verdict{text: err.Error()}
 	}
 	return rolledOut(live)

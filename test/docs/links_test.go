@@ -81,7 +81,7 @@ func slug(title string) string {
 }
 
 // Every relative link points to an existing file or folder, and its anchor to a heading.
-func TestLinks(t *testing.T) {
+func TestLinksHaveTargets(t *testing.T) {
 	all := pages(t)
 	for name, page := range all {
 		for _, target := range targets(page) {
@@ -137,15 +137,15 @@ func TestSlug(t *testing.T) {
 		}
 	}
 	if got := targets("[a](b.md#c) `[d](e)` [f](https://g)\n```\n[h](i)\n```\n"); !slices.Equal(got, []string{"b.md#c"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %v", got, []string{"b.md#c"})
 	}
 	if got := anchors("# A b\n```\n# no\n```\n## C\n"); !slices.Equal(got, []string{"a-b", "c"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %v", got, []string{"a-b", "c"})
 	}
 }
 
 // Decisions are numbered in order, in the names of their pages, their titles and the list.
-func TestDecisions(t *testing.T) {
+func TestDecisionsAreNumbered(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "docs/decisions/0*.md"))
 	if err != nil || len(paths) < 20 {
 		t.Fatal(paths, err)

@@ -20,7 +20,7 @@ import (
 
 var updateMessages = flag.Bool("update-messages", false, "write docs/internal/messages.md")
 
-const messagesHead = `<!-- Written by go test ./test/docs -run TestMessages -update-messages -->
+const messagesHead = `<!-- Written by go test ./test/docs -run TestMessagesAreListed -update-messages -->
 # Messages
 
 This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package and by where they are read, as the code
@@ -81,7 +81,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, page.Bytes()) {
-		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessages -update-messages", err)
+		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessagesAreListed -update-messages", err)
 	}
 }
 

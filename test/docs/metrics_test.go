@@ -107,7 +107,7 @@ func TestLabelsAreBounded(t *testing.T) {
 var alertName = regexp.MustCompile(`(?m)^\s*- alert: (\S+)$`)
 
 // Every alert has a runbook, and every runbook an alert.
-func TestRunbooks(t *testing.T) {
+func TestEveryAlertHasRunbook(t *testing.T) {
 	var alerts []string
 	for _, found := range alertName.FindAllStringSubmatch(read(t, "config/prometheus/rules.yaml"), -1) {
 		alerts = append(alerts, found[1])

@@ -53,7 +53,7 @@ func TestBlocksCanBePasted(t *testing.T) {
 var alert = regexp.MustCompile(`(?m)^> \[!(\w+)\]$`)
 
 // Warnings have a kind that GitHub and the site show, and the dangers of users have one.
-func TestWarnings(t *testing.T) {
+func TestWarningsHaveKnownKind(t *testing.T) {
 	total := 0
 	for name, page := range pages(t) {
 		for _, found := range alert.FindAllStringSubmatch(page, -1) {

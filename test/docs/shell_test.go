@@ -86,6 +86,6 @@ func TestBlocks(t *testing.T) {
 	}
 	want := []string{"make x \\\n  y", "kubectl apply -f - <<EOF\nkind: A\nEOF", "ls"}
 	if got := blocks[0].Commands(); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

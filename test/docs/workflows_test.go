@@ -34,7 +34,7 @@ var (
 )
 
 // Actions are pinned by digest, workflows have read permissions unless a job grants more, and their make targets exist.
-func TestWorkflows(t *testing.T) {
+func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 	paths, err := filepath.Glob("../../.github/workflows/*.yml")
 	if err != nil || len(paths) != 7 {
 		t.Fatalf("unexpected paths %v, error %v", paths, err)
@@ -85,7 +85,7 @@ func TestWorkflows(t *testing.T) {
 }
 
 // Dependabot checks every Go module.
-func TestDependabot(t *testing.T) {
+func TestDependabotChecksAllModules(t *testing.T) {
 	text, err := os.ReadFile("../../.github/dependabot.yml")
 	if err != nil {
 		t.Fatal(err)

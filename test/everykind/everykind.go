@@ -64,35 +64,35 @@ func Start(ctx context.Context, name, kustomizeDir string) *Cluster {
 }
 
 // Options of a manager for the resources.
-func (w *Cluster) Options(installed *operator.Installed) framework.ManagerOptions {
+func (c *Cluster) Options(installed *operator.Installed) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
-		Env: append([]string{"MLFLOW_IMAGE=registry.example.com/mlflow:v3", "DEFAULT_DOMAIN=apps.example.com"}, w.network.Env()...),
+		Env: append([]string{"MLFLOW_IMAGE=registry.example.com/mlflow:v3", "DEFAULT_DOMAIN=apps.example.com"}, c.network.Env()...),
 	}
 }
 
 // Namespace makes the namespace of the resources if it does not exist.
-func (w *Cluster) Namespace(ctx context.Context) {
+func (c *Cluster) Namespace(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	gomega.Expect(client.IgnoreAlreadyExists(w.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: UserNamespace, Labels: map[string]string{
+	gomega.Expect(client.IgnoreAlreadyExists(c.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: UserNamespace, Labels: map[string]string{
 		"modelmesh-enabled": "true", "platform.opendatahub.io/registries": "true"}}}))).To(gomega.Succeed())
 }
 
 // Resources returns the custom resources that users create, including cluster-scoped ones, preceded by their Secrets.
-func (w *Cluster) Resources() []*unstructured.Unstructured { return w.read("resources.yaml") }
+func (c *Cluster) Resources() []*unstructured.Unstructured { return c.read("resources.yaml") }
 
 // PlatformResources returns the resources that the platform creates, for managers with the component platform, followed by the Catalog
 // that this component creates for them.
-func (w *Cluster) PlatformResources() []*unstructured.Unstructured { return w.read("platform.yaml") }
+func (c *Cluster) PlatformResources() []*unstructured.Unstructured { return c.read("platform.yaml") }
 
-func (w *Cluster) read(file string) []*unstructured.Unstructured {
+func (c *Cluster) read(file string) []*unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	objects, err := framework.ReadObjects(filepath.Join(root, "test", "everykind", file))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, object := range objects {
-		mapping, err := w.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+		mapping, err := c.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			object.SetNamespace(UserNamespace)
@@ -102,22 +102,22 @@ func (w *Cluster) read(file string) []*unstructured.Unstructured {
 }
 
 // Create creates objects, and retries while webhooks do not respond yet.
-func (w *Cluster) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
+func (c *Cluster) Create(ctx context.Context, objects ...*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
-		gomega.Eventually(func() error { return client.IgnoreAlreadyExists(w.Admin.Create(ctx, object)) }).
+		gomega.Eventually(func() error { return client.IgnoreAlreadyExists(c.Admin.Create(ctx, object)) }).
 			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
 // WaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
-func (w *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
+func (c *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		gomega.Eventually(func(g gomega.Gomega) {
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
-			g.Expect(w.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
-			verdict, err := w.KStatus(ctx, live)
+			g.Expect(c.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
+			verdict, err := c.KStatus(ctx, live)
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 			g.Expect(strings.HasPrefix(verdict, "Current ")).To(gomega.BeTrue(), "%s: %v", verdict, live.Object["status"])
 			switch object.GetKind() {

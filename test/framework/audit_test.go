@@ -58,7 +58,7 @@ func TestParseAudit(t *testing.T) {
 				line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "200", ""),
 			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 200}},
 		},
-		"refused watch": {
+		"failed watch": {
 			line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "403", ""),
 			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 403}},
 		},
@@ -89,7 +89,7 @@ func FuzzParseAudit(f *testing.F) {
 	})
 }
 
-func TestFilters(t *testing.T) {
+func TestEntriesAreFiltered(t *testing.T) {
 	entries := Entries{
 		{Verb: "create", User: "ann", Resource: "configmaps"},
 		{Verb: "update", User: "bob", Resource: "leases"},

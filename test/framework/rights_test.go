@@ -49,7 +49,7 @@ func TestExpectedRefusals(t *testing.T) {
 		{rights.Use{Resource: "pods"}, 0, true},
 	} {
 		if got := w.expects(c.use, c.offset); got != c.want {
-			t.Errorf("%v at %d: %v", c.use, c.offset, got)
+			t.Errorf("%v at %d: %v, want %v", c.use, c.offset, got, c.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestComponents(t *testing.T) {
 			with(func(o *Options) { o.BackendStore, o.ArtifactStorage = Postgres, S3 }),
 			[]string{"database", "backend-postgres", "artifacts-s3", "no-storage"},
 		},
-		"models elsewhere": {
+		"models in another namespace": {
 			with(func(o *Options) { o.RegistryStore = Postgres }), []string{"database", "registry-postgres"},
 		},
 		"runs elsewhere": {

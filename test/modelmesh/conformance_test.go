@@ -166,7 +166,7 @@ func (p *replayed) step(s step) error {
 	case s.Call != "":
 		return p.call(s)
 	case s.Happens != "":
-		return p.happens(s.Happens)
+		return p.perform(s.Happens)
 	case s.Etcd != "":
 		return p.wrote(s)
 	case s.Runtime == "load-start":
@@ -241,7 +241,8 @@ func (p *replayed) load(ctx context.Context, l Load) error {
 	}
 }
 
-func (p *replayed) happens(entry string) error {
+// perform performs an action of the recording.
+func (p *replayed) perform(entry string) error {
 	words := strings.Fields(entry)
 	switch {
 	case entry == "etcd stops":

@@ -57,7 +57,7 @@ func TestCheckReportsMissingRequirements(t *testing.T) {
 	}
 }
 
-func TestCapabilities(t *testing.T) {
+func TestHasCapability(t *testing.T) {
 	for status, want := range map[string]bool{
 		"CapEff:\t000001ffffffffff\n": true, "CapInh:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n": false, "": false,
 	} {

@@ -94,8 +94,8 @@ func (s Settings) client(ctx context.Context) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// forward forwards connections to the ports of the machine to the same ports in the namespace. The listeners are inherited: a socket
-// stays in the network in which it was created.
+// forward forwards connections from ports of the machine to the same ports in the network namespace of the node. The listeners are
+// inherited, because a socket stays in the network namespace in which it was created.
 func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 	for number, port := range s.Ports {
 		file := os.NewFile(uintptr(firstInherited+number), "listener")
@@ -110,16 +110,16 @@ func (s Settings) forward(ctx context.Context, group *errgroup.Group) error {
 				if err != nil {
 					return fmt.Errorf("listening on the machine: %w", err)
 				}
-				go handOn(ctx, outside, target)
+				go proxyConnection(ctx, outside, target)
 			}
 		})
 	}
 	return nil
 }
 
-// handOn copies between two connections until both are closed. If the target is unreachable, the connection is closed, as
+// proxyConnection copies between two connections until both are closed. If the target is unreachable, the connection is closed, as
 // without a proxy.
-func handOn(ctx context.Context, outside net.Conn, target string) {
+func proxyConnection(ctx context.Context, outside net.Conn, target string) {
 	inside, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
 	if err != nil {
 		_ = outside.Close()

@@ -137,7 +137,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 			status := p.ready(client)
 			// 1Gi of the server's container minus memBufferBytes.
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
-				t.Errorf("the adapter says %v", status)
+				t.Errorf("status of the adapter %v", status)
 			}
 			loaded, err := client.LoadModel(t.Context(), request(t, c.format))
 			sized := loaded.GetSizeInBytes() > 0 || name == "torchserve-0.x" // which reports the size later
@@ -181,7 +181,7 @@ func TestTheAdapterOfOpenVINO(t *testing.T) {
 	client := p.start("ovms-adapter", "8085")
 	status := p.ready(client)
 	if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 {
-		t.Errorf("the adapter says %v", status)
+		t.Errorf("status of the adapter %v", status)
 	}
 	report.add("ModelMesh, ovms-1.x", "ovms-adapter is ready")
 }

@@ -209,7 +209,7 @@ func TestMigration(t *testing.T) {
 			p.image = interpreters[newest]
 			expect("by the newest", revision3180, "backend store: at revision "+revision3140+", upgrading\nbackend store: at revision "+revision3180+"\n")
 			if got := p.python("experiment.py", s.uri); got != "Default kept" {
-				t.Errorf("the database holds %s", got)
+				t.Errorf("the database holds %s, want %s", got, "Default kept")
 			}
 			p.image = interpreters[oldest]
 			before := p.dump(s)
@@ -235,7 +235,7 @@ func TestMigration(t *testing.T) {
 				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
 			}
 			if names := p.python("experiment.py", s.uri); names != "Default old" {
-				t.Errorf("the database holds %s", names)
+				t.Errorf("the database holds %s, want %s", names, "Default old")
 			}
 			report.add("migration, "+s.dialect+", schema of MLflow 3.10.1", got.brief())
 		})
@@ -259,7 +259,7 @@ func TestMigrationOfUnknownRevision(t *testing.T) {
 				t.Errorf("[mlflow-42] ended with %+v, want 17: %s", got, want)
 			}
 			if at := p.python("revision.py", s.uri); at != "ffffffffffff" {
-				t.Errorf("the database is at %s", at)
+				t.Errorf("the database is at %s, want %s", at, "ffffffffffff")
 			}
 			report.add("migration, "+s.dialect+", revision that the image does not know", got.brief())
 		})

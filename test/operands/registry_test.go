@@ -167,7 +167,7 @@ func used(t *testing.T, name string, p *registryPod, server *running) {
 	must(t, json.Unmarshal(expect(http.StatusCreated, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`), &stored))
 	must(t, json.Unmarshal(expect(http.StatusOK, http.MethodGet, "/"+stored.ID, ""), &stored))
 	if stored.Name != "credit-risk" || stored.Description != "scores" {
-		t.Errorf("the model came back as %+v", stored)
+		t.Errorf("stored model %+v", stored)
 	}
 	if strings.Contains(server.read(), "hunter2") {
 		t.Error("the log contains a password")

@@ -113,12 +113,12 @@ func TestManageServesModels(t *testing.T) {
 		want []string // in this order
 		not  string
 	}{
-		"label only":           {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
-		"storage":              {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
-		"storage of its own":   {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "the copy"},
-		"another overlay":      {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
-		"a new namespace":      {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
-		"no word but 1 copies": {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
+		"label only":            {nil, []string{"get namespace team", "label namespace team" + label, "label namespace other" + label}, "storage-config"},
+		"storage":               {[]string{"STORAGE=1"}, []string{copied, "label namespace team" + label, "-n other create -f -", "label namespace other" + label}, "create namespace"},
+		"storage Secret exists": {[]string{"STORAGE=1", "STORED=secret/storage-config"}, []string{"label namespace team" + label}, "the copy"},
+		"another overlay":       {[]string{"STORAGE=1", "OVERLAY=rhoai"}, []string{"-n redhat-ods-applications get secret model-serving-etcd", copied}, "-n opendatahub"},
+		"a new namespace":       {[]string{"FAIL=namespace"}, []string{"get namespace team", "create namespace team"}, "label"},
+		"no word but 1 copies":  {[]string{"STORAGE=true"}, []string{"label namespace team" + label}, "storage-config"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +170,7 @@ func TestManageRefuses(t *testing.T) {
 			t.Parallel()
 			got := manage(t, tc.target, tc.env...)
 			if !got.failed || !strings.Contains(got.output, tc.want) {
-				t.Errorf("failed %t, says %q, want %q", got.failed, got.output, tc.want)
+				t.Errorf("failed %t, output %q, want %q", got.failed, got.output, tc.want)
 			}
 			for _, verb := range []string{"apply", "delete", "create"} {
 				if strings.Contains(got.calls, verb) {
@@ -213,7 +213,7 @@ func TestManageMissesKeys(t *testing.T) {
 			want := filepath.Join(dir, "overlays/odh/params.env") + " has no key " + tc.want + ","
 			switch reported := strings.Contains(got.output, want) && strings.Contains(got.output, "add the line "+tc.want+"= to the file again"); {
 			case got.failed != (tc.want != ""), got.failed && !reported:
-				t.Errorf("failed %t, says %q", got.failed, got.output)
+				t.Errorf("failed %t, output %q", got.failed, got.output)
 			case got.failed && (strings.Contains(got.calls, "apply") || strings.Contains(got.calls, "create")):
 				t.Errorf("calls %s", got.calls)
 			}

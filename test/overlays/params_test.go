@@ -196,7 +196,7 @@ func containersOf(value any) []map[string]any {
 func TestNoImageWithoutAParameter(t *testing.T) {
 	known := regexp.MustCompile(`\$([A-Z0-9_]*IMAGE)\b`).FindAllStringSubmatch(config.Usage(config.Program{}), -1)
 	if len(known) < 15 {
-		t.Fatalf("the program knows %v", known)
+		t.Fatalf("components of the program: %v", known)
 	}
 	for overlay := range namespaces {
 		_, rendered := marks(t, overlay)
@@ -262,7 +262,7 @@ func TestOddValues(t *testing.T) {
 		}
 	}
 	if image := rendered.manager(t).Image; image != "true" {
-		t.Errorf("image %q", image)
+		t.Errorf("image %q, want %q", image, "true")
 	}
 }
 

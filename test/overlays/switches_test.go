@@ -37,7 +37,7 @@ func TestEveryComponentIsOn(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		cfg := load(t, shipped(t, name))
 		if got := cfg.EnabledComponents(); !slices.Equal(got, components) {
-			t.Errorf("on are %v", got)
+			t.Errorf("enabled components %v, want %v", got, components)
 		}
 		if err := cfg.CheckComplete(); err != nil {
 			t.Error(err)
@@ -71,12 +71,12 @@ func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
 			rendered := copied.render(t, "kubernetes")
 			want := slices.DeleteFunc(slices.Clone(components), func(c string) bool { return c == component })
 			if got := load(t, rendered).EnabledComponents(); !slices.Equal(got, want) {
-				t.Errorf("on are %v", got)
+				t.Errorf("enabled components %v, want %v", got, want)
 			}
 			for _, object := range all {
 				gone := rendered.find(object.GetKind(), object.GetName()) == nil
 				if gone && object.GetKind() == "CustomResourceDefinition" {
-					t.Errorf("%s is gone", title(object))
+					t.Errorf("%s is missing", title(object))
 				}
 				name := object.GetName()
 				foreign := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {

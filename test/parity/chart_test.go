@@ -65,7 +65,7 @@ func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[strin
 }
 
 // [D41] Without values, the chart installs a server with its database on its volume, in the namespace of the release.
-func TestDefaults(t *testing.T) {
+func TestDefaultsInstallServerWithDatabase(t *testing.T) {
 	all := rendered(t, "")
 	want := []string{
 		"ClusterRole mlflow", "ClusterRoleBinding mlflow", "Deployment mlflow", "NetworkPolicy mlflow",
@@ -92,7 +92,7 @@ func TestDefaults(t *testing.T) {
 }
 
 // [D42] The chart runs the MLflow version that the operator supports.
-func TestVersions(t *testing.T) {
+func TestChartRunsSupportedVersion(t *testing.T) {
 	supported := firstMatch(t, "../../cmd/manager/version.go", `mlflowVersion = "([^"]+)"`)
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -125,7 +125,7 @@ func firstMatch(t *testing.T, path, pattern string) string {
 	return string(found[1])
 }
 
-func TestImage(t *testing.T) {
+func TestImageHasTagOrDigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for values, want := range map[string]string{
 		"image: {tag: 3.14.1}":                                        "quay.io/opendatahub/mlflow:3.14.1",
@@ -214,7 +214,7 @@ func TestExistingServiceAccountsAreUsed(t *testing.T) {
 }
 
 // Helm renders a missing file as empty, so the scripts that install CA bundles must be in the chart.
-func TestScripts(t *testing.T) {
+func TestChartContainsScripts(t *testing.T) {
 	for _, name := range []string{"files/ca-bundle.sh", "files/ca-bundle-watch.sh"} {
 		if !slices.ContainsFunc(load(t).Files, func(f *common.File) bool { return f.Name == name && len(f.Data) > 0 }) {
 			t.Errorf("the chart lacks %s", name)

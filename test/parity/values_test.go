@@ -97,7 +97,7 @@ func compareNames(t *testing.T, path string, schema, values map[string]any) {
 }
 
 // After an installation on plain Kubernetes the notes show how to create the certificate that the pods require.
-func TestNotes(t *testing.T) {
+func TestNotesShowHowToCreateCertificate(t *testing.T) {
 	for name, c := range map[string]struct {
 		values map[string]any
 		has    []string

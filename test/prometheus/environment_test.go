@@ -79,10 +79,10 @@ func (l *line) add(at int64, v float64) {
 }
 
 // Querier implements storage.Queryable.
-func (w *environment) Querier(int64, int64) (storage.Querier, error) {
+func (env *environment) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		set := &lines{at: -1}
-		for _, l := range w.lines {
+		for _, l := range env.lines {
 			misses := func(m *labels.Matcher) bool { return !m.Matches(l.labels.Get(m.Name)) }
 			if !slices.ContainsFunc(matchers, misses) {
 				set.found = append(set.found, l)
@@ -107,9 +107,9 @@ func (s *lines) At() storage.Series {
 	return storage.NewListSeries(s.found[s.at].labels, s.found[s.at].points)
 }
 
-func (w *environment) query(t *testing.T, expr string, at time.Time) promql.Vector {
+func (env *environment) query(t *testing.T, expr string, at time.Time) promql.Vector {
 	t.Helper()
-	q, err := w.engine.NewInstantQuery(t.Context(), w, nil, expr, at)
+	q, err := env.engine.NewInstantQuery(t.Context(), env, nil, expr, at)
 	if err != nil {
 		t.Fatalf("%s: %v", expr, err)
 	}
@@ -123,23 +123,23 @@ func (w *environment) query(t *testing.T, expr string, at time.Time) promql.Vect
 }
 
 // record evaluates a recording rule. Series that it no longer returns become stale, as in Prometheus.
-func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
+func (env *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 	t.Helper()
 	missing := map[*line]bool{}
-	for _, l := range w.lines {
+	for _, l := range env.lines {
 		if l.labels.Get(model.MetricNameLabel) == r.Record {
 			missing[l] = !value.IsStaleNaN(l.points[len(l.points)-1].F())
 		}
 	}
-	for _, sample := range w.query(t, r.Expr, at) {
+	for _, sample := range env.query(t, r.Expr, at) {
 		name := labels.NewBuilder(sample.Metric).Set(model.MetricNameLabel, r.Record).Labels()
-		i := slices.IndexFunc(w.lines, func(l *line) bool { return labels.Equal(l.labels, name) })
+		i := slices.IndexFunc(env.lines, func(l *line) bool { return labels.Equal(l.labels, name) })
 		if i < 0 {
-			w.lines = append(w.lines, &line{labels: name})
-			i = len(w.lines) - 1
+			env.lines = append(env.lines, &line{labels: name})
+			i = len(env.lines) - 1
 		}
-		w.lines[i].add(at.UnixMilli(), sample.F)
-		missing[w.lines[i]] = false
+		env.lines[i].add(at.UnixMilli(), sample.F)
+		missing[env.lines[i]] = false
 	}
 	for l, gone := range missing {
 		if gone {
@@ -152,7 +152,7 @@ func (w *environment) record(t *testing.T, r rulefmt.Rule, at time.Time) {
 type alert struct{ labels, annotations map[string]string }
 
 // firing evaluates the recording rules and one alert from the start until a time, and returns the alerts that fire then.
-func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
+func (env *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, until model.Duration) []alert {
 	t.Helper()
 	i := slices.IndexFunc(rules, func(r rulefmt.Rule) bool { return r.Alert == name })
 	if i < 0 {
@@ -163,10 +163,10 @@ func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, un
 		now := time.UnixMilli(0).Add(passed)
 		for _, r := range rules {
 			if r.Record != "" {
-				w.record(t, r, now)
+				env.record(t, r, now)
 			}
 		}
-		active, pending := w.query(t, rule.Expr, now), map[string]time.Time{}
+		active, pending := env.query(t, rule.Expr, now), map[string]time.Time{}
 		var out []alert
 		for _, sample := range active {
 			key := sample.Metric.String()
@@ -175,7 +175,7 @@ func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, un
 				pending[key] = first
 			}
 			if now.Sub(pending[key]) >= time.Duration(rule.For) {
-				out = append(out, w.alert(t, rule, sample, now))
+				out = append(out, env.alert(t, rule, sample, now))
 			}
 		}
 		since = pending
@@ -186,7 +186,7 @@ func (w *environment) firing(t *testing.T, rules []rulefmt.Rule, name string, un
 }
 
 // alert expands the templates of an alert.
-func (w *environment) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sample, now time.Time) alert {
+func (env *environment) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sample, now time.Time) alert {
 	t.Helper()
 	a := alert{labels: sample.Metric.Map(), annotations: map[string]string{}}
 	delete(a.labels, model.MetricNameLabel)

@@ -84,8 +84,8 @@ func vectors(t *testing.T) []ruleTest {
 	return file.Tests
 }
 
-// TestAlerts runs the vectors. Every alert must fire in one of them, and be checked without firing at another time.
-func TestAlerts(t *testing.T) {
+// TestEveryAlertFires runs the vectors. Every alert must fire in one of them, and be checked without firing at another time.
+func TestEveryAlertFires(t *testing.T) {
 	rules := shippedRules(t)
 	fired, silent := map[string]bool{}, map[string]bool{}
 	for _, test := range vectors(t) {

@@ -48,7 +48,7 @@ func TestRightsPage(t *testing.T) {
 	}
 	for i, row := range reported {
 		if !slices.Contains(want, row) || i > 0 && reported[i-1] == row {
-			t.Errorf("docs/rights.md says too much: %s", row)
+			t.Errorf("docs/rights.md lists a permission that is not granted: %s", row)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestRecordsAreKept(t *testing.T) {
 		t.Errorf("a whole suite leaves %v, %v", records[1], err)
 	}
 	if rest, err := filepath.Glob(filepath.Join(dir, "*.json.*")); err != nil || len(rest) > 0 {
-		t.Errorf("left over: %v, %v", rest, err)
+		t.Errorf("remaining files %v, error %v", rest, err)
 	}
 }
 

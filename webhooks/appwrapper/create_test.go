@@ -19,7 +19,7 @@ import (
 // [appwrapper-34] [appwrapper-35] Accepted AppWrappers, with and without declared pod sets.
 func TestCreateAcceptsValidComponents(t *testing.T) {
 	for name, components := range map[string][]string{
-		"pod, deployment, pod of its own namespace, Ray, JobSet": {
+		"Pod, Deployment, Pod with the namespace of the AppWrapper, RayCluster, JobSet": {
 			component(pod), component(deployment), component(homePod, "{path: template}"), component(rayCluster),
 			component(jobSet, "{path: 'template.spec.replicatedJobs[0].template.spec.template'}",
 				"{path: 'template.spec.replicatedJobs[1].template.spec.template', replicas: 4}"),
@@ -34,7 +34,7 @@ func TestCreateAcceptsValidComponents(t *testing.T) {
 		"declared with its number": {component(deployment, "{path: template.spec.template, replicas: 2}")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if errs := newCluster().judge(t, components...); len(errs) > 0 {
+			if errs := newCluster().validate(t, components...); len(errs) > 0 {
 				t.Errorf("refused: %s", errs.ToAggregate())
 			}
 		})
@@ -42,7 +42,7 @@ func TestCreateAcceptsValidComponents(t *testing.T) {
 }
 
 // [appwrapper-28] [appwrapper-29] Rejected AppWrappers, with path, type and text of the error.
-func TestRefused(t *testing.T) {
+func TestInvalidComponentsAreRejected(t *testing.T) {
 	const first = "spec.components[0]."
 	set := func(path string) string { return component(jobSet, "{path: '"+path+"'}") }
 	for name, tc := range map[string]struct {
@@ -96,11 +96,11 @@ func TestRefused(t *testing.T) {
 			first + `template: Invalid value: "Strange": the cluster serves no Strange.example.com in version v1: install`,
 			first + "podSets[0].path: Invalid value"}},
 
-		"everything at once": {[]string{component(awayPod, "{path: ''}"), component(binding)}, []string{
+		"several invalid components": {[]string{component(awayPod, "{path: ''}"), component(binding)}, []string{
 			first + "template.metadata.namespace: Forbidden", first + "podSets[0].path: Required value", first + "podSets: Invalid value", "spec.components[1].template: Forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := lines(newCluster().judge(t, tc.components...))
+			got := lines(newCluster().validate(t, tc.components...))
 			for _, want := range tc.want {
 				if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }) {
 					t.Errorf("no error starts with %q among:\n%s", want, strings.Join(got, "\n"))
@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 
 // [D34] An invalid template is one error, and the other components are validated too.
 func TestUndecodableTemplateIsOneError(t *testing.T) {
-	got := lines(newCluster("pods").judge(t, component("{}", "{path: template}"), component(pod)))
+	got := lines(newCluster("pods").validate(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
 		t.Errorf("got %q", got)
 	}
@@ -123,14 +123,14 @@ func TestUndecodableTemplateIsOneError(t *testing.T) {
 
 // Of thousands of unknown components only the first are looked up.
 func TestCreateLimitsErrors(t *testing.T) {
-	got := lines(newCluster().judge(t, strings.Repeat(component(strange), 1000)))
+	got := lines(newCluster().validate(t, strings.Repeat(component(strange), 1000)))
 	if len(got) != pkgadmission.MaxErrors+1 || !strings.Contains(got[pkgadmission.MaxErrors], "was not checked") {
 		t.Errorf("%d errors: %q", len(got), got)
 	}
 }
 
 // [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
-func TestNames(t *testing.T) {
+func TestInvalidNamesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
 		pods        int
@@ -158,7 +158,7 @@ func TestNames(t *testing.T) {
 // [appwrapper-33] The access review contains user, group, version, resource and namespace; equal components share one review.
 func TestAccessReview(t *testing.T) {
 	c := newCluster("deployments")
-	got := lines(c.judge(t, component(pod), component(deployment), component(pod), component(deployment)))
+	got := lines(c.validate(t, component(pod), component(deployment), component(pod), component(deployment)))
 	want := []string{
 		"spec.components[1].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission",
 		"spec.components[3].template: Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission",
@@ -166,11 +166,11 @@ func TestAccessReview(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	asked := []authorizationv1.ResourceAttributes{
+	wantReviews := []authorizationv1.ResourceAttributes{
 		{Namespace: home, Verb: "create", Version: "v1", Resource: "pods"},
 		{Namespace: home, Verb: "create", Group: "apps", Version: "v1", Resource: "deployments"},
 	}
-	if diff := cmp.Diff(asked, c.asked); diff != "" {
+	if diff := cmp.Diff(wantReviews, c.reviewed); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]authenticationv1.UserInfo{alice, alice}, c.users); diff != "" {
@@ -181,9 +181,9 @@ func TestAccessReview(t *testing.T) {
 // Forbidden kinds cause no access review.
 func TestForbiddenKindsCauseNoAccessReview(t *testing.T) {
 	c := newCluster()
-	c.judge(t, component(binding), component(namespaceT), component(nestedAW), component(strange))
-	if len(c.asked) > 0 {
-		t.Errorf("asked %v", c.asked)
+	c.validate(t, component(binding), component(namespaceT), component(nestedAW), component(strange))
+	if len(c.reviewed) > 0 {
+		t.Errorf("unexpected access reviews %v", c.reviewed)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 		"tls: text":                             1,
 		"tls: {externalCertificate: {name: a}}": 1,
 	} {
-		errs := newCluster("routes/custom-host").judge(t, component(route(spec)), component(pod))
+		errs := newCluster("routes/custom-host").validate(t, component(route(spec)), component(pod))
 		if len(errs) != wantErrors || wantErrors > 0 && !strings.Contains(errs[0].Error(), "is not authorized to create routes/custom-host.route.openshift.io in team") {
 			t.Errorf("%s: %v, want %d errors", spec, errs, wantErrors)
 		}
@@ -212,16 +212,16 @@ func TestRoutesNeedTheRightToChooseHosts(t *testing.T) {
 // Errors of the mapper and of access reviews are internal errors, and nothing is admitted.
 func TestCreateFailsWithoutCluster(t *testing.T) {
 	c := newCluster()
-	c.broken = errors.New("the API server is away")
-	if got := lines(c.judge(t, component(pod))); len(got) != 1 ||
+	c.err = errors.New("the API server is away")
+	if got := lines(c.validate(t, component(pod))); len(got) != 1 ||
 		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: checking whether alice@example.org may create pods") {
 		t.Errorf("got %q", got)
 	}
-	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.may}
+	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.review}
 	if got := lines(anonymous.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
 		t.Errorf("got %q", got)
 	}
-	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, mapper: brokenMapper{}, access: c.may}
+	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, mapper: brokenMapper{}, access: c.review}
 	if got := lines(away.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
 		t.Errorf("got %q", got)
 	}

@@ -88,15 +88,15 @@ func rawOf(t *testing.T, object any) []byte {
 // cluster implements restMapper and access reviews.
 type cluster struct {
 	mapper meta.RESTMapper
-	// refused are resources that the user may not create.
-	refused []string
-	// broken is the error of all requests.
-	broken error
-	asked  []authorizationv1.ResourceAttributes
-	users  []authenticationv1.UserInfo
+	// forbidden are resources that the user may not create.
+	forbidden []string
+	// err is the error of all requests.
+	err      error
+	reviewed []authorizationv1.ResourceAttributes
+	users    []authenticationv1.UserInfo
 }
 
-func newCluster(refused ...string) *cluster {
+func newCluster(forbidden ...string) *cluster {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(group, version, kind string, scope meta.RESTScope) {
 		mapper.Add(schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, scope)
@@ -118,16 +118,16 @@ func newCluster(refused ...string) *cluster {
 	add("authorization.openshift.io", "v1", "RoleBinding", meta.RESTScopeNamespace)
 	add("", "v1", "Namespace", meta.RESTScopeRoot)
 	add("workload.codeflare.dev", "v1beta2", "AppWrapper", meta.RESTScopeNamespace)
-	return &cluster{mapper: mapper, refused: refused}
+	return &cluster{mapper: mapper, forbidden: forbidden}
 }
 
-func (c *cluster) may(_ context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-	c.asked, c.users = append(c.asked, right), append(c.users, user)
+func (c *cluster) review(_ context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	c.reviewed, c.users = append(c.reviewed, right), append(c.users, user)
 	name := right.Resource
 	if right.Subresource != "" {
 		name += "/" + right.Subresource
 	}
-	return !slices.Contains(c.refused, name), c.broken
+	return !slices.Contains(c.forbidden, name), c.err
 }
 
 var alice = authenticationv1.UserInfo{
@@ -135,10 +135,10 @@ var alice = authenticationv1.UserInfo{
 	Extra: map[string]authenticationv1.ExtraValue{"scopes": {"user:full"}},
 }
 
-// It validates a creation by alice.
-func (c *cluster) judge(t *testing.T, components ...string) field.ErrorList {
+// validate returns the errors of a creation by alice.
+func (c *cluster) validate(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.may, podSetLimit: always(maxPodSets)}
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.review, podSetLimit: always(maxPodSets)}
 	return request.validate(t.Context())
 }
 

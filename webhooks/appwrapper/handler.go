@@ -55,7 +55,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 type validator struct {
 	settings    settingsFunc
 	kinds       restMapper
-	may         pkgadmission.Access
+	access      pkgadmission.Access
 	podSetLimit func(context.Context) int
 	// enabled reports whether the component is enabled. Requests are validated in any case, since enabling it later creates stored components.
 	enabled bool
@@ -98,7 +98,7 @@ func (v *validator) create(ctx context.Context, request admission.Request) admis
 }
 
 func (v *validator) creation(request admission.Request, wrapper *v1beta2.AppWrapper) *creation {
-	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.may), podSetLimit: v.podSetLimit}
+	return &creation{wrapper: wrapper, namespace: request.Namespace, user: request.UserInfo, mapper: v.kinds, access: pkgadmission.LimitReviews(v.access), podSetLimit: v.podSetLimit}
 }
 
 // update validates an update, unless the AppWrapper is being deleted: deletion must not depend on the webhook.

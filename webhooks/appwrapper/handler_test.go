@@ -22,7 +22,7 @@ import (
 )
 
 func validatorOf(c *cluster) *validator {
-	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, may: c.may, enabled: true, podSetLimit: always(maxPodSets)}
+	return &validator{settings: settingsOf(Settings{ReviewAccess: true}), kinds: c.mapper, access: c.review, enabled: true, podSetLimit: always(maxPodSets)}
 }
 
 func TestDefaulterAnswers(t *testing.T) {
@@ -143,9 +143,9 @@ func TestDisabledComponentValidates(t *testing.T) {
 		component string
 		allowed   bool
 	}{
-		"what the author may create":     {pod, true},
-		"what no user may create":        {clusterRB, false},
-		"what the author may not create": {deployment, false},
+		"author may create the kind":     {pod, true},
+		"no user may create the kind":    {clusterRB, false},
+		"author may not create the kind": {deployment, false},
 	} {
 		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
 		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "switched off") {
@@ -162,7 +162,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 // Components that refer to objects of the manager, and kinds whose webhook reviews the permissions of their author, are rejected for all users.
 func TestComponentsCannotReferToTheManager(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Namespace: home, Account: "manager"}
-	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().may}.ForManagerOnly()
+	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().review}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
 	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
 	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
@@ -218,7 +218,7 @@ func TestUndecodableRequests(t *testing.T) {
 }
 
 // [appwrapper-33] The access review contains name, UID, groups and extra of the user; both allowed and denied are evaluated.
-func TestReviewer(t *testing.T) {
+func TestAccessReviewContainsUser(t *testing.T) {
 	right := authorizationv1.ResourceAttributes{Namespace: home, Verb: "create", Version: "v1", Resource: "pods"}
 	for name, tc := range map[string]struct {
 		status authorizationv1.SubjectAccessReviewStatus

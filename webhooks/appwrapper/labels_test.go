@@ -83,7 +83,7 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 }
 
 // [appwrapper-26] [appwrapper-27] The default queue if none is set, and the creator labels in any case.
-func TestLabels(t *testing.T) {
+func TestQueueAndUserLabelsAreSet(t *testing.T) {
 	const user, id, queue = "workload.codeflare.dev/user", "workload.codeflare.dev/userid", "kueue.x-k8s.io/queue-name"
 	mine := map[string]any{user: "alice_example.org", id: "u_1"}
 	with := func(more map[string]any) map[string]any {

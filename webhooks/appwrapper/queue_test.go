@@ -56,7 +56,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 // A TrainJob would be admitted without any quota. It is rejected with one error.
 func TestTrainJobsAreRefused(t *testing.T) {
 	for _, text := range []string{component(trainJob), component(trainJob, "{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}")} {
-		if got := lines(newCluster().judge(t, text)); len(got) != 1 || !strings.Contains(got[0], "the pods of a TrainJob are described in its runtime") {
+		if got := lines(newCluster().validate(t, text)); len(got) != 1 || !strings.Contains(got[0], "the pods of a TrainJob are described in its runtime") {
 			t.Errorf("unexpected result of lines: %q", got)
 		}
 	}
@@ -68,11 +68,11 @@ func TestOneMistakeIsOneError(t *testing.T) {
 		"a kind that is not served": component(strange), "no template": component("{}"),
 		"a wrong number": component("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: many, template: {spec: {containers: []}}}}"),
 	} {
-		if got := lines(newCluster().judge(t, text)); len(got) != 1 {
+		if got := lines(newCluster().validate(t, text)); len(got) != 1 {
 			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
-	if got := lines(newCluster().judge(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {
+	if got := lines(newCluster().validate(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {
 		t.Errorf("unexpected result of lines: %q", got)
 	}
 }

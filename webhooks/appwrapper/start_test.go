@@ -24,24 +24,24 @@ func TestReviewStart(t *testing.T) {
 	queue := func(w *v1beta2.AppWrapper) { w.Labels[v1beta2.LabelQueue] = "b" }
 	for name, tc := range map[string]struct {
 		before, now func(*v1beta2.AppWrapper)
-		refused     []string
+		forbidden   []string
 		message     string
-		questions   int
+		reviews     int
 	}{
-		"Kueue":                              {func(*v1beta2.AppWrapper) {}, start, []string{"pods", "deployments"}, "", 1},
-		"who may create the components":      {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status"}, "", 3},
-		"who may not":                        {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status", "deployments"}, "is not authorized to create deployments", 3},
-		"who may not, and sets podSetInfos":  {func(*v1beta2.AppWrapper) {}, infos, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"who may not, and takes them away":   {infos, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"who may not, and chooses the queue": {func(*v1beta2.AppWrapper) {}, queue, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
-		"who may not, and stops":             {start, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "", 0},
-		"who may not, and writes notes": {func(*v1beta2.AppWrapper) {}, func(w *v1beta2.AppWrapper) { w.Annotations = map[string]string{"a": "b"} },
+		"Kueue":                                  {func(*v1beta2.AppWrapper) {}, start, []string{"pods", "deployments"}, "", 1},
+		"user may create the components":         {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status"}, "", 3},
+		"user may not create a component":        {func(*v1beta2.AppWrapper) {}, start, []string{"workloads/status", "deployments"}, "is not authorized to create deployments", 3},
+		"sets podSetInfos without permission":    {func(*v1beta2.AppWrapper) {}, infos, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"removes podSetInfos without permission": {infos, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"chooses the queue without permission":   {func(*v1beta2.AppWrapper) {}, queue, []string{"workloads/status", "pods"}, "is not authorized to create pods", 3},
+		"suspends without permission":            {start, func(*v1beta2.AppWrapper) {}, []string{"workloads/status", "pods"}, "", 0},
+		"sets an annotation without permission": {func(*v1beta2.AppWrapper) {}, func(w *v1beta2.AppWrapper) { w.Annotations = map[string]string{"a": "b"} },
 			[]string{"workloads/status", "pods"}, "", 0},
 	} {
-		c := newCluster(tc.refused...)
+		c := newCluster(tc.forbidden...)
 		answer := validatorOf(c).Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(tc.now), suspended(tc.before)))
-		if answer.Allowed != (tc.message == "") || !strings.Contains(answer.Result.Message, tc.message) || len(c.asked) != tc.questions {
-			t.Errorf("%s: %+v, %d questions", name, answer.Result, len(c.asked))
+		if answer.Allowed != (tc.message == "") || !strings.Contains(answer.Result.Message, tc.message) || len(c.reviewed) != tc.reviews {
+			t.Errorf("%s: response %+v with %d access reviews", name, answer.Result, len(c.reviewed))
 		}
 	}
 	v := validatorOf(newCluster("workloads/status", "pods"))

@@ -51,37 +51,37 @@ func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 		message  string
 		warnings []string
 	}{
-		"a good one":                                    {object: good},
-		"no JSON":                                       {object: `{`, code: http.StatusBadRequest, message: "reading the object of the request: "},
-		"no object":                                     {object: `7`, code: http.StatusBadRequest, message: "reading the object of the request: "},
-		"an old one that is no JSON":                    {object: good, old: `[`, code: http.StatusBadRequest, message: "reading the object of the request: "},
-		"of KServe itself":                              {object: single},
-		"of KServe itself, which says nothing":          {object: unmarked},
-		"a rule broken":                                 {object: keda, code: http.StatusForbidden, message: kedaText},
-		"a rule broken by a change":                     {object: keda, old: good, code: http.StatusForbidden, message: kedaText},
-		"a rule broken in another way":                  {object: keda, old: test, code: http.StatusForbidden, message: kedaText},
-		"a rule that was broken before":                 {object: keda, old: keda, warnings: []string{"metadata.annotations[serving.kserve.io/autoscalerClass]: " + strings.TrimSpace(kedaText)}},
-		"broken while it was of KServe":                 {object: keda, old: single, code: http.StatusForbidden, message: kedaText},
-		"mended":                                        {object: good, old: keda},
-		"leaving":                                       {object: keda, old: leaving},
-		"a new one cannot say that it leaves":           {object: strings.Replace(keda, `"name":"r",`, `"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z",`, 1), code: http.StatusForbidden, message: kedaText},
-		"[M6] more than KServe can read":                {object: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000: must be a number from 0 to 65535"},
-		"[M6] less than KServe can read":                {object: fewer, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1: must be a number from 0 to 65535"},
-		"[M6] whatever the runtime is for":              {object: manyOnce, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000"},
-		"[M6] stored before":                            {object: many, old: many, warnings: []string{"spec.replicas: Invalid value: 70000"}},
-		"[M6] stored before, of KServe":                 {object: manyOnce, old: manyOnce, warnings: []string{"spec.replicas: Invalid value: 70000"}},
-		"[M6] stored with another one before":           {object: fewer, old: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1"},
-		"a quantity that is none":                       {object: quantity, code: http.StatusBadRequest, message: "spec.containers cannot be read: "},
-		"[M41] a reserved name":                         {object: reserved, warnings: []string{reservedText}},
-		"a warning that was not given before":           {object: https, old: reserved, warnings: []string{httpsText}},
-		"a warning that the runtime never was given":    {object: reserved, old: strings.Replace(reserved, "true", "false", 1), warnings: []string{reservedText}},
-		"all warnings were given before":                {object: reserved, old: https},
-		"several warnings":                              {object: https, warnings: []string{reservedText, httpsText}},
-		"[M1] without grpcEndpoint":                     {object: strings.Replace(good, `"grpcEndpoint":"port:9000",`, "", 1), warnings: []string{"no pods are created: "}},
-		"[M43] an endpoint that is a number":            {object: strings.Replace(good, "port:9000", "8085", 1), warnings: []string{"no pods are created: "}},
-		"an adapter that the settings do not know":      {object: strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), warnings: []string{"no pods are created: unrecognized built-in runtime server type c"}},
-		"an adapter that the settings know":             {object: strings.ReplaceAll(strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), `"c"`, `"ovms"`)},
-		"class none beside the reserved name of a port": {object: strings.Replace(https, `"name":"r"`, `"annotations":{"serving.kserve.io/autoscalerClass":"none"}`, 1), warnings: []string{reservedText, httpsText}},
+		"a good one":                                  {object: good},
+		"no JSON":                                     {object: `{`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"no object":                                   {object: `7`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"an old one that is no JSON":                  {object: good, old: `[`, code: http.StatusBadRequest, message: "reading the object of the request: "},
+		"of KServe itself":                            {object: single},
+		"of KServe itself, which says nothing":        {object: unmarked},
+		"a rule broken":                               {object: keda, code: http.StatusForbidden, message: kedaText},
+		"a rule broken by a change":                   {object: keda, old: good, code: http.StatusForbidden, message: kedaText},
+		"a rule broken in another way":                {object: keda, old: test, code: http.StatusForbidden, message: kedaText},
+		"a rule that was broken before":               {object: keda, old: keda, warnings: []string{"metadata.annotations[serving.kserve.io/autoscalerClass]: " + strings.TrimSpace(kedaText)}},
+		"broken while it was of KServe":               {object: keda, old: single, code: http.StatusForbidden, message: kedaText},
+		"mended":                                      {object: good, old: keda},
+		"leaving":                                     {object: keda, old: leaving},
+		"a new one cannot say that it leaves":         {object: strings.Replace(keda, `"name":"r",`, `"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z",`, 1), code: http.StatusForbidden, message: kedaText},
+		"[M6] more than KServe can read":              {object: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000: must be a number from 0 to 65535"},
+		"[M6] less than KServe can read":              {object: fewer, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1: must be a number from 0 to 65535"},
+		"[M6] whatever the runtime is for":            {object: manyOnce, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000"},
+		"[M6] stored before":                          {object: many, old: many, warnings: []string{"spec.replicas: Invalid value: 70000"}},
+		"[M6] stored before, of KServe":               {object: manyOnce, old: manyOnce, warnings: []string{"spec.replicas: Invalid value: 70000"}},
+		"[M6] stored with another one before":         {object: fewer, old: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1"},
+		"a quantity that is none":                     {object: quantity, code: http.StatusBadRequest, message: "spec.containers cannot be read: "},
+		"[M41] a reserved name":                       {object: reserved, warnings: []string{reservedText}},
+		"a warning that was not given before":         {object: https, old: reserved, warnings: []string{httpsText}},
+		"a warning that the runtime never was given":  {object: reserved, old: strings.Replace(reserved, "true", "false", 1), warnings: []string{reservedText}},
+		"all warnings were given before":              {object: reserved, old: https},
+		"several warnings":                            {object: https, warnings: []string{reservedText, httpsText}},
+		"[M1] without grpcEndpoint":                   {object: strings.Replace(good, `"grpcEndpoint":"port:9000",`, "", 1), warnings: []string{"no pods are created: "}},
+		"[M43] an endpoint that is a number":          {object: strings.Replace(good, "port:9000", "8085", 1), warnings: []string{"no pods are created: "}},
+		"an adapter that the settings do not know":    {object: strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), warnings: []string{"no pods are created: unrecognized built-in runtime server type c"}},
+		"an adapter that the settings know":           {object: strings.ReplaceAll(strings.Replace(good, `"multiModel"`, `"builtInAdapter":{"serverType":"c"},"multiModel"`, 1), `"c"`, `"ovms"`)},
+		"class none, and a port with a reserved name": {object: strings.Replace(https, `"name":"r"`, `"annotations":{"serving.kserve.io/autoscalerClass":"none"}`, 1), warnings: []string{reservedText, httpsText}},
 	}
 	v := &validator{adapters}
 	for name, c := range cases {
@@ -122,7 +122,7 @@ func TestUsesSettingsOfNamespace(t *testing.T) {
 	request.Namespace = ""
 	v.Handle(t.Context(), request)
 	if !slices.Equal(asked, []string{"team", ""}) {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("asked for %q, want %q", asked, []string{"team", ""})
 	}
 }
 

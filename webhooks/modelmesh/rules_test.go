@@ -35,7 +35,7 @@ const (
 )
 
 // Section 7: every rule, with its message. [modelmesh-1] to [modelmesh-8]
-func TestRules(t *testing.T) {
+func TestAutoscalingRules(t *testing.T) {
 	cases := map[string]struct {
 		annotations map[string]string
 		replicas    *int64
@@ -56,7 +56,7 @@ func TestRules(t *testing.T) {
 		"target one hundred":                            {annotations: scaled(pkgmodelmesh.AnnotationTarget, "100")},
 		"target no number":                              {annotations: scaled(pkgmodelmesh.AnnotationTarget, "80%"), want: badTarget},
 		"target without a class":                        {annotations: map[string]string{pkgmodelmesh.AnnotationTarget: "x"}, want: badTarget},
-		"target beside class none":                      {annotations: map[string]string{pkgmodelmesh.AnnotationTarget: "0", pkgmodelmesh.AnnotationAutoscalerClass: "none"}, want: badTarget},
+		"target with class none":                        {annotations: map[string]string{pkgmodelmesh.AnnotationTarget: "0", pkgmodelmesh.AnnotationAutoscalerClass: "none"}, want: badTarget},
 		"[modelmesh-4] min zero":                        {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0"), want: smallMin},
 		"min negative":                                  {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-3"), want: smallMin},
 		"min no number":                                 {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "two"), want: noMin},
@@ -67,11 +67,11 @@ func TestRules(t *testing.T) {
 		"max alone":                                     {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-")},
 		"max no number":                                 {annotations: scaled(pkgmodelmesh.AnnotationMaxScale, "1.5"), want: noMax},
 		"min equal to max":                              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "3")},
-		"[modelmesh-6] replicas too":                    {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
+		"[modelmesh-6] annotation and replicas":         {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
 		"replicas zero":                                 {annotations: scaled(), replicas: new(int64(0)), want: bothSet},
 		"replicas as KServe says that nothing is set":   {annotations: scaled(), replicas: new(int64(65535))},
 		"replicas without a class":                      {replicas: new(int64(5))},
-		"replicas beside class none":                    {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
+		"replicas with class none":                      {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
 		"[modelmesh-7] metric memory":                   {annotations: scaled(pkgmodelmesh.AnnotationMetric, "memory")},
 		"[modelmesh-7] metric misspelt":                 {annotations: scaled(pkgmodelmesh.AnnotationMetric, "conccurrency"), want: "[conccurrency] is not a supported metric.\n"},
 		"metric empty":                                  {annotations: scaled(pkgmodelmesh.AnnotationMetric, ""), want: "[] is not a supported metric.\n"},

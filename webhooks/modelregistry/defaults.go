@@ -23,7 +23,7 @@ func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistr
 	if err != nil {
 		return nil, err
 	}
-	// The object is its own old one: only stored objects have both proxies here.
+	// The registry is stored, so it is also the old object: only then migrateProxy removes oauthProxy if both proxies are set.
 	setDefaults(object, object, s)
 	out := &v1beta1.ModelRegistry{}
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
@@ -42,7 +42,7 @@ func setDefaults(object, old map[string]any, s Settings) {
 		return
 	}
 	defaultRoute(nestedMap(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, needsNoHost(database))
+	dropEmptyDatabases(spec, isHostOptional(database))
 	if isAlpha {
 		conversion.ReplaceIstio(spec)
 	} else if oauth := nestedMap(spec, "oauthProxy"); oauth != nil {
@@ -55,8 +55,8 @@ func setDefaults(object, old map[string]any, s Settings) {
 	clearDefaults(object, s)
 }
 
-// restoreAppliedObjects replaces null by {} where server-side apply causes it, because the schema rejects null: an object is applied as {},
-// and another manager or a client-side apply had set its fields. A null of the user is not replaced.
+// restoreAppliedObjects replaces null by {}, which server-side apply turns into null if another field manager had set fields of the
+// object; the schema rejects null. Only fields that were objects before and that are applied are restored.
 func restoreAppliedObjects(object, old map[string]any) {
 	managers, _ := nestedMap(object, "metadata")["managedFields"].([]any)
 	for _, manager := range managers {
@@ -110,8 +110,8 @@ func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
 }
 
 // dropEmptyDatabases removes databases without a host, as sent by clients that encode every field.
-func dropEmptyDatabases(spec map[string]any, serverless bool) {
-	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasHost(postgres) && !serverless {
+func dropEmptyDatabases(spec map[string]any, hostOptional bool) {
+	if postgres := nestedMap(spec, "postgres"); postgres != nil && !hasHost(postgres) && !hostOptional {
 		delete(spec, "postgres")
 	}
 	if mysql := nestedMap(spec, "mysql"); mysql != nil && isEmpty(mysql["host"]) {
@@ -119,8 +119,8 @@ func dropEmptyDatabases(spec map[string]any, serverless bool) {
 	}
 }
 
-// needsNoHost reports whether a database is generated or configured by a Secret.
-func needsNoHost(postgres map[string]any) bool {
+// isHostOptional reports whether a database is generated or configured by a Secret.
+func isHostOptional(postgres map[string]any) bool {
 	return postgres["generateDeployment"] == true || !isEmpty(postgres["connectionSecretName"])
 }
 
@@ -128,9 +128,8 @@ func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 
-// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is of another program. If both are set, oauthProxy is removed
-// from an object stored with both, or if it equals the migrated one, as when a manifest is applied again. The schema rejects other
-// combinations.
+// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is of another program. If both are set, it removes oauthProxy
+// in two cases: the old object has both, or a manifest is applied again whose oauthProxy was migrated. The schema rejects the others.
 func migrateProxy(spec, oauth, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
 		proxy := runtime.DeepCopyJSON(oauth)

@@ -88,7 +88,7 @@ func TestPinnedImagesAreKept(t *testing.T) {
 		setDefaults(got, nil, s)
 		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if rest["image"] != nil {
-			t.Errorf("%s: the default image stays", name)
+			t.Errorf("%s: the default image was not removed", name)
 		}
 		requireEqual(t, name, want, rest["resources"])
 	}
@@ -114,7 +114,7 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 			"{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
 		"another cluster and nothing said": {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
 		"a proxy [modelregistry-22]":       {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
-		"both":                             {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
+		"istio and oauthProxy":             {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, alpha, c.spec)
@@ -248,11 +248,11 @@ func mustJSON(t *testing.T, object any) string {
 // An object applied as {} is restored where server-side apply left null; a null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
 	for name, c := range map[string]struct{ operation, fields, old, want string }{
-		"applied":        {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
-		"updated":        {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
-		"not there":      {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"another's":      {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"nothing is old": {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
+		"applied":       {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"updated":       {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
+		"not there":     {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"another's":     {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"no old object": {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")

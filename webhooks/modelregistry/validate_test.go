@@ -43,7 +43,7 @@ func TestDatabaseIsRequired(t *testing.T) {
 }
 
 // Names that would fail later are rejected on create, D32; existing ones are accepted.
-func TestNames(t *testing.T) {
+func TestNamesAreValidatedOnCreate(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
 	for _, c := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},
@@ -74,7 +74,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 }
 
 // New values that would change the structure around them are rejected, D31.
-func TestPatterns(t *testing.T) {
+func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
 		"{rest: {image: 'registry.example.com:5000/a/b:v1'}, postgres: {host: 'db.data.svc.cluster.local.', username: 'me@server', database: model-registry}}": "",

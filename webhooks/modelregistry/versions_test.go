@@ -31,7 +31,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 1, routePort: 2, domain: d, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}"},
 		"Istio without a version that knows it": {beta, "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}",
 			"{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}", "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}"},
-		"nothing, v1alpha1": {alpha, "{rest: {}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}, " + alphaProxy + "}"},
+		"empty spec, v1alpha1": {alpha, "{rest: {}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}, " + alphaProxy + "}"},
 		"databases without servers, v1alpha1": {alpha, "{rest: {serviceRoute: enabled}, grpc: {}, postgres: {database: d}, mysql: {host: '', username: u}, later: [1]}",
 			"{rest: {serviceRoute: enabled}, grpc: {}, later: [1]}", "{rest: {serviceRoute: enabled}, grpc: {}, later: [1], " + alphaProxy + "}"},
 		"Istio without a gateway, v1alpha1": {alpha, "{rest: {serviceRoute: disabled}, grpc: {}, istio: {authProvider: a}}",
@@ -84,8 +84,8 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 		"a proxy's image that is none":                    {beta, "{rest: {}, " + host + ", kubeRBACProxy: {image: ' '}}", "spec.kubeRBACProxy.image: Invalid value"},
 		"storage that holds nothing":                      {beta, "{rest: {}, postgres: {generateDeployment: true, storage: {size: '-1Gi'}}}", "spec.postgres.storage.size: Invalid value"},
 		"a policy that there is not":                      {beta, "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy: Unsupported value"},
-		"what is no number is no registry":                {beta, "{rest: {port: high}, " + host + "}", "decoding the ModelRegistry"},
-		"what is no object is no registry":                {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
+		"string for a number":                             {beta, "{rest: {port: high}, " + host + "}", "decoding the ModelRegistry"},
+		"list for an object":                              {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
 		"a list of hosts is none for admin":               {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
 	} {
 		v := &validator{source(settings(true)), registriesByName{}.find}

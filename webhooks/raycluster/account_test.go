@@ -60,7 +60,7 @@ func TestAccountOfTheUser(t *testing.T) {
 	}{
 		"the manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
 		"another account":            {"other", [2]any{names.ServiceAccount, "other"}},
-		"ours":                       {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
+		"generated name":             {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
 		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
 	} {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
@@ -79,10 +79,10 @@ func TestAccountThatIsKept(t *testing.T) {
 		got := defaulted(t, s, parse(t, full, keep), nil)
 		names := raycluster.View(got).Names()
 		if account := at(got, in(headPod, "serviceAccountName")...); account != "mine" {
-			t.Errorf("%s: account %v", name, account)
+			t.Errorf("%s: account %v, want %v", name, account, "mine")
 		}
 		if secret := at(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "secret", "secretName"); secret != names.TokenSecret {
-			t.Errorf("%s: Secret %v", name, secret)
+			t.Errorf("%s: Secret %v, want %v", name, secret, names.TokenSecret)
 		}
 		// KubeRay grants permissions to the ServiceAccount of the head for its autoscaler, which therefore needs that token.
 		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
@@ -163,7 +163,7 @@ func TestResourcesAndContext(t *testing.T) {
 			wantUser = nil // the platform gives every namespace its users
 		}
 		if user := at(certificate, "securityContext", "runAsUser"); user != wantUser {
-			t.Errorf("%s: user %v", name, user)
+			t.Errorf("%s: user %v, want %v", name, user, wantUser)
 		}
 		own := map[string]any{"limits": map[string]any{"memory": "1Gi"}}
 		submitted := copyOf(stored, changeOf(in(headPod, "containers"), sidecar["name"].(string), func(e element) {

@@ -43,7 +43,7 @@ func TestAdmit(t *testing.T) {
 		}
 		c := raycluster.View(admitted)
 		if v, _ := c.Annotation(raycluster.AnnotationVersion); v != "v7" {
-			t.Errorf("%s: version %q", name, v)
+			t.Errorf("%s: version %q, want %q", name, v, "v7")
 		}
 		if in := c.Injected(); !in.MTLS || in.Sidecar == raycluster.AuthNone {
 			t.Errorf("%s: unexpected result: %+v", name, in)

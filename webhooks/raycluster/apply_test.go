@@ -113,8 +113,8 @@ func TestApplyOfTheSDK(t *testing.T) {
 			change   func(map[string]any)
 			want     []string
 		}{
-			"the same again":               {s, func(map[string]any) {}, nil},
-			"the same under a newer one":   {later, func(map[string]any) {}, nil},
+			"no change, same settings":     {s, func(map[string]any) {}, nil},
+			"no change, later settings":    {later, func(map[string]any) {}, nil},
 			"the label of a queue":         {later, put("team-queue", "metadata", "labels", "kueue.x-k8s.io/queue-name"), []string{".metadata.labels"}},
 			"more workers":                 {later, put(int64(7), "spec", "workerGroupSpecs", "0", "replicas"), []string{".spec.workerGroupSpecs.0.replicas"}},
 			"suspended":                    {later, put(true, "spec", "suspend"), []string{".spec.suspend"}},
@@ -188,10 +188,10 @@ func TestGroupsComeAndGo(t *testing.T) {
 			groups  []any
 			renewed string // the group whose pods are new
 		}{
-			"one goes":      {[]any{groups[0], groups[2]}, ""},
+			"one removed":   {[]any{groups[0], groups[2]}, ""},
 			"all go":        {[]any{}, ""},
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
-			"one comes":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
+			"one added":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
 		} {
 			got := defaulted(t, s.with(newer), copyOf(stored, put(tc.groups, at...)), stored)
 			accepted(t, s.with(newer), got, stored)

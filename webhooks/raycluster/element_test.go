@@ -12,31 +12,31 @@ func TestEqualElements(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"empty objects":                       {"{}", "{}", true},
-		"null and nothing":                    {"{a: null}", "{}", true},
-		"empty and nothing":                   {"{a: {}, b: [], c: ''}", "{}", true},
-		"empty below":                         {"{a: {b: {c: []}}}", "{}", true},
-		"false is something":                  {"{allowPrivilegeEscalation: false}", "{}", false},
-		"zero is something":                   {"{runAsUser: 0}", "{}", false},
-		"false where that is the default":     {"{readOnly: false, optional: false}", "{}", true},
-		"true where false is the default":     {"{readOnly: true}", "{}", false},
-		"the protocol":                        {"{ports: [{containerPort: 1, protocol: TCP}]}", "{ports: [{containerPort: 1}]}", true},
-		"another protocol":                    {"{ports: [{containerPort: 1, protocol: UDP}]}", "{ports: [{containerPort: 1}]}", false},
-		"the mode":                            {"{secret: {secretName: s, defaultMode: 420}}", "{secret: {secretName: s}}", true},
-		"another mode":                        {"{secret: {secretName: s, defaultMode: 511}}", "{secret: {secretName: s}}", false},
-		"the version of a reference":          {"{fieldRef: {apiVersion: v1, fieldPath: p}}", "{fieldRef: {fieldPath: p}}", true},
-		"what the API server adds":            {"{terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}", "{}", true},
-		"another path":                        {"{terminationMessagePath: /etc/passwd}", "{}", false},
-		"more elements":                       {"{args: [a, b]}", "{args: [a]}", false},
-		"empty elements count":                {"{args: [a, '']}", "{args: [a]}", false},
-		"another order":                       {"{args: [a, b]}", "{args: [b, a]}", false},
-		"another type where a default stands": {"{protocol: {a: b}}", "{}", false},
+		"empty objects":                   {"{}", "{}", true},
+		"null and nothing":                {"{a: null}", "{}", true},
+		"empty and nothing":               {"{a: {}, b: [], c: ''}", "{}", true},
+		"empty below":                     {"{a: {b: {c: []}}}", "{}", true},
+		"false is something":              {"{allowPrivilegeEscalation: false}", "{}", false},
+		"zero is something":               {"{runAsUser: 0}", "{}", false},
+		"false where that is the default": {"{readOnly: false, optional: false}", "{}", true},
+		"true where false is the default": {"{readOnly: true}", "{}", false},
+		"the protocol":                    {"{ports: [{containerPort: 1, protocol: TCP}]}", "{ports: [{containerPort: 1}]}", true},
+		"another protocol":                {"{ports: [{containerPort: 1, protocol: UDP}]}", "{ports: [{containerPort: 1}]}", false},
+		"the mode":                        {"{secret: {secretName: s, defaultMode: 420}}", "{secret: {secretName: s}}", true},
+		"another mode":                    {"{secret: {secretName: s, defaultMode: 511}}", "{secret: {secretName: s}}", false},
+		"the version of a reference":      {"{fieldRef: {apiVersion: v1, fieldPath: p}}", "{fieldRef: {fieldPath: p}}", true},
+		"what the API server adds":        {"{terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}", "{}", true},
+		"another path":                    {"{terminationMessagePath: /etc/passwd}", "{}", false},
+		"more elements":                   {"{args: [a, b]}", "{args: [a]}", false},
+		"empty elements count":            {"{args: [a, '']}", "{args: [a]}", false},
+		"another order":                   {"{args: [a, b]}", "{args: [b, a]}", false},
+		"value of another type for a field with a default": {"{protocol: {a: b}}", "{}", false},
 	} {
 		if got := equalElements(parse(t, test.a), parse(t, test.b)); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 		if got := equalElements(parse(t, test.b), parse(t, test.a)); got != test.want {
-			t.Errorf("%s, the other way: %t", name, got)
+			t.Errorf("%s, the other way: %t, want %t", name, got, test.want)
 		}
 	}
 }

@@ -26,14 +26,14 @@ func handlers(s settingsFunc) map[string]admission.Handler {
 
 // [R23] [R29] Terminating clusters and those of other managers are ignored.
 func TestIgnoredClusters(t *testing.T) {
-	elsewhere := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
+	multiKueue := put("kueue.x-k8s.io/multikueue", "spec", "managedBy")
 	deleted := put("2026-01-01T00:00:00Z", "metadata", "deletionTimestamp")
 	wrong := put(true, "spec", "headGroupSpec", "enableIngress")
 	for name, test := range map[string]struct{ object, old map[string]any }{
-		"created elsewhere": {parse(t, headless, elsewhere, wrong), nil},
-		"updated elsewhere": {parse(t, headless, elsewhere, wrong), parse(t, minimal, elsewhere)},
-		"deleted":           {parse(t, headless, deleted, wrong), parse(t, minimal, deleted)},
-		"deleted, broken":   {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
+		"create of a cluster managed by MultiKueue": {parse(t, headless, multiKueue, wrong), nil},
+		"update of a cluster managed by MultiKueue": {parse(t, headless, multiKueue, wrong), parse(t, minimal, multiKueue)},
+		"deleted":         {parse(t, headless, deleted, wrong), parse(t, minimal, deleted)},
+		"deleted, broken": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
 			if answer := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !answer.Allowed || answer.Patch != nil || len(answer.Warnings) > 0 {

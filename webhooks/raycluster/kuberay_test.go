@@ -66,7 +66,7 @@ func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for _, release := range []string{"both names", "the Service"} {
 		stored := taken(t, "openshift-oauth-mtls", true, release)
 		if has := raycluster.View(defaulted(t, s, stored, stored)).Injected(); has != (raycluster.Injected{}) {
-			t.Errorf("%s: unexpected result: %+v", release, has)
+			t.Errorf("%s: result: %+v, want %+v", release, has, (raycluster.Injected{}))
 		}
 	}
 }

@@ -46,10 +46,10 @@ func TestNewClusterIsCompleted(t *testing.T) {
 				expectNames(t, got, in(pod, "containers", "0"), "volumeMounts", "ca-vol", "server-cert")
 			}
 			if account := at(got, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy-ecaffa62" {
-				t.Errorf("account %v", account)
+				t.Errorf("account %v, want %v", account, "test-raycluster-oauth-proxy-ecaffa62")
 			}
 			if version := at(got, "metadata", "annotations", raycluster.AnnotationVersion); version != "0.0.0" {
-				t.Errorf("version %v", version)
+				t.Errorf("version %v, want %v", version, "0.0.0")
 			}
 			accepted(t, s, got, nil)
 			accepted(t, s, got, got) // [raycluster-19]
@@ -120,10 +120,10 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	legacy := parse(t, minimal)
 	updated := defaulted(t, s, parse(t, minimal, put("Always", in(headPod, "restartPolicy")...)), legacy)
 	if account := at(updated, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy" {
-		t.Errorf("account %v", account)
+		t.Errorf("account %v, want %v", account, "test-raycluster-oauth-proxy")
 	}
 	if secret := at(find(listAt(updated, in(headPod, "volumes")...), "ca-vol"), "secret", "secretName"); secret != "ca-secret-test-raycluster" {
-		t.Errorf("CA %v", secret)
+		t.Errorf("CA %v, want %v", secret, "ca-secret-test-raycluster")
 	}
 	if _, found := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); found {
 		t.Error("a legacy cluster got the version annotation")
@@ -171,15 +171,15 @@ func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 			}
 			changed := submit(put("example.com/ray:2", in(worker0, "containers", "0", "image")...))
 			if image := at(find(listAt(changed, in(worker0, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:9" {
-				t.Errorf("changed group: %v", image)
+				t.Errorf("changed group: %v, want %v", image, "example.com/ubi:9")
 			}
 			for _, pod := range [][]string{worker1, headPod} {
 				if image := at(find(listAt(changed, in(pod, "initContainers")...), "create-cert"), "image"); image != "example.com/ubi:1" {
-					t.Errorf("other group: %v", image)
+					t.Errorf("other group: %v, want %v", image, "example.com/ubi:1")
 				}
 			}
 			if version := at(changed, "metadata", "annotations", raycluster.AnnotationVersion); version != "9.9.9" {
-				t.Errorf("version %v", version)
+				t.Errorf("version %v, want %v", version, "9.9.9")
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func fixed(pod, user string) []string {
 const byRay = " runAsNonRoot:true runAsUser:1000"
 
 // The recordings of the CodeFlare operator with IssuerPod: each difference fixes a defect.
-func TestRecordings(t *testing.T) {
+func TestRecordedInjectionsMatch(t *testing.T) {
 	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
 	sidecar := head + ".containers.oauth-proxy."
 	for name, want := range map[string][]string{

@@ -214,7 +214,7 @@ func TestGeneratedNames(t *testing.T) {
 	}
 }
 
-func TestAnnotations(t *testing.T) {
+func TestInvalidCertificateAnnotationIsRejected(t *testing.T) {
 	s := onOpenShift()
 	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
 	annotated := parse(t, minimal, put("x", "metadata", "annotations", raycluster.AnnotationCertificates))
@@ -225,7 +225,7 @@ func TestAnnotations(t *testing.T) {
 		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
 		accepted(t, s, got, nil)
 		if pod := raycluster.View(got).Injected().PodIssued; pod != (issuer == raycluster.IssuerPod) {
-			t.Errorf("%s: unexpected pod: %t", issuer, pod)
+			t.Errorf("%s: certificates by the pod: %t, want %t", issuer, pod, (issuer == raycluster.IssuerPod))
 		}
 	}
 	hashed := defaulted(t, s, parse(t, minimal), nil)

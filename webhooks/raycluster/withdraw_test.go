@@ -69,7 +69,7 @@ func TestDisabledInjectionsAreRemoved(t *testing.T) {
 				}
 				submitted := copyOf(stored, changedHead)
 				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(defaulted(t, on.with(none), submitted, stored))); diff != "" {
-					t.Errorf("something of ours is left, or something of the user's is gone (-user +got):\n%s", diff)
+					t.Errorf("the withdrawal differs from the object of the user (-user +got):\n%s", diff)
 				}
 			})
 		}

@@ -74,7 +74,7 @@ func TestStoredObjectSurvives(t *testing.T) {
 		t.Fatalf("read %T %+v", decoded, decoded)
 	}
 	if reason := aw.Status.ComponentStatus[0].Conditions[0].Reason; reason != ReasonComponentDeletedTypo {
-		t.Errorf("the reason of a deleted component is %q", reason)
+		t.Errorf("the reason of a deleted component is %q, want %q", reason, ReasonComponentDeletedTypo)
 	}
 	first, err := json.Marshal(aw)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 		t.Errorf("rules %v", rules)
 	}
 	if got := fmt.Sprint(property(t, root, "spec")["required"]); got != "[applicationNamespace instancesNamespace]" {
-		t.Errorf("required in spec: %s", got)
+		t.Errorf("required in spec: %s, want %s", got, "[applicationNamespace instancesNamespace]")
 	}
 	for path, want := range map[string]map[string]any{
 		"status.phase": {"type": "string"}, "status.observedGeneration": {"type": "integer", "format": "int64"},

@@ -50,7 +50,7 @@ func TestDescribeOwnedRejects(t *testing.T) {
 		want   string
 	}{
 		"one is missing": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { return d[:1] }, "CRD things.example.org v1 is not described"},
-		"one is too many": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+		"additional descriptor": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			return append(d, v1alpha1.CRDDescription{Name: "x.y", Version: "v1"})
 		}, "describes CRDs that do not exist: x.y v1"},
 		"one is deprecated": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {

@@ -102,7 +102,7 @@ func TestEveryImageHasAParameter(t *testing.T) {
 		}
 	}
 	if len(known) < 12 {
-		t.Errorf("the manager knows the images %v", known)
+		t.Errorf("images of the manager: %v", known)
 	}
 	for _, p := range parameters {
 		if !known[p.key] {

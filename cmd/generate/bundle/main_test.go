@@ -116,7 +116,7 @@ func TestTheCSVHasNoTimes(t *testing.T) {
 	for path, content := range files {
 		for _, word := range []string{"creationTimestamp", "createdAt", ": null"} {
 			if strings.Contains(content, word) && !strings.Contains(content, "jsonPath: .metadata."+word) {
-				t.Errorf("%s says %s", path, word)
+				t.Errorf("%s contains the word %s", path, word)
 			}
 		}
 	}

@@ -205,7 +205,7 @@ func TestNewSources(t *testing.T) {
 		names = append(names, d.crd.Name)
 	}
 	if !slices.Equal(names, []string{"bells.example.org", "things.example.org"}) {
-		t.Errorf("CRDs %q", names)
+		t.Errorf("CRDs %q, want %q", names, []string{"bells.example.org", "things.example.org"})
 	}
 	if s.deployment.Name != "the.manager" || len(s.roles) != 4 || len(s.bindings) != 3 {
 		t.Errorf("unexpected result: %+v", s)
@@ -222,7 +222,7 @@ func TestNewSources(t *testing.T) {
 		roles = append(roles, ref.Kind+" "+ref.Name)
 	}
 	if slices.Sort(roles); !slices.Equal(roles, []string{"ClusterRole for-people", "ClusterRole manager", "ClusterRole reader", "Role lease"}) {
-		t.Errorf("roles %q", roles)
+		t.Errorf("roles %q, want %q", roles, []string{"ClusterRole for-people", "ClusterRole manager", "ClusterRole reader", "Role lease"})
 	}
 }
 
@@ -317,6 +317,6 @@ func TestUnboundRoles(t *testing.T) {
 		names = append(names, role.GetName())
 	}
 	if !slices.Equal(names, []string{"for-people", "reader"}) {
-		t.Errorf("unexpected names: %q", names)
+		t.Errorf("names %q, want %q", names, []string{"for-people", "reader"})
 	}
 }

@@ -79,12 +79,12 @@ func TestWebhooksComeBeforeThoseOfKueue(t *testing.T) {
 		if h.Type == v1alpha1.MutatingAdmissionWebhook && (strings.Contains(path, "appwrapper") || strings.Contains(path, "raycluster")) {
 			found++
 			if h.GenerateName >= "kueue-mutating-webhook-configuration" {
-				t.Errorf("%s comes after Kueue", h.GenerateName)
+				t.Errorf("%s sorts after the webhooks of Kueue", h.GenerateName)
 			}
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d webhooks that Kueue must see the work of", found)
+		t.Errorf("%d webhooks must run before those of Kueue", found)
 	}
 }
 

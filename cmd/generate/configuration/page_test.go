@@ -33,7 +33,7 @@ func TestEverySettingHasALine(t *testing.T) {
 	}
 }
 
-func TestTitles(t *testing.T) {
+func TestSettingsAreGroupedByTitle(t *testing.T) {
 	for want, row := range map[string]config.SettingDoc{
 		"Components": {Flag: "enable-mlflow"}, "Listeners": {Flag: "x", Key: "webhook.port"}, "Logging": {Flag: "zap-devel", Key: "logging.development"},
 		"Process": {Flag: "kubeconfig"}, "RayCluster": {Key: "raycluster.publish"}, "AppWrapper": {Key: "appwrapper.autopilot.monitorNodes"}, "Model Registry": {Key: "modelregistry.image"},

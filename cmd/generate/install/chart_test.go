@@ -170,7 +170,7 @@ func TestTheChartIsTheOverlay(t *testing.T) {
 }
 
 // Disabling a component equals an overlay without it, and enabling monitoring one with it.
-func TestComponents(t *testing.T) {
+func TestComponentsCanBeDisabled(t *testing.T) {
 	defaults := chart(t).Values["components"].(map[string]any)
 	if len(defaults) < 9 {
 		t.Fatalf("components %v", defaults)

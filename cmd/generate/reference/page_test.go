@@ -102,7 +102,7 @@ func TestKubernetesTypeOf(t *testing.T) {
 		return &apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{name: {Type: "string"}}}
 	}
 	if got := kubernetesTypeOf("resources", with("requests")); got != "ResourceRequirements" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, "ResourceRequirements")
 	}
 	if got := kubernetesTypeOf("resources", with("database")); got != "" {
 		t.Errorf("got %q", got)

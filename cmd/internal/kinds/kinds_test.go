@@ -162,7 +162,7 @@ func TestSettingsOfACluster(t *testing.T) {
 		t.Errorf("the CodeFlare operator's ConfigMap does not count:\n%s", got)
 	}
 	if got := rendered("config/samples/appwrapper_job.yaml", ""); !strings.Contains(got, "schedulerName: packed") {
-		t.Errorf("the ConfigMap of AppWrappers does not count:\n%s", got)
+		t.Errorf("settings with the ConfigMap of AppWrappers:\n%s, want it to contain %q", got, "schedulerName: packed")
 	}
 	here, found := rendered("config/samples/modelmesh_runtime_custom.yaml", "team"), rendered("config/samples/modelmesh_runtime_custom.yaml", "models")
 	if !strings.Contains(here, "name: front\n") || !strings.Contains(here, "replicas: 5") || strings.Contains(here, "prometheus") {
@@ -244,7 +244,7 @@ func TestMissingKinds(t *testing.T) {
 	} {
 		i := slices.IndexFunc(kinds.Components(), func(c kinds.Component) bool { return c.Name == component })
 		if got := strings.Join(kinds.Components()[i].MissingKinds(only("MLflowConfig", "ServingRuntime")), " "); got != c.without {
-			t.Errorf("%s misses %q", component, got)
+			t.Errorf("%s without a permission: %q, want %q", component, got, c.without)
 		}
 		if got := kinds.Components()[i].MissingKinds(only(c.enough)); len(got) > 0 {
 			t.Errorf("%s with %s misses %q", component, c.enough, got)
@@ -258,8 +258,8 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// TestSelects distinguishes objects of ModelMesh from those of KServe.
-func TestSelects(t *testing.T) {
+// TestSelectsDistinguishesModelMesh distinguishes objects of ModelMesh from those of KServe.
+func TestSelectsDistinguishesModelMesh(t *testing.T) {
 	filters := map[string]func(*unstructured.Unstructured) bool{}
 	for _, c := range kinds.Components() {
 		for _, k := range c.Kinds {
@@ -277,7 +277,7 @@ func TestSelects(t *testing.T) {
 		"a runtime that does not say":  {"ClusterServingRuntime", map[string]any{}, "", false},
 		"a runtime that says it oddly": {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
 		"a model in the mesh":          {"InferenceService", nil, "ModelMesh", true},
-		"a model of its own":           {"InferenceService", nil, "RawDeployment", false},
+		"model in RawDeployment mode":  {"InferenceService", nil, "RawDeployment", false},
 		"a model that says nothing":    {"InferenceService", nil, "", false},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"kind": c.kind, "spec": c.spec}}
@@ -285,7 +285,7 @@ func TestSelects(t *testing.T) {
 			u.SetAnnotations(map[string]string{"serving.kserve.io/deploymentMode": c.mode})
 		}
 		if got := filters[c.kind](u); got != c.want {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
 		}
 	}
 	if filters["Predictor"] != nil || filters["MLflow"] != nil {

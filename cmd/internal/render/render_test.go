@@ -75,11 +75,11 @@ func TestKinds(t *testing.T) {
 	more := things()
 	more[thing.GroupVersion().WithKind("Another")] = more[thing]
 	if got := more.Names(); !slices.Equal(got, []string{"test.io/v1/Another", "test.io/v1/Thing"}) {
-		t.Errorf("unexpected result of Names: %q", got)
+		t.Errorf("Names: %q, want %q", got, []string{"test.io/v1/Another", "test.io/v1/Thing"})
 	}
 }
 
-func TestStream(t *testing.T) {
+func TestRenderAllReadsStream(t *testing.T) {
 	var out bytes.Buffer
 	if err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), &out, render.Env{}); err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestHealthOf(t *testing.T) {
 			}
 			kept := slim.(*corev1.Node)
 			if got := inWords(healthOf(kept, defaultTaints)); got != test.want {
-				t.Errorf("what is kept says %s", got)
+				t.Errorf("kept object: %s, want %s", got, test.want)
 			}
 			if len(kept.Annotations)+len(kept.Status.Images)+len(kept.Status.Allocatable) != 0 || kept.Name != "n" {
 				t.Errorf("kept too much or too little: %+v", kept)
@@ -139,7 +139,7 @@ func TestHealthChanged(t *testing.T) {
 		"cordon":    {gpuNode("n", cordoned), true},
 	} {
 		if got := changed.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: test.after}); got != test.want {
-			t.Errorf("%s: got %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
 	if !changed.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: before}) || !changed.Create(event.CreateEvent{Object: before}) {
@@ -161,10 +161,10 @@ func TestNoExecute(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := sets.List(n.NoExecute("n1")); !slices.Equal(got, resources) {
-			t.Errorf("%s: leave %v", description, got)
+			t.Errorf("%s: leave %v, want %v", description, got, resources)
 		}
 		if got := wakes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != woken {
-			t.Errorf("%s: woken %t", description, got)
+			t.Errorf("%s: enqueued: %t, want %t", description, got, woken)
 		}
 	}
 	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || wakes.Create(event.CreateEvent{Object: node}) {

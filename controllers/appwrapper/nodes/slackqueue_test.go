@@ -65,29 +65,29 @@ spec:
 	return w
 }
 
-func (w *slackFixture) pass() error {
-	_, err := w.queue.Reconcile(w.t.Context(), reconcile.Request{})
+func (f *slackFixture) pass() error {
+	_, err := f.queue.Reconcile(f.t.Context(), reconcile.Request{})
 	return err
 }
 
 // limit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
-func (w *slackFixture) limit() string {
-	w.t.Helper()
-	if err := w.pass(); err != nil {
-		w.t.Fatal(err)
+func (f *slackFixture) limit() string {
+	f.t.Helper()
+	if err := f.pass(); err != nil {
+		f.t.Fatal(err)
 	}
-	before := w.writes
-	if err := w.pass(); err != nil || w.writes != before {
-		w.t.Errorf("a second pass wrote: %v", err)
+	before := f.writes
+	if err := f.pass(); err != nil || f.writes != before {
+		f.t.Errorf("a second pass wrote: %v", err)
 	}
-	found := w.read()
+	found := f.read()
 	limit := nested.At(firstQuota(found), "lendingLimit")
 	if limit == nil {
 		return "none"
 	}
 	text, ok := limit.(string)
 	if !ok {
-		w.t.Fatalf("the limit is %v", limit)
+		f.t.Fatalf("the limit is %v", limit)
 	}
 	return text
 }
@@ -96,24 +96,24 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 	return nested.Map(queue.Object, "spec", "resourceGroups", "0", "flavors", "0", "resources", "0")
 }
 
-func (w *slackFixture) read() *unstructured.Unstructured {
-	w.t.Helper()
-	found := newClusterQueue(w.queue.served().UnsortedList()[0])
-	if err := w.Get(w.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
-		w.t.Fatal(err)
+func (f *slackFixture) read() *unstructured.Unstructured {
+	f.t.Helper()
+	found := newClusterQueue(f.queue.served().UnsortedList()[0])
+	if err := f.Get(f.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
+		f.t.Fatal(err)
 	}
 	return found
 }
 
-func (w *slackFixture) node(name string, change func(*corev1.Node)) {
-	w.t.Helper()
+func (f *slackFixture) node(name string, change func(*corev1.Node)) {
+	f.t.Helper()
 	node := &corev1.Node{}
-	if err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
-		w.t.Fatal(err)
+	if err := f.Get(f.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		f.t.Fatal(err)
 	}
 	change(node)
-	if err := w.Update(w.t.Context(), node); err != nil {
-		w.t.Fatal(err)
+	if err := f.Update(f.t.Context(), node); err != nil {
+		f.t.Fatal(err)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestRulesWhileSucceeded(t *testing.T) {
 	})
 	d := Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, ttl, nothingLeft))
 	if got := d.Conditions[0].Message; got != "Time to live after success of 10m0s expired" {
-		t.Errorf("message %q", got)
+		t.Errorf("message %q, want %q", got, "Time to live after success of 10m0s expired")
 	}
 	d = Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, func(f *Facts) { f.CompletionTime = nil }))
 	if d.CompletionTime == nil || !d.CompletionTime.Equal(noon.Add(-10*time.Minute)) {
@@ -135,7 +135,7 @@ func TestRulesWhileFailed(t *testing.T) {
 	}
 	d := Decide(whileFailed, usual(awv1beta2.PhaseFailed, delay, completed(time.Minute)))
 	if got := d.Conditions[0].Message; got != "workload.codeflare.dev.appwrapper/deletionOnFailureGracePeriodDuration has value 10m0s" {
-		t.Errorf("message %q", got)
+		t.Errorf("message %q, want %q", got, "workload.codeflare.dev.appwrapper/deletionOnFailureGracePeriodDuration has value 10m0s")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 var whileNew = append([]Rule{
-	{"take it up", suspended, func(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspended) }},
+	{"initialize", suspended, func(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspended) }},
 }, whileSuspended[1:]...)
 
 var whileSuspended = []Rule{
@@ -63,7 +63,8 @@ func (f *Facts) failComponentsChanged() Decision {
 
 func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
 
-// needsAnnouncement reports whether a component must be announced: an object that is created before could be lost in a crash.
+// needsAnnouncement reports whether the status must announce components before their objects are created: otherwise a crash in between
+// would leave objects that no status mentions.
 func needsAnnouncement(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
@@ -73,7 +74,7 @@ func allCreated(f *Facts) bool {
 	return f.Created != nil && f.Created.Err == nil || f.count(func(c ComponentFact) bool { return c.Stage != Deployed }) == 0
 }
 
-// settleTime is how long Running waits for the first pods, so that many workloads need one status update for both.
+// settleTime is how long Resuming waits for the first pods, so that most workloads need a single status update for Running and PodsReady.
 const settleTime = time.Second
 
 func (f *Facts) run() Decision {

@@ -20,7 +20,7 @@ func TestRulesWhileNewAndSuspended(t *testing.T) {
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/NotReviewed"}}},
 	}
 	runCases(t, awv1beta2.PhaseEmpty, whileNew, append([]ruleCase{
-		{"first reconcile of a suspended one", []change{suspend}, want{rule: "take it up", next: awv1beta2.PhaseSuspended, again: Immediately}},
+		{"first reconcile of a suspended AppWrapper", []change{suspend}, want{rule: "initialize", next: awv1beta2.PhaseSuspended, again: Immediately}},
 	}, starts...))
 	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, append([]ruleCase{
 		{"suspended", []change{suspend}, want{rule: "kept suspended"}},

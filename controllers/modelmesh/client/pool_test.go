@@ -305,7 +305,7 @@ func TestClientCreatedBeforeAddresses(t *testing.T) {
 	notified()
 	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
-		t.Errorf("notified of %v", got)
+		t.Errorf("notified of %v, want %v", got, []string{"fraud"})
 	}
 	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {

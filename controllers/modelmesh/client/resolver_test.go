@@ -40,7 +40,7 @@ func TestConnectionReceivesAddressesOfService(t *testing.T) {
 	}
 	p.SetEndpointSlices(fraud, nil)
 	if got := addressList(p, "fraud"); len(got) != 0 {
-		t.Errorf("addresses %v of a Service that is gone", got)
+		t.Errorf("addresses %v of a deleted Service, want none", got)
 	}
 	if got := *first.addresses.Load(); len(got) != 2 {
 		t.Errorf("addresses %v reached a closed connection", got)
@@ -74,7 +74,7 @@ func TestReadyAddresses(t *testing.T) {
 		"by number":             {[]discoveryv1.EndpointSlice{slice(four, both, ready(new(true), "1.1.1.1"))}, "8033", []string{"1.1.1.1:8033"}},
 		"another port":          {[]discoveryv1.EndpointSlice{slice(four, both, ready(new(true), "1.1.1.1"))}, "8008", nil},
 		"a port without number": {[]discoveryv1.EndpointSlice{slice(four, []discoveryv1.EndpointPort{{Name: new("grpc")}}, ready(nil, "1.1.1.1"))}, "8033", nil},
-		"who says nothing is ready": {
+		"endpoint without a ready condition": {
 			[]discoveryv1.EndpointSlice{slice(four, both, ready(nil, "1.1.1.1"), ready(new(false), "2.2.2.2"))}, "8033", []string{"1.1.1.1:8033"}},
 		"all slices, ordered, each once": {
 			[]discoveryv1.EndpointSlice{slice(four, both, ready(nil, "2.2.2.2"), ready(nil, "1.1.1.1")), slice(four, both, ready(nil, "2.2.2.2"))},

@@ -88,7 +88,7 @@ func newPool(t *testing.T) (*Pool, func() []string) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("a pool must never fail: %v", err)
+			t.Errorf("the pool returned error %v", err)
 		}
 	})
 	return p, func() []string {

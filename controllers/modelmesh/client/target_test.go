@@ -97,7 +97,7 @@ func TestEndpointSlicesReachThePool(t *testing.T) {
 	_, err := e.Reconcile(t.Context(), requests[0])
 	must(t, err)
 	if got := addressList(p, "fraud"); len(got) != 0 || len(notified()) != 1 {
-		t.Errorf("addresses %v of a Service that is gone", got)
+		t.Errorf("addresses %v of a deleted Service, want none", got)
 	}
 
 	e.Slices = interceptor.NewClient(reader, interceptor.Funcs{
@@ -133,7 +133,7 @@ func TestDialTarget(t *testing.T) {
 			}
 			config, err := pair.tlsConfig(tc.target.authority("fraud"))
 			if must(t, err); config.ServerName != "mesh.fraud" {
-				t.Errorf("the certificate must bear %s", config.ServerName)
+				t.Errorf("server name %s, want mesh.fraud", config.ServerName)
 			}
 		})
 	}

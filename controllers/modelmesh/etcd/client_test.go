@@ -165,7 +165,7 @@ func TestPasswordAuthentication(t *testing.T) {
 	must(t, list())
 	s.invalidateToken()
 	if err := watch(); err == nil || !strings.Contains(err.Error(), "enough") {
-		t.Errorf("error %v: the watch must be let in", err)
+		t.Errorf("the watch was not authenticated: %v", err)
 	}
 
 	login.Password = "wrong"

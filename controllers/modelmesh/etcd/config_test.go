@@ -11,11 +11,11 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
-		"no JSON":           {"endpoints", "key etcd_connection is not the JSON of a connection"},
-		"a number":          {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
-		"no endpoints":      {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
-		"blank endpoints":   {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
-		"a word too little": {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
+		"no JSON":         {"endpoints", "key etcd_connection is not the JSON of a connection"},
+		"a number":        {`{"endpoints":2379}`, "key etcd_connection is not the JSON of a connection"},
+		"no endpoints":    {`{"userid":"root"}`, "key etcd_connection names no endpoints; write the URLs of etcd"},
+		"blank endpoints": {`{"endpoints":" , "}`, "key etcd_connection names no endpoints"},
+		"truncated JSON":  {`{"endpoints":"http://etcd:2379"`, "key etcd_connection is not the JSON of a connection"},
 	} {
 		if _, err := New(map[string][]byte{ConnectionKey: []byte(tc.document)}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		ClientKey: "3", ClientKeyFile: "4", ClientCertificate: "5", ClientCertificateFile: "6", OverrideAuthority: "7",
 	}
 	if got != want {
-		t.Errorf("connection %+v", got)
+		t.Errorf("connection %+v, want %+v", got, want)
 	}
 	if !slices.Equal(got.URLs(), []string{"https://a:2379", "https://b:2379"}) || !slices.Equal(got.Files(), []string{"2", "4", "6"}) {
 		t.Errorf("URLs %v, files %v", got.URLs(), got.Files())
@@ -84,7 +84,7 @@ func TestTLSConfigErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 		if _, err := New(data); err == nil || err.Error() != "failed to create etcd client config: "+tc.want {
-			t.Errorf("%s: the client says %v", name, err)
+			t.Errorf("%s: error of the client %v", name, err)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestCertificateFileTakesPrecedence(t *testing.T) {
 	want := x509.NewCertPool()
 	want.AppendCertsFromPEM([]byte(file))
 	if !config.TLS.RootCAs.Equal(want) || len(config.TLS.Certificates) != 0 {
-		t.Errorf("TLS %+v: it must trust the file and nothing else, and show no certificate", config.TLS)
+		t.Errorf("TLS %+v, want only the CA of the file, and no client certificate", config.TLS)
 	}
 	if config.Username != "root" || config.Password != "secret" || config.DialTimeout != 10*time.Second {
 		t.Errorf("user %q, password %q, dial timeout %v", config.Username, config.Password, config.DialTimeout)

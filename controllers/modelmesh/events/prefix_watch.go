@@ -53,123 +53,123 @@ type knownKey struct {
 }
 
 // copyState waits until the previous watch, whose context is cancelled, has ended, and copies its known keys.
-func (w *prefixWatch) copyState(previous *prefixWatch) {
+func (p *prefixWatch) copyState(previous *prefixWatch) {
 	if previous != nil {
 		<-previous.done
-		w.known, w.clusterID = previous.known, previous.clusterID
+		p.known, p.clusterID = previous.known, previous.clusterID
 	}
 }
 
 // run watches the prefix until ctx is done.
-func (w *prefixWatch) run(ctx context.Context) {
+func (p *prefixWatch) run(ctx context.Context) {
 	pause := minBackoff
 	for {
-		began := w.clock.Now()
-		err := w.listAndWatch(ctx)
+		began := p.clock.Now()
+		err := p.listAndWatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if w.clock.Since(began) > maxBackoff {
+		if p.clock.Since(began) > maxBackoff {
 			pause = minBackoff
 		}
-		w.gauge.Set(0)
-		w.logError(err)
+		p.gauge.Set(0)
+		p.logError(err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.clock.After(wait.Jitter(pause, jitter)):
+		case <-p.clock.After(wait.Jitter(pause, jitter)):
 		}
 		pause = min(2*pause, maxBackoff)
 	}
 }
 
 // logError logs an error unless it equals the last one.
-func (w *prefixWatch) logError(err error) {
-	if text := err.Error(); text != w.lastError {
-		w.lastError = text
-		w.log.Info("Watching the models of a namespace in etcd failed; retrying", "prefix", w.prefix, "reason", text)
+func (p *prefixWatch) logError(err error) {
+	if text := err.Error(); text != p.lastError {
+		p.lastError = text
+		p.log.Info("Watching the models of a namespace in etcd failed; retrying", "prefix", p.prefix, "reason", text)
 	}
 }
 
 // listAndWatch lists the keys and watches them from the revision of the list until an error.
-func (w *prefixWatch) listAndWatch(ctx context.Context) error {
-	listing, err := w.client.List(ctx, w.prefix, w.keysOnly)
+func (p *prefixWatch) listAndWatch(ctx context.Context) error {
+	listing, err := p.client.List(ctx, p.prefix, p.keysOnly)
 	if err != nil {
 		return err
 	}
-	w.handleListing(listing)
-	w.gauge.Set(1)
-	if w.lastError != "" {
-		w.lastError = ""
-		w.log.Info("The models of a namespace are watched in etcd again", "prefix", w.prefix)
+	p.handleListing(listing)
+	p.gauge.Set(1)
+	if p.lastError != "" {
+		p.lastError = ""
+		p.log.Info("The models of a namespace are watched in etcd again", "prefix", p.prefix)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	return w.client.Watch(ctx, w.prefix, listing.Revision, func(entries []meshetcd.Entry) {
+	return p.client.Watch(ctx, p.prefix, listing.Revision, func(entries []meshetcd.Entry) {
 		for _, entry := range entries {
-			if len(w.known) >= meshetcd.MaxKeys && !entry.Deleted {
+			if len(p.known) >= meshetcd.MaxKeys && !entry.Deleted {
 				cancel(meshetcd.ErrTooLarge)
 				return
 			}
-			w.handleEntry(entry)
+			p.handleEntry(entry)
 		}
 	})
 }
 
 // handleListing notifies of new, changed and deleted keys. For the first list, and for another etcd cluster, all keys are new.
-func (w *prefixWatch) handleListing(listing meshetcd.Listing) {
-	lastKnown, same := w.known, w.clusterID == listing.ClusterID
-	w.clusterID, w.known = listing.ClusterID, make(map[string]knownKey, len(listing.Entries))
+func (p *prefixWatch) handleListing(listing meshetcd.Listing) {
+	lastKnown, same := p.known, p.clusterID == listing.ClusterID
+	p.clusterID, p.known = listing.ClusterID, make(map[string]knownKey, len(listing.Entries))
 	for _, entry := range listing.Entries {
-		id := w.relativeKey(entry)
+		id := p.relativeKey(entry)
 		previous, found := lastKnown[id]
 		delete(lastKnown, id)
 		if found && same && previous.revision == entry.Revision {
-			w.known[id] = previous
+			p.known[id] = previous
 			continue
 		}
-		w.onPut(entry, previous)
+		p.onPut(entry, previous)
 	}
 	for _, previous := range lastKnown {
-		w.onDelete(previous)
+		p.onDelete(previous)
 	}
 }
 
-func (w *prefixWatch) relativeKey(entry meshetcd.Entry) string {
-	return strings.TrimPrefix(entry.Key, w.prefix)
+func (p *prefixWatch) relativeKey(entry meshetcd.Entry) string {
+	return strings.TrimPrefix(entry.Key, p.prefix)
 }
 
 // handleEntry handles one change of a watch.
-func (w *prefixWatch) handleEntry(entry meshetcd.Entry) {
-	previous := w.known[w.relativeKey(entry)]
+func (p *prefixWatch) handleEntry(entry meshetcd.Entry) {
+	previous := p.known[p.relativeKey(entry)]
 	if entry.Deleted {
-		delete(w.known, w.relativeKey(entry))
-		w.onDelete(previous)
+		delete(p.known, p.relativeKey(entry))
+		p.onDelete(previous)
 		return
 	}
-	w.onPut(entry, previous)
+	p.onPut(entry, previous)
 }
 
 // onDelete notifies of a deleted vmodel. A deleted concrete model is no event: the key of its vmodel has its own.
-func (w *prefixWatch) onDelete(previous knownKey) {
-	if previous.event != nil && !w.keysOnly {
-		w.notify(*previous.event)
+func (p *prefixWatch) onDelete(previous knownKey) {
+	if previous.event != nil && !p.keysOnly {
+		p.notify(*previous.event)
 	}
 }
 
 // onPut stores an entry and notifies of its model, and of the model of the previous owner if the owner changed.
-func (w *prefixWatch) onPut(entry meshetcd.Entry, previous knownKey) {
-	id := w.relativeKey(entry)
-	event, err := w.parseEvent(id, entry.Value)
+func (p *prefixWatch) onPut(entry meshetcd.Entry, previous knownKey) {
+	id := p.relativeKey(entry)
+	event, err := p.parseEvent(id, entry.Value)
 	if err != nil {
-		w.known[id] = knownKey{revision: entry.Revision}
-		w.log.Info("Ignoring an invalid entry of etcd", "key", entry.Key, "reason", err.Error())
-		w.onDelete(previous)
+		p.known[id] = knownKey{revision: entry.Revision}
+		p.log.Info("Ignoring an invalid entry of etcd", "key", entry.Key, "reason", err.Error())
+		p.onDelete(previous)
 		return
 	}
 	if previous.event != nil && *previous.event != event {
-		w.onDelete(previous)
+		p.onDelete(previous)
 	}
-	w.known[id] = knownKey{revision: entry.Revision, event: &event}
-	w.notify(event)
+	p.known[id] = knownKey{revision: entry.Revision, event: &event}
+	p.notify(event)
 }

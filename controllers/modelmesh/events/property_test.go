@@ -36,78 +36,78 @@ func newModelState() *modelState {
 }
 
 // change writes or deletes a vmodel, and delivers it to the watch if that is connected.
-func (w *modelState) change(t *rapid.T) {
+func (s *modelState) change(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name")
 	value := rapid.SampledFrom([]string{`{}`, `{"o":"isvc"}`, `{"o":"ksp","failed":true}`, `broken`, ""}).Draw(t, "value")
-	w.revision++
-	entry := meshetcd.Entry{Key: "p/" + name, Value: []byte(value), Revision: w.revision, Deleted: value == ""}
+	s.revision++
+	entry := meshetcd.Entry{Key: "p/" + name, Value: []byte(value), Revision: s.revision, Deleted: value == ""}
 	if entry.Deleted {
-		delete(w.entries, name)
+		delete(s.entries, name)
 	} else {
-		w.entries[name] = entry
+		s.entries[name] = entry
 	}
-	if w.away {
+	if s.away {
 		return
 	}
-	w.watch.handleEntry(entry)
-	w.verify(t, map[string]bool{name: true})
+	s.watch.handleEntry(entry)
+	s.verify(t, map[string]bool{name: true})
 }
 
 // leave breaks the connection.
-func (w *modelState) leave(*rapid.T) { w.away = true }
+func (s *modelState) leave(*rapid.T) { s.away = true }
 
 // back lists again, after a broken connection or a compaction.
-func (w *modelState) back(t *rapid.T) {
-	w.away = false
-	w.watch.handleListing(w.listing())
+func (s *modelState) back(t *rapid.T) {
+	s.away = false
+	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
-	for name := range w.seen {
-		if now, found := w.entries[name]; !found || now.Revision != w.seen[name].revision {
+	for name := range s.seen {
+		if now, found := s.entries[name]; !found || now.Revision != s.seen[name].revision {
 			changed[name] = true
 		}
 	}
-	for name := range w.entries {
-		if _, known := w.seen[name]; !known {
+	for name := range s.entries {
+		if _, known := s.seen[name]; !known {
 			changed[name] = true
 		}
 	}
-	w.verify(t, changed)
+	s.verify(t, changed)
 }
 
 // lose replaces the store by one with other revisions, possibly with the same entries.
-func (w *modelState) lose(t *rapid.T) {
-	w.watch.clusterID += 100
-	w.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
-	for name, entry := range w.entries {
-		w.revision++
-		entry.Revision = w.revision
-		w.entries[name] = entry
+func (s *modelState) lose(t *rapid.T) {
+	s.watch.clusterID += 100
+	s.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
+	for name, entry := range s.entries {
+		s.revision++
+		entry.Revision = s.revision
+		s.entries[name] = entry
 		if rapid.Bool().Draw(t, "lost") {
-			delete(w.entries, name)
+			delete(s.entries, name)
 		}
 	}
-	w.away = false
-	w.watch.handleListing(w.listing())
+	s.away = false
+	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
-	for name := range w.seen {
+	for name := range s.seen {
 		changed[name] = true
 	}
-	for name := range w.entries {
+	for name := range s.entries {
 		changed[name] = true
 	}
-	w.verify(t, changed)
+	s.verify(t, changed)
 }
 
-func (w *modelState) listing() meshetcd.Listing {
-	return meshetcd.Listing{Entries: slices.Collect(maps.Values(w.entries)), Revision: w.revision, ClusterID: 1}
+func (s *modelState) listing() meshetcd.Listing {
+	return meshetcd.Listing{Entries: slices.Collect(maps.Values(s.entries)), Revision: s.revision, ClusterID: 1}
 }
 
 // verify compares the emitted events with the changes: they name the previous and the current owner of a vmodel, and no other.
-func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
+func (s *modelState) verify(t *rapid.T, changed map[string]bool) {
 	want := map[Event]bool{}
 	for name := range changed {
-		before, known := w.seen[name]
-		entry, found := w.entries[name]
+		before, known := s.seen[name]
+		entry, found := s.entries[name]
 		now := owned{revision: entry.Revision}
 		if owner, err := parseOwner(entry.Value); found && err == nil {
 			now.owner = owner
@@ -116,17 +116,17 @@ func (w *modelState) verify(t *rapid.T, changed map[string]bool) {
 		if known && before.owner != "" && before.owner != now.owner {
 			want[Event{Source: before.owner, Namespace: "n", Name: name}] = true
 		}
-		delete(w.seen, name)
+		delete(s.seen, name)
 		if found {
-			w.seen[name] = now
+			s.seen[name] = now
 		}
 	}
-	if !maps.Equal(w.emitted, want) {
-		t.Fatalf("emitted %v, want %v", w.emitted, want)
+	if !maps.Equal(s.emitted, want) {
+		t.Fatalf("emitted %v, want %v", s.emitted, want)
 	}
-	clear(w.emitted)
-	if len(w.watch.known) != len(w.seen) {
-		t.Fatalf("%d entries are known, want %d", len(w.watch.known), len(w.seen))
+	clear(s.emitted)
+	if len(s.watch.known) != len(s.seen) {
+		t.Fatalf("%d entries are known, want %d", len(s.watch.known), len(s.seen))
 	}
 }
 

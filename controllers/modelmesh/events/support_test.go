@@ -200,7 +200,7 @@ func (f *fixture) start(t *testing.T) *fixture {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("a stream must never fail: %v", err)
+			t.Errorf("the stream returned error %v", err)
 		}
 		for name, s := range f.stores {
 			for prefix, n := range s.watching {

@@ -89,7 +89,7 @@ func TestNotifiesOfListAndChanges(t *testing.T) {
 	f.connect(t, "a", "root")
 	f.expect(t, isvc("fraud", "digits"), ksp("fraud", "plain"), ksp("fraud", "cats"))
 	if f.logged("broken") != 1 || f.logged("strange") != 1 {
-		t.Errorf("what is not understood must be logged: %v", f.logs)
+		t.Errorf("unknown keys were not logged: %v", f.logs)
 	}
 
 	f.Ensure("home", "mesh")

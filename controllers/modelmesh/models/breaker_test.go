@@ -18,12 +18,12 @@ func TestBreakerOpensForUnreachableMesh(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"an answer": {nil, true},
-		"a refusal": {status.Error(codes.AlreadyExists, ""), true},
-		"broken":    {fmt.Errorf("calling: %w", status.Error(codes.Internal, "")), true},
-		"another":   {errors.New("x"), true},
-		"no server": {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
-		"too slow":  {status.Error(codes.DeadlineExceeded, ""), false},
+		"an answer":         {nil, true},
+		"a refusal":         {status.Error(codes.AlreadyExists, ""), true},
+		"broken":            {fmt.Errorf("calling: %w", status.Error(codes.Internal, "")), true},
+		"another":           {errors.New("x"), true},
+		"no server":         {fmt.Errorf("calling: %w", status.Error(codes.Unavailable, "")), false},
+		"deadline exceeded": {status.Error(codes.DeadlineExceeded, ""), false},
 	} {
 		var b circuitBreakers
 		call(t, &b, tc.err)
@@ -53,10 +53,10 @@ func TestOneModelTriesForAll(t *testing.T) {
 		t.Error(err)
 	}
 	if err := b.allow("ns", later); !errors.Is(err, errCircuitOpen) || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("one tries, and the others wait for it: %v", err)
+		t.Errorf("request during a probe: error %v, want that of the open circuit", err)
 	}
 	if err := b.allow("ns", later.Add(probeTimeout)); err != nil {
-		t.Errorf("one that never comes back must not keep the others for ever: %v", err)
+		t.Errorf("request after an unanswered probe: unexpected error %v", err)
 	}
 	b.done("ns", nil, later)
 	b.done("ns", nil, later)

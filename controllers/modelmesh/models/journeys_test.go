@@ -310,7 +310,7 @@ func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
 
 // Whatever happens, in whatever order, to resources, mesh, etcd and manager: once all are well, each model has the status that it
 // has to have, the mesh has no other models, and there are no more calls or writes.
-func TestJourneys(t *testing.T) {
+func TestStatusConvergesAfterRandomEvents(t *testing.T) {
 	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
 	step := rapid.Custom(func(rt *rapid.T) journeyStep {
 		return journeyStep{
@@ -405,7 +405,7 @@ func (j *journey) arrive(t testing.TB) {
 			tended = true
 		}
 	}
-	t.Fatalf("it never comes to rest: %v", j.timers)
+	t.Fatalf("the queue does not become empty: %v", j.timers)
 }
 
 func (j *journey) check(t testing.TB, wanted map[string]string) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // Tools that implement the rules of kstatus must get this result for a Predictor of generation 3.
-func TestReady(t *testing.T) {
+func TestReadyFollowsKstatus(t *testing.T) {
 	failed := func(reason v1alpha1.FailureReason, text string) func(*v1alpha1.PredictorStatus) {
 		return func(s *v1alpha1.PredictorStatus) {
 			s.LastFailureInfo = &v1alpha1.FailureInfo{Reason: reason, Message: text}
@@ -60,7 +60,7 @@ func TestReady(t *testing.T) {
 			}
 			result, err := kstatus.Compute(&unstructured.Unstructured{Object: content})
 			if err != nil || result.Status != tc.want {
-				t.Errorf("kstatus says %+v, error %v, want %s", result, err, tc.want)
+				t.Errorf("kstatus %+v, error %v, want %s", result, err, tc.want)
 			}
 			ready := meta.FindStatusCondition(p.Status.Conditions, "Ready")
 			if ready == nil || ready.Reason != tc.reason || !meta.IsStatusConditionPresentAndEqual(p.Status.Conditions, "Available", tc.available) {

@@ -60,7 +60,7 @@ func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 	w.mesh.answer = statusOf(serviceID, concrete(loading))
 	w.reconcile(aService)
 	if got := w.service().Status.ObservedGeneration; got != 3 {
-		t.Errorf("observedGeneration %d", got)
+		t.Errorf("observedGeneration %d, want %d", got, 3)
 	}
 	w.rests(aService)
 }

@@ -57,7 +57,7 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("unexpected result of status: %+v", s)
 	}
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
-		t.Errorf("ordered to load: %v", got)
+		t.Errorf("load orders %v, want %v", got, []bool{true, false})
 	}
 	w.oneEvent("Normal ModelLoaded")
 	w.clock.SetTime(now.Add(time.Hour))
@@ -173,7 +173,7 @@ func TestNoPods(t *testing.T) {
 
 	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loaded))
 	if keys := w.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
-		t.Errorf("woken are %v", keys)
+		t.Errorf("enqueued %v, want %v", keys, []types.NamespacedName{aPredictor})
 	}
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
@@ -202,7 +202,7 @@ func TestCallsThatFail(t *testing.T) {
 	w.clock.SetTime(now.Add(again))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
-		t.Errorf("ordered to load: %v", got)
+		t.Errorf("load orders %v, want %v", got, []bool{true, true})
 	}
 	w.mesh.fault = status.Error(codes.Internal, "broken")
 	w.states.markDirty(aPredictor)
@@ -229,7 +229,7 @@ func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	w.reconcile(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !got[len(got)-1] {
-		t.Errorf("ordered to load: %v; other pods may be able to", got)
+		t.Errorf("load orders %v; other pods may be able to", got)
 	}
 }
 
@@ -464,7 +464,7 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 	w.mesh.answer = statusOf(modelID(t, w), concrete(notLoaded))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{false}) {
-		t.Errorf("ordered to load: %v", got)
+		t.Errorf("load orders %v, want %v", got, []bool{false})
 	}
 }
 
@@ -586,6 +586,6 @@ func TestRecreatedModelIsLoaded(t *testing.T) {
 	}
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
-		t.Errorf("ordered to load: %v", got)
+		t.Errorf("load orders %v, want %v", got, []bool{true, true})
 	}
 }

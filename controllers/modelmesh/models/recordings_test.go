@@ -18,7 +18,7 @@ import (
 
 // Each file of testdata/recordings contains a resource and the status that the legacy controller gave it while no pod of the mesh
 // was ready. Fields that differ on purpose are removed before the comparison: conditions report the cause now.
-func TestRecordings(t *testing.T) {
+func TestRecordedStatusesMatch(t *testing.T) {
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("recordings %v, error %v", files, err)
@@ -75,7 +75,7 @@ func asRecorded(t *testing.T, object client.Object) map[string]any {
 	switch o := object.(type) {
 	case *v1alpha1.Predictor: // empty, but written; see TestNoPods
 		out.Status["grpcEndpoint"], out.Status["httpEndpoint"] = o.Status.GRPCEndpoint, o.Status.HTTPEndpoint
-		delete(out.Status, "conditions") // the legacy controller set none; see TestReady
+		delete(out.Status, "conditions") // the legacy controller set none; see TestReadyFollowsKstatus
 		delete(out.Status, "observedGeneration")
 	case *v1beta1.InferenceService: // a default of the schema, which a fake client does not know
 		states, _ := out.Status["modelStatus"].(map[string]any)["states"].(map[string]any)

@@ -94,7 +94,7 @@ func TestReadingOfAModel(t *testing.T) {
 				"Specified runtime name not recognized: create or enable the runtime SomeRuntime, or name another one", true}},
 		"no runtime for a type": {concrete(loadFailed, home+"mt:SomeType: [_no_runtime]"),
 			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.NoSupportingRuntime, "No ServingRuntime supports specified model type and/or protocol", true}},
-		"the text elsewhere": {concrete(loadFailed, "x: "+home+"mt:a: [_no_runtime]"),
+		"text in another part of the message": {concrete(loadFailed, "x: "+home+"mt:a: [_no_runtime]"),
 			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "x: " + home + "mt:a: [_no_runtime]", true}},
 		"only the first error counts": {concrete(loadFailed, "first", home+"mt:a: [_no_runtime]"),
 			concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "first", true}},
@@ -126,7 +126,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", TotalCopies: 1, Available: true}},
 		"loaded twice": {fresh, one(with(concrete(loaded), copyAt("a", loaded, 1), copyAt("b", loaded, 2))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, Available: true}},
-		"loaded, and failed elsewhere": {fresh, one(with(concrete(loaded, "x"), copyAt("a", loaded, 1), copyAt("b", loadFailed, 2))),
+		"loaded, and failed on another pod": {fresh, one(with(concrete(loaded, "x"), copyAt("a", loaded, 1), copyAt("b", loadFailed, 2))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, FailedCopies: 1, Available: true}},
 		"failed": {fresh, one(with(concrete(loadFailed, "broken"), copyAt("a", loading, 1), copyAt("b", loadFailed, at(-time.Minute)), copyAt("c", loadFailed, at(0)))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", TotalCopies: 3, FailedCopies: 2,
@@ -187,7 +187,7 @@ func TestTimeOfAFailureStays(t *testing.T) {
 	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(one(with(concrete(loadFailed, "x"), a, b))), now)
 	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b, a))), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
-		t.Errorf("the order of copies tells nothing:\n%s", diff)
+		t.Errorf("the status depends on the order of copies:\n%s", diff)
 	}
 	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b))), now)
 	if later.LastFailureInfo.Location != "b" {
@@ -227,7 +227,7 @@ func TestRuntimesThatAreNotKnownYet(t *testing.T) {
 	}
 }
 
-func TestAvailable(t *testing.T) {
+func TestAvailableFollowsModelState(t *testing.T) {
 	for state, want := range map[v1alpha1.ModelState]bool{
 		"": false, "Pending": false, "Standby": true, "Loading": true, "Loaded": true, "FailedToLoad": false,
 	} {
@@ -240,7 +240,7 @@ func TestAvailable(t *testing.T) {
 		}
 		s.LastFailureInfo = failure(v1alpha1.ModelLoadFailed, "", "", "", nil)
 		if got := isAvailable(s); got != want {
-			t.Errorf("%q, replacement failed: %t", state, got)
+			t.Errorf("%q, replacement failed: %t, want %t", state, got, want)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func TestTroubleIsReportedWithoutCredentials(t *testing.T) {
 		e := &modelState{failures: maxFailures, lastError: strings.Repeat("x", before) + " https://user:hunter2@mesh.example.com"}
 		got := (&modelReconciler{}).withCallError(&resourceModel{}, e, v1alpha1.PredictorStatus{}).LastFailureInfo
 		if got == nil || !strings.HasPrefix(got.Message, messageMeshUnreachable) || strings.Contains(got.Message, "hunter2") {
-			t.Errorf("%s: the status says %+v", name, got)
+			t.Errorf("%s: unexpected status %+v", name, got)
 		}
 	}
 }

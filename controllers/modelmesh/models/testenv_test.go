@@ -146,18 +146,18 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 }
 
 // patch counts the writes.
-func (w *testEnv) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 	data, err := p.Data(o)
 	if err != nil {
 		return err
 	}
-	w.patches = append(w.patches, string(data))
-	if w.patchFault != nil {
-		return w.patchFault
+	env.patches = append(env.patches, string(data))
+	if env.patchFault != nil {
+		return env.patchFault
 	}
 	answer, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		w.t.Fatalf("unexpected result: %T", o)
+		env.t.Fatalf("unexpected result: %T", o)
 	}
 	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
 		return err
@@ -205,57 +205,57 @@ func service(t *testing.T, spec string) *v1beta1.InferenceService {
 const aModel = `{model: {modelFormat: {name: sklearn}, storage: {key: localMinIO, path: sklearn/mnist-svm.joblib}}}`
 
 // reconcile calls Reconcile once, which must not fail.
-func (w *testEnv) reconcile(key types.NamespacedName) time.Duration {
-	w.t.Helper()
-	result, err := w.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: key})
+func (env *testEnv) reconcile(key types.NamespacedName) time.Duration {
+	env.t.Helper()
+	result, err := env.Reconcile(env.t.Context(), ctrl.Request{NamespacedName: key})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return result.RequeueAfter
 }
 
 // rests checks that further reconciles neither call nor write.
-func (w *testEnv) rests(key types.NamespacedName) {
-	w.t.Helper()
-	calls, patches := w.mesh.calls(), len(w.patches)
+func (env *testEnv) rests(key types.NamespacedName) {
+	env.t.Helper()
+	calls, patches := env.mesh.calls(), len(env.patches)
 	for range 3 {
-		w.reconcile(key)
+		env.reconcile(key)
 	}
-	if w.mesh.calls() != calls || len(w.patches) != patches {
-		w.t.Errorf("%d calls and %d writes although nothing happened", w.mesh.calls()-calls, len(w.patches)-patches)
+	if env.mesh.calls() != calls || len(env.patches) != patches {
+		env.t.Errorf("%d calls and %d writes although nothing happened", env.mesh.calls()-calls, len(env.patches)-patches)
 	}
 }
 
-// status is that of the Predictor without its conditions, which follow from the rest: see TestReady.
-func (w *testEnv) status() v1alpha1.PredictorStatus {
-	w.t.Helper()
+// status is that of the Predictor without its conditions, which follow from the rest: see TestReadyFollowsKstatus.
+func (env *testEnv) status() v1alpha1.PredictorStatus {
+	env.t.Helper()
 	p := &v1alpha1.Predictor{}
-	if err := w.client.Get(w.t.Context(), inCluster, p); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), inCluster, p); err != nil {
+		env.t.Fatal(err)
 	}
 	p.Status.Conditions = nil
 	return p.Status
 }
 
-func (w *testEnv) service() *v1beta1.InferenceService {
-	w.t.Helper()
+func (env *testEnv) service() *v1beta1.InferenceService {
+	env.t.Helper()
 	s := &v1beta1.InferenceService{}
-	if err := w.client.Get(w.t.Context(), inCluster, s); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), inCluster, s); err != nil {
+		env.t.Fatal(err)
 	}
 	return s
 }
 
 // change edits the Predictor as its user does.
-func (w *testEnv) change(edit func(*v1alpha1.Predictor)) {
-	w.t.Helper()
+func (env *testEnv) change(edit func(*v1alpha1.Predictor)) {
+	env.t.Helper()
 	p := &v1alpha1.Predictor{}
-	if err := w.client.Get(w.t.Context(), inCluster, p); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), inCluster, p); err != nil {
+		env.t.Fatal(err)
 	}
 	edit(p)
-	if err := w.client.Update(w.t.Context(), p); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Update(env.t.Context(), p); err != nil {
+		env.t.Fatal(err)
 	}
 }
 
@@ -267,11 +267,11 @@ func statusOf(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 }
 
 // newEvents returns the events since the last call, sorted.
-func (w *testEnv) newEvents() []string {
+func (env *testEnv) newEvents() []string {
 	var out []string
 	for {
 		select {
-		case e := <-w.recorder.Events:
+		case e := <-env.recorder.Events:
 			out = append(out, e)
 		default:
 			slices.Sort(out)
@@ -281,10 +281,10 @@ func (w *testEnv) newEvents() []string {
 }
 
 // oneEvent checks that there is exactly one event, of that kind and reason.
-func (w *testEnv) oneEvent(want string) {
-	w.t.Helper()
-	if got := w.newEvents(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
-		w.t.Errorf("events %q, want one of %s", got, want)
+func (env *testEnv) oneEvent(want string) {
+	env.t.Helper()
+	if got := env.newEvents(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		env.t.Errorf("events %q, want one of %s", got, want)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	w.onEtcdEvent("isvc", "other", "c")
 	w.onEtcdEvent("nobody", "ns", "d")
 	if got, want := queued(q), []string{"isvc_other/c", "ksp_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
-		t.Errorf("woken %q, want %q", got, want)
+		t.Errorf("enqueued %q, want %q", got, want)
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
 		if e, known := w.states.get(key); !known || !e.dirty {
@@ -64,7 +64,7 @@ func TestModelWaitingForNameIsNotified(t *testing.T) {
 	w.states.store(types.NamespacedName{Namespace: "isvc_ns", Name: "a"}, modelState{result: idConflict})
 	w.onEtcdEvent("ksp", "ns", "a")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/a"}; !slices.Equal(got, want) {
-		t.Errorf("woken %q, want %q", got, want)
+		t.Errorf("enqueued %q, want %q", got, want)
 	}
 }
 
@@ -78,14 +78,14 @@ func TestMeshAddressChangeNotifiesNamespace(t *testing.T) {
 	}
 	w.onEndpointsChanged("ns")
 	if got, want := queued(q), []string{"isvc_ns/a", "ksp_ns/b"}; !slices.Equal(got, want) {
-		t.Errorf("woken %q, want %q", got, want)
+		t.Errorf("enqueued %q, want %q", got, want)
 	}
 	if e, _ := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
 		t.Errorf("unexpected result: %+v", e)
 	}
 	w.onSourceReady("isvc")
 	if got, want := queued(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
-		t.Errorf("woken %q, want %q", got, want)
+		t.Errorf("enqueued %q, want %q", got, want)
 	}
 }
 

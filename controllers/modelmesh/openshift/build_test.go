@@ -139,7 +139,7 @@ func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if host, _, _ := unstructured.NestedString(o.Object, "spec", "validation", "hostname"); host != "modelmesh-serving.team.svc" {
-			t.Errorf("the name in the certificate %s", host)
+			t.Errorf("the name in the certificate %s, want %s", host, "modelmesh-serving.team.svc")
 		}
 		return
 	}
@@ -197,7 +197,7 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
 	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
-		t.Errorf("taken over %q", got)
+		t.Errorf("adopted %q, want %q", got, want)
 	}
 	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {
 		t.Error("a data connection with the name of the storage Secret counts as a legacy storage Secret")

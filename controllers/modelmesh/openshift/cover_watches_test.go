@@ -53,14 +53,14 @@ func managedLabels(more ...string) map[string]string {
 
 func TestObjectsEnqueueTheirNamespace(t *testing.T) {
 	if got := enqueued(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("unexpected result of enqueued: %q", got)
+		t.Errorf("enqueued: %q, want %q", got, []string{"/team"})
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
 	for name, want := range map[string][]string{
 		BindingName("team"): {"/team"}, BindingName("a-b"): {"/a-b"}, BindingName(""): nil, "another-binding": nil, "team": nil,
 	} {
 		if got := enqueued(t, binding, head("", name, nil)); !slices.Equal(got, want) {
-			t.Errorf("%s wakes %q", name, got)
+			t.Errorf("%s enqueues %q, want %q", name, got, want)
 		}
 	}
 }
@@ -96,24 +96,24 @@ func TestSecretPredicates(t *testing.T) {
 		secret           *metav1.PartialObjectMetadata
 		namespaces, mesh bool
 	}{
-		"the cookie":                        {"", head("team", authproxy.CookieSecret, nil), true, false},
-		"the certificate of the proxy":      {"", head("team", authproxy.TLSSecret, nil), true, false},
-		"storage entries":                   {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
-		"storage entries by another name":   {"storageSecretName: mine", head("team", "mine", nil), true, false},
-		"the usual name then":               {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
-		"what we made under a former name":  {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
-		"what others made with that label":  {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
-		"the certificate of the mesh":       {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
-		"something else":                    {"tls: {secretName: serving}", head("team", "other", nil), false, false},
-		"anything while nothing is settled": {"tls: [", head("team", "serving", nil), false, false},
-		"the cookie all the same":           {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
+		"the cookie":                            {"", head("team", authproxy.CookieSecret, nil), true, false},
+		"the certificate of the proxy":          {"", head("team", authproxy.TLSSecret, nil), true, false},
+		"storage entries":                       {"", head("team", meshsettings.DefaultStorageSecret, nil), true, false},
+		"storage entries by another name":       {"storageSecretName: mine", head("team", "mine", nil), true, false},
+		"the usual name then":                   {"storageSecretName: mine", head("team", meshsettings.DefaultStorageSecret, nil), false, false},
+		"managed object with the previous name": {"storageSecretName: mine", head("team", "former", managedLabels(LabelManaged)), true, false},
+		"foreign object with the label":         {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
+		"the certificate of the mesh":           {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
+		"something else":                        {"tls: {secretName: serving}", head("team", "other", nil), false, false},
+		"anything while nothing is settled":     {"tls: [", head("team", "serving", nil), false, false},
+		"the cookie all the same":               {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
 	} {
 		w := newControllerBuilder(t, tc.settings)
 		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {
-			t.Errorf("%s concerns namespaces: %t", name, got)
+			t.Errorf("%s concerns namespaces: %t, want %t", name, got, tc.namespaces)
 		}
 		if got := w.meshCertificates().Create(event.CreateEvent{Object: tc.secret}); got != tc.mesh {
-			t.Errorf("%s is of the mesh: %t", name, got)
+			t.Errorf("%s is of the mesh: %t, want %t", name, got, tc.mesh)
 		}
 	}
 }
@@ -121,10 +121,10 @@ func TestSecretPredicates(t *testing.T) {
 func TestSettingsEnqueueNamespaces(t *testing.T) {
 	h := newControllerBuilder(t, "").shared.Namespaces.EnqueueByName()
 	if got := enqueued(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
-		t.Errorf("one namespace: %q", got)
+		t.Errorf("one namespace: %q, want %q", got, []string{"/team"})
 	}
 	if got := enqueued(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {
-		t.Errorf("all that are served: %q", got)
+		t.Errorf("all that are served: %q, want %q", got, []string{"/own"})
 	}
 }
 
@@ -134,9 +134,9 @@ func TestPredicatesByIdentity(t *testing.T) {
 		object    client.Object
 		want      bool
 	}{
-		"one of the names": {hasName("a", "b"), head("team", "b", nil), true},
-		"another name":     {hasName("a", "b"), head("team", "c", nil), false},
-		"no names":         {hasName(), head("team", "", nil), false},
+		"object with one of the names": {hasName("a", "b"), head("team", "b", nil), true},
+		"another name":                 {hasName("a", "b"), head("team", "c", nil), false},
+		"no names":                     {hasName(), head("team", "", nil), false},
 	} {
 		for description, got := range map[string]bool{
 			"create": tc.predicate.Create(event.CreateEvent{Object: tc.object}), "delete": tc.predicate.Delete(event.DeleteEvent{Object: tc.object}),
@@ -164,17 +164,17 @@ func TestInferenceServicePredicates(t *testing.T) {
 		change func(*v1beta1.InferenceService)
 		want   bool
 	}{
-		"no change":                   {func(*v1beta1.InferenceService) {}, false},
-		"spec":                        {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
-		"status":                      {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
-		"another one of the name":     {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
-		"an annotation":               {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
-		"another mode":                {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
-		"no mode":                     {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
-		"deletion begins":             {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
-		"a label":                     {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
-		"a finalizer without an end":  {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
-		"a finalizer goes at the end": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
+		"no change":                  {func(*v1beta1.InferenceService) {}, false},
+		"spec":                       {func(s *v1beta1.InferenceService) { s.Generation++ }, true},
+		"status":                     {func(s *v1beta1.InferenceService) { s.ResourceVersion = "9" }, false},
+		"recreated with another UID": {func(s *v1beta1.InferenceService) { s.UID = "other" }, true},
+		"an annotation":              {func(s *v1beta1.InferenceService) { s.Annotations["a"] = "b" }, true},
+		"another mode":               {func(s *v1beta1.InferenceService) { s.Annotations[v1beta1.AnnotationDeploymentMode] = "Serverless" }, true},
+		"no mode":                    {func(s *v1beta1.InferenceService) { s.Annotations = nil }, true},
+		"deletion begins":            {func(s *v1beta1.InferenceService) { s.DeletionTimestamp = &now }, true},
+		"a label":                    {func(s *v1beta1.InferenceService) { s.Labels = map[string]string{"a": "b"} }, false},
+		"a finalizer without an end": {func(s *v1beta1.InferenceService) { s.Finalizers = []string{"f"} }, false},
+		"finalizer removed from a terminating object": {func(s *v1beta1.InferenceService) { s.DeletionTimestamp, s.Finalizers = &now, nil }, true},
 	} {
 		before := inference("digits")
 		before.Generation = 1
@@ -182,7 +182,7 @@ func TestInferenceServicePredicates(t *testing.T) {
 		after.Generation = 1
 		tc.change(after)
 		if got := passesUpdate(t, modelmesh.SpecOrAnnotationsChanged(), before, after); got != tc.want {
-			t.Errorf("%s matters: %t", name, got)
+			t.Errorf("%s matters: %t, want %t", name, got, tc.want)
 		}
 	}
 	ending, ended := inference("digits"), inference("digits")

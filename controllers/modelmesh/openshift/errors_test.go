@@ -23,14 +23,14 @@ func TestClassifiesJoinedErrors(t *testing.T) {
 		err             error
 		foreign, ending bool
 	}{
-		"a foreign object":         {stranger, true, false},
-		"two foreign objects":      {errors.Join(stranger, stranger), true, false},
-		"joined twice":             {errors.Join(errors.Join(stranger), stranger), true, false},
-		"and a failure":            {errors.Join(stranger, errDown), false, false},
-		"a failure":                {errDown, false, false},
-		"a namespace that ends":    {errors.Join(leaving, leaving), false, true},
-		"that ends, and a failure": {errors.Join(leaving, errDown), false, false},
-		"both":                     {errors.Join(leaving, stranger), false, false},
+		"a foreign object":               {stranger, true, false},
+		"two foreign objects":            {errors.Join(stranger, stranger), true, false},
+		"joined twice":                   {errors.Join(errors.Join(stranger), stranger), true, false},
+		"foreign object and a failure":   {errors.Join(stranger, errDown), false, false},
+		"a failure":                      {errDown, false, false},
+		"a namespace that ends":          {errors.Join(leaving, leaving), false, true},
+		"that ends, and a failure":       {errors.Join(leaving, errDown), false, false},
+		"terminating and foreign object": {errors.Join(leaving, stranger), false, false},
 	} {
 		if apply.IsBlocked(c.err) != c.foreign || isNamespaceTerminating(c.err) != c.ending {
 			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))

@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-var serving15 = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup,
+var openShiftAPIs = capability.NewSet(capability.Route, capability.OpenShiftIngress, capability.UserGroup,
 	capability.InferenceService, capability.ServingRuntime, capability.ClusterServingRuntime)
 
 func routeObject() *unstructured.Unstructured {
@@ -41,50 +41,50 @@ func annotated(name string, annotations map[string]string) *v1alpha1.ServingRunt
 // A Route is created, updated and deleted with the annotation of the runtime.
 func TestRouteFollowsTheRuntime(t *testing.T) {
 	runtime, model := annotated("ovms", nil), inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newTestEnv(t, serving15, runtime, model)
-	if writes := s.route("digits"); len(writes) > 0 {
-		t.Fatalf("without the annotation %q", writes)
+	s := newTestEnv(t, openShiftAPIs, runtime, model)
+	if writes := s.reconcileRoute("digits"); len(writes) > 0 {
+		t.Fatalf("without the annotation: writes %q, want none", writes)
 	}
 	runtime.Annotations = routed
 	s.update(runtime)
-	if writes := s.route("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
-		t.Fatalf("with the annotation %q", writes)
+	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"apply Route digits"}) {
+		t.Fatalf("with the annotation: writes %q, want the Route", writes)
 	}
-	s.expectNoRequests("published", func() []string { return s.route("digits") })
+	s.expectNoRequests("with a Route", func() []string { return s.reconcileRoute("digits") })
 	runtime.Annotations = guarded
 	s.update(runtime)
-	s.route("digits")
+	s.reconcileRoute("digits")
 	got := routeObject()
 	s.has(got, "digits")
 	if port, _, _ := unstructured.NestedInt64(got.Object, "spec", "port", "targetPort"); port != 8443 {
-		t.Errorf("guarded by port %d", port)
+		t.Errorf("with the proxy: target port %d, want 8443", port)
 	}
 	runtime.Annotations = nil
 	s.update(runtime)
-	if writes := s.route("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
-		t.Errorf("without the annotation again %q", writes)
+	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+		t.Errorf("after the removal of the annotation: writes %q, want the deletion of the Route", writes)
 	}
-	s.expectNoRequests("not published", func() []string { return s.route("digits") })
+	s.expectNoRequests("without a Route", func() []string { return s.reconcileRoute("digits") })
 }
 
 // A model does not get a reserved name of registries and Ray clusters, unless it is published already.
 func TestReservedNamesOfRoutes(t *testing.T) {
 	for _, name := range []string{"ray-dashboard-vic", "rayclient-vic", "reg-https", "reg-http"} {
-		s := newTestEnv(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
-		if writes := s.route(name); len(writes) > 0 {
+		s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		if writes := s.reconcileRoute(name); len(writes) > 0 {
 			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
-		if said := s.takeEvents(); !strings.Contains(said, "registries and Ray clusters have names such as "+name) {
-			t.Errorf("%s: said %q", name, said)
+		if eventText := s.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters have names such as "+name) {
+			t.Errorf("%s: Events %q, want it to contain %q", name, eventText, "registries and Ray clusters have names such as "+name)
 		}
 		before := routeObject()
 		before.SetNamespace("team")
 		before.SetName(name)
 		before.SetLabels(map[string]string{LabelInferenceService: name})
-		s = newTestEnv(t, serving15, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
+		s = newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference(name, func(s *v1beta1.InferenceService) { s.UID = "uid" }))
 		s.create(before)
 		if _, _, err := s.reconcile(s.routes, "team", name); err != nil || strings.Contains(s.takeEvents(), "names such as") {
-			t.Errorf("%s: one that was published before: %v", name, err)
+			t.Errorf("%s: an existing Route was not kept: error %v", name, err)
 		}
 	}
 }
@@ -92,25 +92,25 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 // A Route requires the deployment mode, an enabled namespace, the Route API and a runtime.
 func TestNoRouteWithoutPrerequisites(t *testing.T) {
 	for name, change := range map[string]func(*testEnv, *v1beta1.InferenceService){
-		"not served": func(s *testEnv, _ *v1beta1.InferenceService) { s.enabled = false },
-		"no Routes": func(s *testEnv, _ *v1beta1.InferenceService) {
+		"namespace not enabled": func(s *testEnv, _ *v1beta1.InferenceService) { s.enabled = false },
+		"Route API not served": func(s *testEnv, _ *v1beta1.InferenceService) {
 			s.served = capability.NewSet(capability.InferenceService)
 		},
-		"not for us": func(_ *testEnv, m *v1beta1.InferenceService) {
+		"another deployment mode": func(_ *testEnv, m *v1beta1.InferenceService) {
 			m.Annotations = map[string]string{v1beta1.AnnotationDeploymentMode: "RawDeployment"}
 		},
 		"no storage": func(_ *testEnv, m *v1beta1.InferenceService) { m.Spec.Predictor.Model.Storage = nil },
-		"no runtimes": func(s *testEnv, _ *v1beta1.InferenceService) {
+		"runtimes not served": func(s *testEnv, _ *v1beta1.InferenceService) {
 			s.served = capability.NewSet(capability.Route, capability.InferenceService)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := inference("digits")
-			s := newTestEnv(t, serving15, annotated("ovms", routed))
+			s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed))
 			change(s, model)
 			s.create(model)
-			if writes := s.route("digits"); len(writes) > 0 {
-				t.Errorf("written %q", writes)
+			if writes := s.reconcileRoute("digits"); len(writes) > 0 {
+				t.Errorf("unexpected writes %q", writes)
 			}
 		})
 	}
@@ -119,12 +119,12 @@ func TestNoRouteWithoutPrerequisites(t *testing.T) {
 // A Route that is not desired is deleted.
 func TestDeletesRouteWhenNotDesired(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
-	s.route("digits")
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
+	s.reconcileRoute("digits")
 	model.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"
 	s.update(model)
-	if writes := s.route("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
-		t.Errorf("written %q", writes)
+	if writes := s.reconcileRoute("digits"); !slices.Equal(writes, []string{"delete Route digits"}) {
+		t.Errorf("writes %q, want %q", writes, []string{"delete Route digits"})
 	}
 }
 
@@ -132,7 +132,7 @@ func TestDeletesRouteWhenNotDesired(t *testing.T) {
 func TestAdoptsLegacyRoutes(t *testing.T) {
 	for _, annotations := range []map[string]string{routed, nil} {
 		model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "uid-of-digits" })
-		s := newTestEnv(t, serving15, annotated("ovms", annotations), model)
+		s := newTestEnv(t, openShiftAPIs, annotated("ovms", annotations), model)
 		old := routeObject()
 		old.SetNamespace("team")
 		old.SetName("digits")
@@ -142,56 +142,56 @@ func TestAdoptsLegacyRoutes(t *testing.T) {
 		if err := s.server.Create(t.Context(), old, client.FieldOwner("manager")); err != nil {
 			t.Fatal(err)
 		}
-		writes := s.route("digits")
+		writes := s.reconcileRoute("digits")
 		got := routeObject()
 		found := s.has(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
 		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
-			t.Errorf("there %t with host %s, written %q", found, host, writes)
+			t.Errorf("Route found: %t, want %t; host %s, writes %q", found, annotations != nil, host, writes)
 		}
-		s.expectNoRequests("taken over", func() []string { return s.route("digits") })
+		s.expectNoRequests("after the adoption", func() []string { return s.reconcileRoute("digits") })
 	}
 }
 
 // One Event reports why no Route is created.
 func TestProblemsAreReported(t *testing.T) {
 	model := inference("digits")
-	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
-	s.route("digits")
-	s.route("digits")
-	if said := s.takeEvents(); strings.Count(said, ReasonNoRoute) != 1 || !strings.Contains(said, "restProxy.enabled is false") {
-		t.Errorf("said %q", said)
+	s.reconcileRoute("digits")
+	s.reconcileRoute("digits")
+	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 || !strings.Contains(eventText, "restProxy.enabled is false") {
+		t.Errorf("unexpected Events %q", eventText)
 	}
 	s.settings.RESTProxy.Enabled = true
-	s.route("digits")
+	s.reconcileRoute("digits")
 	s.settings.RESTProxy.Enabled = false
-	s.route("digits")
-	if said := s.takeEvents(); strings.Count(said, ReasonNoRoute) != 1 {
-		t.Errorf("the same after a while: %q", said)
+	s.reconcileRoute("digits")
+	if eventText := s.takeEvents(); strings.Count(eventText, ReasonNoRoute) != 1 {
+		t.Errorf("the problem returned: Events %q, want one", eventText)
 	}
 }
 
 func TestForeignRoute(t *testing.T) {
-	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
 	foreign := routeObject()
 	foreign.SetNamespace("team")
 	foreign.SetName("digits")
 	s.create(foreign)
-	_, again, err := s.reconcile(s.routes, "team", "digits")
-	if err != nil || again != reconciler.RequeueBlocked || !strings.Contains(s.takeEvents(), "was not created by this operator") {
-		t.Errorf("again after %s, error %v", again, err)
+	_, requeueAfter, err := s.reconcile(s.routes, "team", "digits")
+	if err != nil || requeueAfter != reconciler.RequeueBlocked || !strings.Contains(s.takeEvents(), "was not created by this operator") {
+		t.Errorf("requeue after %s, error %v; want RequeueBlocked and an Event", requeueAfter, err)
 	}
 }
 
 // [O3] The Route verifies a mesh with TLS by the CA in its Secret, which is read again after changes.
 func TestRouteTrustsMeshCA(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "mesh-tls"}, Data: map[string][]byte{"tls.crt": []byte("LEAF")}}
-	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
 	meshTLS("")(&s.settings)
-	s.route("digits")
-	if said := s.takeEvents(); !strings.Contains(said, "Secret mesh-tls holds no certificate") {
-		t.Errorf("said %q", said)
+	s.reconcileRoute("digits")
+	if eventText := s.takeEvents(); !strings.Contains(eventText, "Secret mesh-tls holds no certificate") {
+		t.Errorf("Events %q, want it to contain %q", eventText, "Secret mesh-tls holds no certificate")
 	}
 	trust := func() string {
 		got := routeObject()
@@ -200,16 +200,16 @@ func TestRouteTrustsMeshCA(t *testing.T) {
 		return text
 	}
 	s.create(secret)
-	s.route("digits")
+	s.reconcileRoute("digits")
 	if got := trust(); got != "LEAF" {
-		t.Errorf("trusts %q", got)
+		t.Errorf("unexpected CA %q in the Route", got)
 	}
-	s.expectNoRequests("known", func() []string { return s.route("digits") })
+	s.expectNoRequests("with the CA", func() []string { return s.reconcileRoute("digits") })
 	secret.Data["ca.crt"] = []byte("CA")
 	s.update(secret)
-	s.route("digits")
+	s.reconcileRoute("digits")
 	if got := trust(); got != "CA" {
-		t.Errorf("trusts %q", got)
+		t.Errorf("unexpected CA %q in the Route", got)
 	}
 }
 
@@ -222,16 +222,16 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 		deleted    bool
 		gone       bool
 	}{
-		"held by it alone":        {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
-		"held by KServe, too":     {[]string{kserve, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
-		"not deleted":             {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
-		"of another mode":         {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
-		"held by a foreign one":   {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
-		"without Routes, as well": {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
+		"only finalizer":           {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
+		"KServe has a finalizer":   {[]string{kserve, Finalizer}, func(*v1beta1.InferenceService) {}, true, false},
+		"not deleted":              {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, false, false},
+		"another deployment mode":  {[]string{Finalizer}, func(s *v1beta1.InferenceService) { s.Annotations = nil }, true, false},
+		"only a foreign finalizer": {[]string{"example.com/hold"}, func(*v1beta1.InferenceService) {}, true, false},
+		"Route API not served":     {[]string{Finalizer}, func(*v1beta1.InferenceService) {}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served := serving15
-			if strings.HasPrefix(name, "without") {
+			served := openShiftAPIs
+			if name == "Route API not served" {
 				served = capability.NewSet(capability.InferenceService)
 			}
 			model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = c.finalizers }, c.change)
@@ -239,9 +239,9 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 			if c.deleted {
 				s.remove(model)
 			}
-			s.route("digits")
+			s.reconcileRoute("digits")
 			if gone := !s.has(&v1beta1.InferenceService{}, "digits"); gone != c.gone {
-				t.Errorf("gone %t", gone)
+				t.Errorf("InferenceService deleted: %t, want %t", gone, c.gone)
 			}
 		})
 	}
@@ -249,30 +249,30 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 
 func TestRouteErrors(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.Finalizers = []string{Finalizer} })
-	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
-	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
+	for name, set := range map[string]*error{"settings": &s.settingsErr, "enabled": &s.enabledErr} {
 		*set = errDown
 		if writes, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) || len(writes) > 0 {
-			t.Errorf("%s: written %q, error %v", name, writes, err)
+			t.Errorf("failure of %s: writes %q, error %v", name, writes, err)
 		}
 		*set = nil
 	}
 	s.refuse = func(string, string) error { return errDown }
 	if _, _, err := s.reconcile(s.routes, "team", "digits"); !errors.Is(err, errDown) {
-		t.Errorf("the Route: error %v", err)
+		t.Errorf("failed write of the Route: error %v", err)
 	}
 	s.refuse = func(string, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "routes"}, "digits", errors.New("custom resource definition is terminating"))
 	}
-	if _, again, err := s.reconcile(s.routes, "team", "digits"); err != nil || again != reconciler.RequeueSoon {
-		t.Errorf("an API that goes: again after %s, error %v", again, err)
+	if _, requeueAfter, err := s.reconcile(s.routes, "team", "digits"); err != nil || requeueAfter != reconciler.RequeueSoon {
+		t.Errorf("terminating CRD: requeue after %s, error %v", requeueAfter, err)
 	}
 	s.remove(model)
 	for cause, fails := range map[error]bool{errDown: true, apierrors.NewConflict(schema.GroupResource{}, "digits", errDown): false, apierrors.NewNotFound(schema.GroupResource{}, "digits"): false} {
 		s.refuse = func(string, string) error { return cause }
-		_, again, err := s.reconcile(s.routes, "team", "digits")
-		if (err != nil) != fails || (again > 0) != apierrors.IsConflict(cause) {
-			t.Errorf("the finalizer: again after %s, error %v", again, err)
+		_, requeueAfter, err := s.reconcile(s.routes, "team", "digits")
+		if (err != nil) != fails || (requeueAfter > 0) != apierrors.IsConflict(cause) {
+			t.Errorf("failed removal of the finalizer: requeue after %s, error %v", requeueAfter, err)
 		}
 	}
 }
@@ -280,22 +280,22 @@ func TestRouteErrors(t *testing.T) {
 // State of a deleted InferenceService is discarded: one of the same name starts without state.
 func TestForgetsDeletedInferenceService(t *testing.T) {
 	model := inference("digits", func(s *v1beta1.InferenceService) { s.UID = "one" })
-	s := newTestEnv(t, serving15, annotated("ovms", routed), model)
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), model)
 	s.settings.RESTProxy.Enabled = false
-	s.route("digits")
+	s.reconcileRoute("digits")
 	s.remove(model)
-	s.route("digits")
+	s.reconcileRoute("digits")
 	if s.routes.states.Len() > 0 {
 		t.Error("the state of the deleted InferenceService was not deleted")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))
-	s.route("digits")
+	s.reconcileRoute("digits")
 	s.takeEvents()
 	s.remove(model)
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "three" })) // with no reconcile in between
-	s.route("digits")
-	if said := s.takeEvents(); !strings.Contains(said, ReasonNoRoute) {
-		t.Errorf("no Event on the third: %q", said)
+	s.reconcileRoute("digits")
+	if eventText := s.takeEvents(); !strings.Contains(eventText, ReasonNoRoute) {
+		t.Errorf("Events on the third InferenceService: %q, want %s", eventText, ReasonNoRoute)
 	}
 }
 
@@ -313,10 +313,10 @@ func TestRoutesFollowExposure(t *testing.T) {
 		{config.ExposeAuto, []string{"delete HTTPRoute digits"}},
 	} {
 		s.routes.exposure = exposure{Exposure: config.Exposure{Kind: step.kind, IngressDomain: "example.org"}, gateway: resources.Gateway{Name: "g", Namespace: "n"}}
-		if writes := s.route("digits"); !slices.Equal(writes, step.want) {
-			t.Errorf("%s: written %q, want %q", step.kind, writes, step.want)
+		if writes := s.reconcileRoute("digits"); !slices.Equal(writes, step.want) {
+			t.Errorf("%s: writes %q, want %q", step.kind, writes, step.want)
 		}
-		s.expectNoRequests(step.kind, func() []string { return s.route("digits") })
+		s.expectNoRequests(step.kind, func() []string { return s.reconcileRoute("digits") })
 	}
 }
 
@@ -325,19 +325,19 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 	s := newTestEnv(t, capability.NewSet(capability.BackendTLSPolicy, capability.HTTPRoute), deployment(1))
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyAlways
 	s.namespaces.exposure.Kind = config.ExposeIngress
-	if writes := s.must(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
-		t.Errorf("behind Ingresses %q", writes)
+	if writes := s.reconcileNamespace(); slices.Contains(writes, "apply BackendTLSPolicy "+CAObjectName) {
+		t.Errorf("exposure by Ingress: unexpected writes %q", writes)
 	}
-	s.must() // what was written is read once
+	s.reconcileNamespace() // the second reconcile reads the written objects
 	s.namespaces.exposure.Kind = config.ExposeGateway
-	if writes := s.must(); len(writes) > 0 {
-		t.Errorf("behind a Gateway that is not named %q", writes)
+	if writes := s.reconcileNamespace(); len(writes) > 0 {
+		t.Errorf("exposure by an unnamed Gateway: writes %q, want none", writes)
 	}
 	s.namespaces.exposure.gateway.Namespace = "gateways"
-	if writes := s.must(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
-		t.Errorf("behind Gateways %q", writes)
+	if writes := s.reconcileNamespace(); !slices.Equal(writes, []string{"apply ConfigMap " + CAObjectName, "apply BackendTLSPolicy " + CAObjectName}) {
+		t.Errorf("exposure by a Gateway: writes %q, want the CA and its policy", writes)
 	}
-	s.expectNoRequests("trusted", s.must)
+	s.expectNoRequests("with the CA", s.reconcileNamespace)
 	var issued corev1.Secret
 	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
@@ -349,12 +349,12 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := string(issued.Data["ca.crt"])
-	s.must()
+	s.reconcileNamespace()
 	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
 		t.Error("the CA ConfigMap does not contain the certificate that pods still serve")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if writes := s.must(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
-		t.Errorf("without a proxy %q", writes)
+	if writes := s.reconcileNamespace(); !slices.Contains(writes, "delete BackendTLSPolicy "+CAObjectName) || !slices.Contains(writes, "delete ConfigMap "+CAObjectName) {
+		t.Errorf("without the proxy: writes %q, want the deletion of the CA and its policy", writes)
 	}
 }

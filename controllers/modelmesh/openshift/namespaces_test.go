@@ -40,7 +40,7 @@ func kinds(writes []string, verb string) []string {
 func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.UnsortedList()
 	s := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))
-	if writes := s.must(); len(writes) > 0 {
+	if writes := s.reconcileNamespace(); len(writes) > 0 {
 		t.Fatalf("without anything %q", writes)
 	}
 	model := inference("digits")
@@ -49,32 +49,32 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
 	}
-	if got := kinds(s.must(), "apply"); !slices.Equal(got, want) {
-		t.Fatalf("made %q", got)
+	if got := kinds(s.reconcileNamespace(), "apply"); !slices.Equal(got, want) {
+		t.Fatalf("created %q, want %q", got, want)
 	}
 	var cookie corev1.Secret
 	if !s.has(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
 		t.Errorf("cookie %q", cookie.Data)
 	}
-	s.expectNoRequests("with a model", s.must)
+	s.expectNoRequests("with a model", s.reconcileNamespace)
 	s.remove(model)
-	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{
+	if got := kinds(s.reconcileNamespace(), "delete"); !slices.Equal(got, []string{
 		"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "Secret model-serving-proxy-cookie", "ServiceAccount modelmesh-serving-sa",
 	}) {
 		t.Errorf("removed %q", got)
 	}
-	s.expectNoRequests("without models", s.must)
+	s.expectNoRequests("without models", s.reconcileNamespace)
 	s.enabled = false
-	if got := kinds(s.must(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
-		t.Errorf("not served any more, removed %q", got)
+	if got := kinds(s.reconcileNamespace(), "delete"); !slices.Equal(got, []string{"RoleBinding prometheus-ns-access"}) {
+		t.Errorf("not served any more, removed %q, want %q", got, []string{"RoleBinding prometheus-ns-access"})
 	}
-	s.expectNoRequests("not served", s.must)
+	s.expectNoRequests("not served", s.reconcileNamespace)
 }
 
 type usage struct{ used, runtimes bool }
 
-func (s *testEnv) usage(namespace string) (usage, error) {
-	used, runtimes, err := s.namespaces.getUsage(s.t.Context(), namespace)
+func (env *testEnv) usage(namespace string) (usage, error) {
+	used, runtimes, err := env.namespaces.getUsage(env.t.Context(), namespace)
 	return usage{used, runtimes}, err
 }
 
@@ -143,23 +143,23 @@ func entriesOf(t *testing.T, s *testEnv) map[string]map[string]string {
 func TestStorageFollowsConnections(t *testing.T) {
 	a, b := connection("a", "s3", s3("https://s3")), connection("b", "s3", s3("http://minio:9000"))
 	s := newTestEnv(t, plain, predictor("p"), &a)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); len(got) != 1 || got["a"]["certificate"] != "" {
 		t.Fatalf("entries %v", got)
 	}
-	s.must() // what was written is read once
-	s.expectNoRequests("one connection", s.must)
+	s.reconcileNamespace() // what was written is read once
+	s.expectNoRequests("one connection", s.reconcileNamespace)
 	bundle := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: BundleConfigMap}, Data: map[string]string{BundleKey: "PEM"}}
 	s.create(&b, bundle)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); len(got) != 2 || got["a"]["certificate"] != "PEM" || got["b"]["endpoint_url"] != "http://minio:9000" {
 		t.Errorf("entries %v", got)
 	}
-	s.must()
-	s.expectNoRequests("two connections", s.must)
+	s.reconcileNamespace()
+	s.expectNoRequests("two connections", s.reconcileNamespace)
 	b.Data["AWS_S3_BUCKET"] = []byte("others")
 	s.update(&b)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); got["b"]["bucket"] != "others" {
 		t.Errorf("entries %v", got)
 	}
@@ -167,18 +167,18 @@ func TestStorageFollowsConnections(t *testing.T) {
 	s.has(&tampered, "storage-config")
 	tampered.Data["a"] = []byte("{}")
 	s.update(&tampered)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); got["a"]["bucket"] != "models" {
 		t.Errorf("entries that another client changed: %v", got)
 	}
 	s.remove(&a)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); len(got) != 1 {
 		t.Errorf("entries %v", got)
 	}
 	s.remove(&b)
-	if got := s.must(); !slices.Equal(got, []string{"delete Secret storage-config"}) {
-		t.Errorf("without connections %q", got)
+	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"delete Secret storage-config"}) {
+		t.Errorf("without connections %q, want %q", got, []string{"delete Secret storage-config"})
 	}
 }
 
@@ -186,11 +186,11 @@ func TestStorageFollowsConnections(t *testing.T) {
 func TestIgnoresConnectionsOfOtherTypes(t *testing.T) {
 	uri := connection("model", "uri", map[string]string{"URI": "x"})
 	s := newTestEnv(t, plain, predictor("p"), &uri)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); got != nil {
 		t.Errorf("entries %v", got)
 	}
-	s.expectNoRequests("nothing to gather", s.must)
+	s.expectNoRequests("nothing to gather", s.reconcileNamespace)
 }
 
 // The storage Secret of a user is kept: one Event reports it. It is adopted when the user labels it.
@@ -198,33 +198,33 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "storage-config"}, Data: map[string][]byte{"localMinIO": []byte("{}")}}
 	s := newTestEnv(t, plain, predictor("p"), &a, own)
-	if writes := s.must(); len(writes) > 0 {
+	if writes := s.reconcileNamespace(); len(writes) > 0 {
 		t.Errorf("written %q", writes)
 	}
 	if events := s.takeEvents(); !strings.Contains(events, ReasonNotApplied) || !strings.Contains(events, "label it opendatahub.io/managed=true") {
-		t.Errorf("said %q", events)
+		t.Errorf("unexpected Events %q", events)
 	}
-	s.expectNoRequests("a Secret of the user", s.must)
+	s.expectNoRequests("a Secret of the user", s.reconcileNamespace)
 	if events := s.takeEvents(); events != "" {
-		t.Errorf("said again %q", events)
+		t.Errorf("Events were repeated: %q", events)
 	}
 	own.Labels = map[string]string{LabelManaged: "true"}
 	s.update(own)
-	s.must()
+	s.reconcileNamespace()
 	if got := entriesOf(t, s); len(got) == 0 || got["a"]["bucket"] != "models" {
 		t.Errorf("entries %v", got)
 	}
 	var kept corev1.Secret
 	s.has(&kept, "storage-config")
-	s.must()
-	s.expectNoRequests("taken over", s.must)
+	s.reconcileNamespace()
+	s.expectNoRequests("taken over", s.reconcileNamespace)
 }
 
 // A data connection with the name of the storage Secret is kept.
 func TestKeepsConnectionNamedLikeStorageSecret(t *testing.T) {
 	odd := connection("storage-config", "s3", s3("http://minio:9000"))
 	s := newTestEnv(t, plain, predictor("p"), &odd)
-	if writes := s.must(); len(writes) > 0 {
+	if writes := s.reconcileNamespace(); len(writes) > 0 {
 		t.Errorf("written %q", writes)
 	}
 }
@@ -233,9 +233,9 @@ func TestKeepsConnectionNamedLikeStorageSecret(t *testing.T) {
 func TestRenamesStorageSecret(t *testing.T) {
 	a := connection("a", "s3", s3("http://minio:9000"))
 	s := newTestEnv(t, plain, predictor("p"), &a)
-	s.must()
+	s.reconcileNamespace()
 	s.settings.StorageSecretName = "elsewhere"
-	writes := s.must()
+	writes := s.reconcileNamespace()
 	if !slices.Contains(writes, "apply Secret elsewhere") || !slices.Contains(writes, "delete Secret storage-config") {
 		t.Errorf("written %q", writes)
 	}
@@ -245,42 +245,42 @@ func TestRenamesStorageSecret(t *testing.T) {
 func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	s := newTestEnv(t, plain, predictor("p"))
 	always(&s.settings)
-	if got := kinds(s.must(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
+	if got := kinds(s.reconcileNamespace(), "apply"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Fatalf("made %q", got)
 	}
 	var first, second corev1.Secret
 	if !s.has(&first, "model-serving-proxy-tls") || first.Type != corev1.SecretTypeTLS || len(first.Data["tls.key"]) == 0 {
 		t.Fatalf("certificate %v", first.Data)
 	}
-	s.must()
-	s.expectNoRequests("with a certificate", s.must)
-	_, again, err := s.reconcile(s.namespaces, "", "team")
-	if err != nil || again < 200*24*time.Hour || again > 365*24*time.Hour {
-		t.Errorf("looked at again after %s, error %v", again, err)
+	s.reconcileNamespace()
+	s.expectNoRequests("with a certificate", s.reconcileNamespace)
+	_, requeueAfter, err := s.reconcile(s.namespaces, "", "team")
+	if err != nil || requeueAfter < 200*24*time.Hour || requeueAfter > 365*24*time.Hour {
+		t.Errorf("requeue after %s, error %v; want a renewal in a year", requeueAfter, err)
 	}
-	s.clock.SetTime(s.clock.Now().Add(again + time.Minute))
-	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {
-		t.Errorf("when due %q", got)
+	s.clock.SetTime(s.clock.Now().Add(requeueAfter + time.Minute))
+	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {
+		t.Errorf("when due %q, want %q", got, []string{"apply Secret model-serving-proxy-tls"})
 	}
 	if s.has(&second, "model-serving-proxy-tls"); string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Error("the certificate was not renewed")
 	}
-	s.must()
-	s.expectNoRequests("renewed", s.must)
+	s.reconcileNamespace()
+	s.expectNoRequests("renewed", s.reconcileNamespace)
 	second.Labels = nil
 	if err := s.server.Update(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.must(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
+	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
 		t.Errorf("without its labels %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
 		t.Error("a new certificate was issued, although the Secret only lost its labels")
 	}
-	s.must()
-	s.expectNoRequests("labelled again", s.must)
+	s.reconcileNamespace()
+	s.expectNoRequests("labelled again", s.reconcileNamespace)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if got := kinds(s.must(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
+	if got := kinds(s.reconcileNamespace(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("without a sidecar removed %q", got)
 	}
 }
@@ -289,12 +289,12 @@ func TestKeepsForeignCertificate(t *testing.T) {
 	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "model-serving-proxy-tls"}}
 	s := newTestEnv(t, plain, predictor("p"), own)
 	always(&s.settings)
-	if got := s.must(); slices.Contains(got, "apply Secret model-serving-proxy-tls") {
+	if got := s.reconcileNamespace(); slices.Contains(got, "apply Secret model-serving-proxy-tls") {
 		t.Errorf("written %q", got)
 	}
-	s.expectNoRequests("a certificate of the user", s.must)
+	s.expectNoRequests("a certificate of the user", s.reconcileNamespace)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
-	if got := kinds(s.must(), "delete"); slices.Contains(got, "Secret model-serving-proxy-tls") {
+	if got := kinds(s.reconcileNamespace(), "delete"); slices.Contains(got, "Secret model-serving-proxy-tls") {
 		t.Errorf("removed what is not ours: %q", got)
 	}
 }
@@ -317,18 +317,18 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, again, err := s.reconcile(s.namespaces, "", "team")
+			_, requeueAfter, err := s.reconcile(s.namespaces, "", "team")
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got corev1.ServiceAccount
 			s.has(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
-			if isManaged(&got) != formers || (again > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
-				t.Errorf("labels %v, again after %s", got.Labels, again)
+			if isManaged(&got) != formers || (requeueAfter > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
+				t.Errorf("labels %v, requeue after %s", got.Labels, requeueAfter)
 			}
 			s.remove(p)
-			s.must()
+			s.reconcileNamespace()
 			if s.has(&got, "modelmesh-serving-sa") == formers {
 				t.Errorf("after the last model: there %t", !formers)
 			}
@@ -339,8 +339,8 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 // Errors are returned, and nothing is deleted while the desired objects are unknown.
 func TestNamespaceErrors(t *testing.T) {
 	s := newTestEnv(t, openShift, predictor("p"))
-	s.must()
-	for name, set := range map[string]*error{"settings": &s.broken, "whether it is served": &s.unknown} {
+	s.reconcileNamespace()
+	for name, set := range map[string]*error{"settings": &s.settingsErr, "whether it is served": &s.enabledErr} {
 		*set = errDown
 		if writes, _, err := s.reconcile(s.namespaces, "", "team"); !errors.Is(err, errDown) || len(writes) > 0 {
 			t.Errorf("%s: written %q, error %v", name, writes, err)
@@ -368,14 +368,14 @@ func TestNamespaceErrors(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 		}}
 	}
-	if _, again, err := s.reconcile(s.namespaces, "", "team"); err != nil || again != 0 || s.takeEvents() != "" {
-		t.Errorf("a namespace on its way out: again after %s, error %v", again, err)
+	if _, requeueAfter, err := s.reconcile(s.namespaces, "", "team"); err != nil || requeueAfter != 0 || s.takeEvents() != "" {
+		t.Errorf("a namespace on its way out: requeue after %s, error %v", requeueAfter, err)
 	}
 	s.refuse = func(string, string) error { return nil }
-	if writes := s.must(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
-		t.Errorf("afterwards %q", writes)
+	if writes := s.reconcileNamespace(); !slices.Equal(writes, []string{"apply ServiceAccount modelmesh-serving-sa"}) {
+		t.Errorf("writes afterwards %q, want %q", writes, []string{"apply ServiceAccount modelmesh-serving-sa"})
 	}
 	if writes, _, err := s.reconcile(s.namespaces, "", "gone"); len(writes) > 0 || err != nil {
-		t.Errorf("a namespace that is gone: %q, error %v", writes, err)
+		t.Errorf("deleted namespace: writes %q, error %v", writes, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // The rejection of a Route by a router is reported in one Event.
 func TestReportsRejectedRoute(t *testing.T) {
-	s := newTestEnv(t, serving15, annotated("ovms", routed), inference("digits"))
-	s.route("digits")
+	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
+	s.reconcileRoute("digits")
 	answers := func(status string) string {
 		t.Helper()
 		route := routeObject()
@@ -22,16 +22,16 @@ func TestReportsRejectedRoute(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.update(route)
-		s.route("digits")
+		s.reconcileRoute("digits")
 		said := s.takeEvents()
-		s.expectNoRequests("answered", func() []string { return s.route("digits") })
+		s.expectNoRequests("answered", func() []string { return s.reconcileRoute("digits") })
 		return said + s.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {
 		said := answers(status)
 		if want := status == "False"; (strings.Count(said, ReasonNoRoute) == 1) != want ||
 			want != strings.Contains(said, "router default does not admit Route team/digits") || want != strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
-			t.Errorf("Admitted=%s: said %q", status, said)
+			t.Errorf("Admitted=%s: unexpected Events %q", status, said)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestBuildRoute(t *testing.T) {
 		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
 		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
-		"nothing speaks REST":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
+		"REST proxy disabled":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
 		"TLS":                   {newRouteOptions(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
 		"TLS, guarded":          {newRouteOptions(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
 		"TLS, client must show": {newRouteOptions(openShift, routed, meshTLS("require")), 0, nil, "set annotation enable-auth"},
@@ -131,7 +131,7 @@ func TestRouteTimeout(t *testing.T) {
 		change func(*v1beta1.InferenceService)
 		want   string
 	}{
-		"nothing said":   {func(*v1beta1.InferenceService) {}, "30s"},
+		"no timeout set": {func(*v1beta1.InferenceService) {}, "30s"},
 		"of the model":   {func(s *v1beta1.InferenceService) { s.Spec.Predictor.Timeout = &ten }, "10s"},
 		"two components": {func(s *v1beta1.InferenceService) { s.Spec.Transformer = &v1beta1.Component{Timeout: &ten} }, "40s"},
 		"all components": {func(s *v1beta1.InferenceService) {
@@ -186,20 +186,20 @@ func TestServingRuntimeAnnotations(t *testing.T) {
 		cluster    []v1alpha1.ServingRuntime
 		want       string
 	}{
-		"none":                      {onnx, nil, nil, ""},
-		"the only one":              {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, nil, "a"},
-		"the newest":                {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 3), runtimeOf("c", 2)}, nil, "b"},
-		"of equal age the first":    {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1), runtimeOf("a", 1)}, nil, "a"},
-		"not a disabled one":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 2, disabled)}, nil, "a"},
-		"not one of single models":  {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, single)}, nil, ""},
-		"not one chosen by hand":    {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, byHand)}, nil, ""},
-		"not another format":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, other)}, nil, ""},
-		"the one that is named":     {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9), runtimeOf("chosen", 1, byHand)}, nil, "chosen"},
-		"named, of the cluster":     {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9)}, []v1alpha1.ServingRuntime{runtimeOf("chosen", 1)}, "chosen"},
-		"the namespace goes before": {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "a"},
-		"of the cluster":            {onnx, nil, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "b"},
-		"hidden by its name":        {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1, disabled)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, ""},
-		"REST through the proxy":    {rest, []v1alpha1.ServingRuntime{runtimeOf("a", 9), runtimeOf("b", 1, grpc)}, nil, "b"},
+		"none":                     {onnx, nil, nil, ""},
+		"the only one":             {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, nil, "a"},
+		"the newest":               {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 3), runtimeOf("c", 2)}, nil, "b"},
+		"of equal age the first":   {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1), runtimeOf("a", 1)}, nil, "a"},
+		"not a disabled one":       {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 2, disabled)}, nil, "a"},
+		"not one of single models": {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, single)}, nil, ""},
+		"not one chosen by hand":   {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, byHand)}, nil, ""},
+		"not another format":       {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, other)}, nil, ""},
+		"the one that is named":    {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9), runtimeOf("chosen", 1, byHand)}, nil, "chosen"},
+		"named, of the cluster":    {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9)}, []v1alpha1.ServingRuntime{runtimeOf("chosen", 1)}, "chosen"},
+		"runtime of the namespace precedes that of the cluster": {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "a"},
+		"of the cluster":         {onnx, nil, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "b"},
+		"hidden by its name":     {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1, disabled)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, ""},
+		"REST through the proxy": {rest, []v1alpha1.ServingRuntime{runtimeOf("a", 9), runtimeOf("b", 1, grpc)}, nil, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model, ok, err := pkgmodelmesh.FromInferenceService(c.model)
@@ -240,18 +240,18 @@ func TestBuildRouteForOtherKinds(t *testing.T) {
 		port        int64
 		problem     string // part of it
 	}{
-		"by default":            {config.Exposure{Kind: config.ExposeAuto}, newRouteOptions(plain, routed), "", 0, ""},
-		"not asked for":         {ingress, newRouteOptions(plain, nil), "", 0, ""},
-		"gateway":               {gateway, newRouteOptions(plain, routed), "HTTPRoute", 8008, ""},
-		"gateway, guarded":      {gateway, newRouteOptions(plain, guarded, always), "HTTPRoute", 8443, ""},
-		"no gateways":           {gateway, newRouteOptions(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},
-		"ingress":               {ingress, newRouteOptions(plain, routed), "Ingress", 8008, ""},
-		"ingress, guarded":      {ingress, newRouteOptions(plain, guarded, always), "Ingress", 8443, ""},
-		"ingress, TLS":          {ingress, newRouteOptions(plain, routed, meshTLS("")), "Ingress", 8008, ""},
-		"no guard":              {ingress, newRouteOptions(plain, guarded), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
-		"open beside a guard":   {ingress, newRouteOptions(plain, routed, always), "", 0, "the NetworkPolicy closes REST"},
-		"restricted":            {gateway, newRouteOptions(plain, routed, restricted), "", 0, "the NetworkPolicy closes REST"},
-		"restricted, no policy": {gateway, newRouteOptions(plain, routed, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
+		"by default":                           {config.Exposure{Kind: config.ExposeAuto}, newRouteOptions(plain, routed), "", 0, ""},
+		"not asked for":                        {ingress, newRouteOptions(plain, nil), "", 0, ""},
+		"gateway":                              {gateway, newRouteOptions(plain, routed), "HTTPRoute", 8008, ""},
+		"gateway, guarded":                     {gateway, newRouteOptions(plain, guarded, always), "HTTPRoute", 8443, ""},
+		"no gateways":                          {gateway, newRouteOptions(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},
+		"ingress":                              {ingress, newRouteOptions(plain, routed), "Ingress", 8008, ""},
+		"ingress, guarded":                     {ingress, newRouteOptions(plain, guarded, always), "Ingress", 8443, ""},
+		"ingress, TLS":                         {ingress, newRouteOptions(plain, routed, meshTLS("")), "Ingress", 8008, ""},
+		"no guard":                             {ingress, newRouteOptions(plain, guarded), "", 0, "there is no Ingress, because annotation enable-auth is set and authProxy.mode is auto"},
+		"REST open, closed by a NetworkPolicy": {ingress, newRouteOptions(plain, routed, always), "", 0, "the NetworkPolicy closes REST"},
+		"restricted":                           {gateway, newRouteOptions(plain, routed, restricted), "", 0, "the NetworkPolicy closes REST"},
+		"restricted, no policy":                {gateway, newRouteOptions(plain, routed, restricted, func(s *meshsettings.Settings) { s.NetworkPolicy = false }), "HTTPRoute", 8008, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.publication.exposure = exposure{c.exposure, resources.Gateway{Name: "public", Namespace: "gateways"}}

@@ -101,51 +101,51 @@ type controllerBuilder struct {
 }
 
 // startNamespaceController starts the controller of served namespaces.
-func (w controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
-	all, ownNamespace, managed := w.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
-	cached, served := w.mgr.GetCache(), w.shared.Served
-	labelled, _ := w.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
+func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
+	all, ownNamespace, managed := b.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	cached, served := b.mgr.GetCache(), b.shared.Served
+	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	sources := []source.Source{
-		labelled, w.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
+		labelled, b.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), ownNamespace),
 		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), ownNamespace, modelmesh.CreatedOrDeleted()),
 		source.Kind(cached, client.Object(&appsv1.Deployment{}), ownNamespace, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, w.managedSecrets()),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, b.managedSecrets()),
 		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), ownNamespace, hasName(BundleConfigMap, CAObjectName)),
 		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
 		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), ownNamespace, managed),
 		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), ownNamespace, managed),
 		served.Kind(cached, capability.BackendTLSPolicy, nil, ownNamespace, managed),
 	}
-	if !w.shared.Config.ModelMesh.IgnoreInferenceServices {
+	if !b.shared.Config.ModelMesh.IgnoreInferenceServices {
 		sources = append(sources, served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, ownNamespace, modelmesh.SpecOrAnnotationsChanged()))
 	}
-	return reconciler.NewController(w.mgr, namespaceController, sources...).Complete(reconciler.ClassifyErrors(r))
+	return reconciler.NewController(b.mgr, namespaceController, sources...).Complete(reconciler.ClassifyErrors(r))
 }
 
 // startInferenceServiceController starts the controller that publishes models.
-func (w controllerBuilder) startInferenceServiceController(r *inferenceServiceReconciler) error {
-	cached, served := w.mgr.GetCache(), w.shared.Served
-	all := handler.EnqueueRequestsFromMapFunc(w.requestsForInferenceServices)
-	owned := handler.EnqueueRequestForOwner(w.mgr.GetScheme(), w.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
-	labelled, _ := w.shared.Namespaces.Source(all)
-	b := reconciler.NewController(w.mgr, routeController,
-		labelled, w.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
+func (b controllerBuilder) startInferenceServiceController(r *inferenceServiceReconciler) error {
+	cached, served := b.mgr.GetCache(), b.shared.Served
+	all := handler.EnqueueRequestsFromMapFunc(b.requestsForInferenceServices)
+	owned := handler.EnqueueRequestForOwner(b.mgr.GetScheme(), b.mgr.GetRESTMapper(), &v1beta1.InferenceService{}, handler.OnlyControllerOwner())
+	labelled, _ := b.shared.Namespaces.Source(all)
+	c := reconciler.NewController(b.mgr, routeController,
+		labelled, b.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
 		source.Kind(cached, client.Object(capability.MetadataOf(ingressKind)), owned),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, w.meshCertificates()),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), all, b.meshCertificates()),
 		served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, &handler.EnqueueRequestForObject{}, modelmesh.SpecOrAnnotationsChanged()),
 		served.Kind(cached, capability.ServingRuntime, &v1alpha1.ServingRuntime{}, all),
 		served.Kind(cached, capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, all),
 		served.Kind(cached, capability.Route, nil, owned),
 		served.Kind(cached, capability.HTTPRoute, nil, owned))
-	routestatus.Watch(b, served, cached, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
-	routestatus.Watch(b, served, cached, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
-	return b.Complete(reconciler.ClassifyErrors(r))
+	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.Route, capability.HTTPRoute}, owned)
+	routestatus.Watch(c, served, cached, []schema.GroupVersionKind{capability.BackendTLSPolicy}, all, hasName(CAObjectName))
+	return c.Complete(reconciler.ClassifyErrors(r))
 }
 
 // requestsForInferenceServices maps a Namespace or namespaced object to its InferenceServices for ModelMesh, a cluster-scoped runtime to all.
-func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
-	if !w.shared.Served.Current().Has(capability.InferenceService) {
+func (b controllerBuilder) requestsForInferenceServices(ctx context.Context, object client.Object) []reconcile.Request {
+	if !b.shared.Served.Current().Has(capability.InferenceService) {
 		return nil
 	}
 	namespace := object.GetNamespace()
@@ -153,7 +153,7 @@ func (w controllerBuilder) requestsForInferenceServices(ctx context.Context, obj
 		namespace = object.GetName()
 	}
 	var list v1beta1.InferenceServiceList
-	if err := w.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.mgr.GetClient().List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing InferenceServices")
 		return nil
 	}
@@ -176,25 +176,25 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 }
 
 // managedSecrets matches the Secrets of the namespace controller, also by name: the cache strips labels of foreign objects.
-func (w controllerBuilder) managedSecrets() predicate.Predicate {
+func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
 	storage := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
+		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
 	})
 	managed := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
 	return predicate.Or(byName, storage, managed)
 }
 
 // meshCertificates matches the Secrets with the certificate of the mesh.
-func (w controllerBuilder) meshCertificates() predicate.Predicate {
+func (b controllerBuilder) meshCertificates() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return w.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
+		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
 	})
 }
 
 // hasConfiguredName reports whether the name of an object is the one that the function returns from the settings of the administrator.
-func (w controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
-	settings, err := w.shared.Settings.Admin(context.Background())
+func (b controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
+	settings, err := b.shared.Settings.Admin(context.Background())
 	return err == nil && o.GetName() == nameOf(settings)
 }
 

@@ -30,7 +30,7 @@ func s3(endpoint string) map[string]string {
 }
 
 // The storage entries of section 14.
-func TestStorage(t *testing.T) {
+func TestStorageEntriesOfDataConnections(t *testing.T) {
 	whole := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",
 		"bucket": "models", "default_bucket": "models", "region": "here",

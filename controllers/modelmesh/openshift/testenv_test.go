@@ -45,8 +45,8 @@ type testEnv struct {
 	settings   meshsettings.Settings
 	served     capability.Set
 	enabled    bool
-	// broken is the error of the settings, unknown the error of the check whether a namespace is enabled.
-	broken, unknown error
+	// settingsErr is the error of reading the settings, enabledErr that of the check whether a namespace is enabled.
+	settingsErr, enabledErr error
 	// writes contains "verb Kind name" of each write; reads counts live reads.
 	writes []string
 	reads  int
@@ -66,12 +66,12 @@ func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) 
 		Catalog: &modelmesh.Catalog{
 			Cached: writer, Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: everyone{reader: s.server}},
 			Served:   func() capability.Set { return s.served },
-			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.broken },
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return s.settings, s.settingsErr },
 		},
 		cached: writer, live: live, recorder: s.events,
 		applier: apply.New(apply.Options{Client: writer, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName,
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
-		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.unknown },
+		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.enabledErr },
 	}
 	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
 	base.applier = routeApplier(base.applier)
@@ -96,27 +96,27 @@ func (l labelled) List(ctx context.Context, list client.ObjectList, opts ...clie
 	return l.Reader.List(ctx, list, append(opts, client.MatchingLabels{LabelManaged: "true", LabelDashboard: "true"})...)
 }
 
-func (s *testEnv) writer() client.Client {
-	return interceptor.NewClient(s.server, interceptor.Funcs{
+func (env *testEnv) writer() client.Client {
+	return interceptor.NewClient(env.server, interceptor.Funcs{
 		List: fakeapi.ListMetadata,
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			named, _ := o.(interface {
 				GetKind() string
 				GetName() string
 			})
-			if err := s.sent("apply", named.GetKind(), named.GetName()); err != nil {
+			if err := env.sent("apply", named.GetKind(), named.GetName()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := s.sent("patch", kindOf(o), o.GetName()); err != nil {
+			if err := env.sent("patch", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := s.sent("delete", kindOf(o), o.GetName()); err != nil {
+			if err := env.sent("delete", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -131,100 +131,100 @@ func kindOf(o client.Object) string {
 	return "InferenceService" // the only one that is typed
 }
 
-func (s *testEnv) live() client.Reader {
-	return interceptor.NewClient(s.server, interceptor.Funcs{
+func (env *testEnv) live() client.Reader {
+	return interceptor.NewClient(env.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			s.reads++
+			env.reads++
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			s.reads++
+			env.reads++
 			return fakeapi.ListMetadata(ctx, c, l, opts...)
 		},
 	})
 }
 
-func (s *testEnv) sent(verb, kind, name string) error {
-	s.writes = append(s.writes, verb+" "+kind+" "+name)
-	return s.refuse(verb, kind)
+func (env *testEnv) sent(verb, kind, name string) error {
+	env.writes = append(env.writes, verb+" "+kind+" "+name)
+	return env.refuse(verb, kind)
 }
 
 // reconcile runs one reconcile and returns its writes and requeueAfter.
-func (s *testEnv) reconcile(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
-	s.t.Helper()
-	s.writes = nil
-	result, err := r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
-	return s.writes, result.RequeueAfter, err
+func (env *testEnv) reconcile(r reconcile.Reconciler, namespace, name string) ([]string, time.Duration, error) {
+	env.t.Helper()
+	env.writes = nil
+	result, err := r.Reconcile(env.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	return env.writes, result.RequeueAfter, err
 }
 
-// must reconciles the namespace without an error.
-func (s *testEnv) must() []string {
-	s.t.Helper()
-	writes, _, err := s.reconcile(s.namespaces, "", "team")
+// reconcileNamespace reconciles the namespace without an error.
+func (env *testEnv) reconcileNamespace() []string {
+	env.t.Helper()
+	writes, _, err := env.reconcile(env.namespaces, "", "team")
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return writes
 }
 
-// route reconciles an InferenceService without an error.
-func (s *testEnv) route(name string) []string {
-	s.t.Helper()
-	writes, _, err := s.reconcile(s.routes, "team", name)
+// reconcileRoute reconciles an InferenceService without an error.
+func (env *testEnv) reconcileRoute(name string) []string {
+	env.t.Helper()
+	writes, _, err := env.reconcile(env.routes, "team", name)
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return writes
 }
 
 // expectNoRequests expects that a reconcile sends no request.
-func (s *testEnv) expectNoRequests(description string, pass func() []string) {
-	s.t.Helper()
-	before := s.reads
-	if writes := pass(); len(writes) > 0 || s.reads != before {
-		s.t.Errorf("%s: at rest %q and %d reads", description, writes, s.reads-before)
+func (env *testEnv) expectNoRequests(description string, pass func() []string) {
+	env.t.Helper()
+	before := env.reads
+	if writes := pass(); len(writes) > 0 || env.reads != before {
+		env.t.Errorf("%s: writes %q and %d live reads, want none", description, writes, env.reads-before)
 	}
 }
 
-func (s *testEnv) create(objects ...client.Object) {
-	s.t.Helper()
+func (env *testEnv) create(objects ...client.Object) {
+	env.t.Helper()
 	for _, o := range objects {
-		if err := s.server.Create(s.t.Context(), o); err != nil {
-			s.t.Fatal(err)
+		if err := env.server.Create(env.t.Context(), o); err != nil {
+			env.t.Fatal(err)
 		}
 	}
 }
 
-func (s *testEnv) update(o client.Object) {
-	s.t.Helper()
-	if err := s.server.Update(s.t.Context(), o); err != nil {
-		s.t.Fatal(err)
+func (env *testEnv) update(o client.Object) {
+	env.t.Helper()
+	if err := env.server.Update(env.t.Context(), o); err != nil {
+		env.t.Fatal(err)
 	}
 }
 
-func (s *testEnv) remove(o client.Object) {
-	s.t.Helper()
-	if err := s.server.Delete(s.t.Context(), o); err != nil {
-		s.t.Fatal(err)
+func (env *testEnv) remove(o client.Object) {
+	env.t.Helper()
+	if err := env.server.Delete(env.t.Context(), o); err != nil {
+		env.t.Fatal(err)
 	}
 }
 
 // has reads an object of the namespace and reports whether it exists.
-func (s *testEnv) has(o client.Object, name string) bool {
-	s.t.Helper()
-	err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+func (env *testEnv) has(o client.Object, name string) bool {
+	env.t.Helper()
+	err := env.server.Get(env.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return err == nil
 }
 
 // takeEvents returns the Events since the last call.
-func (s *testEnv) takeEvents() string {
+func (env *testEnv) takeEvents() string {
 	var out []string
 	for {
 		select {
-		case e := <-s.events.Events:
+		case e := <-env.events.Events:
 			out = append(out, e)
 		default:
 			return strings.Join(out, "\n")

@@ -44,20 +44,20 @@ func TestUpdatesThatCount(t *testing.T) {
 		event     event.UpdateEvent
 		want      bool
 	}{
-		"status of a model":                   {modelmesh.SpecOrAnnotationsChanged(), update(model(), model()), false},
-		"spec of a model":                     {modelmesh.SpecOrAnnotationsChanged(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
-		"annotation of a model":               {modelmesh.SpecOrAnnotationsChanged(), update(model(), raw), true},
-		"a model is deleted":                  {modelmesh.SpecOrAnnotationsChanged(), update(model(), deleted(Finalizer)), true},
-		"a finalizer less":                    {modelmesh.SpecOrAnnotationsChanged(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
-		"a finalizer less on a living model":  {modelmesh.SpecOrAnnotationsChanged(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
-		"another model of the name":           {modelmesh.SpecOrAnnotationsChanged(), update(model(), inference("digits")), true},
-		"a Predictor is written":              {modelmesh.CreatedOrDeleted(), update(predictor("p"), predictor("p")), false},
-		"one of our names":                    {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
-		"another name":                        {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
-		"what we made":                        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
-		"what we made loses its label":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
-		"what we did not make":                {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
-		"what another component of ours made": {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
+		"status of a model":                  {modelmesh.SpecOrAnnotationsChanged(), update(model(), model()), false},
+		"spec of a model":                    {modelmesh.SpecOrAnnotationsChanged(), update(model(), model(func(s *v1beta1.InferenceService) { s.Generation = 2 })), true},
+		"annotation of a model":              {modelmesh.SpecOrAnnotationsChanged(), update(model(), raw), true},
+		"a model is deleted":                 {modelmesh.SpecOrAnnotationsChanged(), update(model(), deleted(Finalizer)), true},
+		"a finalizer less":                   {modelmesh.SpecOrAnnotationsChanged(), update(deleted("a", Finalizer), deleted(Finalizer)), true},
+		"a finalizer less on a living model": {modelmesh.SpecOrAnnotationsChanged(), update(model(func(s *v1beta1.InferenceService) { s.Finalizers = []string{"a"} }), model()), false},
+		"another model of the name":          {modelmesh.SpecOrAnnotationsChanged(), update(model(), inference("digits")), true},
+		"a Predictor is written":             {modelmesh.CreatedOrDeleted(), update(predictor("p"), predictor("p")), false},
+		"object with one of the names":       {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "b"}}), true},
+		"another name":                       {hasName("a", "b"), update(nil, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "c"}}), false},
+		"object got the managed label":       {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, deployment(0)), true},
+		"object lost the managed label":      {apply.ManagedByPredicate(modelmesh.ComponentName), update(deployment(0), unlabelled), true},
+		"unmanaged object":                   {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, unlabelled), false},
+		"object of another component":        {apply.ManagedByPredicate(modelmesh.ComponentName), update(unlabelled, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("mlflow")}}), false},
 	} {
 		if got := c.predicate.Update(c.event); got != c.want {
 			t.Errorf("%s: counts %t, want %t", name, got, c.want)
@@ -105,7 +105,7 @@ func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 }
 
 // Versions identify the objects and their states.
-func TestVersions(t *testing.T) {
+func TestVersionsIdentifyObjects(t *testing.T) {
 	head := func(name, version string) *metav1.PartialObjectMetadata {
 		h := capability.MetadataOf(secretKind)
 		h.Name, h.UID, h.ResourceVersion = name, "u", version

@@ -45,7 +45,7 @@ func TestAffinity(t *testing.T) {
 		"its own choice":     {required(term(own)), required(term(own)), required(term(own), term(arch))},
 		"a node by its name": {required(byName), required(both), required(byName, term(arch))},
 		"a term for no node": {required(term()), required(term()), required(term(), term(arch))},
-		"what is preferred":  {preferred(), withPreferred, withPreferred},
+		"preferred terms":    {preferred(), withPreferred, withPreferred},
 	} {
 		for form, want := range map[string]*corev1.Affinity{"current": c.current, "original": c.original} {
 			in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Affinity = c.given }), forms[form])
@@ -61,7 +61,7 @@ func TestAffinity(t *testing.T) {
 }
 
 // An empty list of architectures requires none.
-func TestArchitectures(t *testing.T) {
+func TestArchitecturesSetNodeAffinity(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.RuntimeArchitectures = []string{"ppc64le"}
 	if diff := cmp.Diff(required(term(expression("kubernetes.io/arch", "ppc64le"))), podOf(t, in).Affinity); diff != "" {

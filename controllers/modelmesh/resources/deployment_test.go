@@ -23,15 +23,15 @@ func TestContainerOrder(t *testing.T) {
 		rest bool
 		want string
 	}{
-		"an adapter":                    {runtimeSpec(withAdapter), false, "triton-adapter triton mm"},
-		"an adapter and the REST proxy": {runtimeSpec(withAdapter), true, "rest-proxy triton triton-adapter mm"},
-		"a puller":                      {runtimeSpec(), false, "server mm puller"},
-		"a puller and the REST proxy":   {runtimeSpec(), true, "rest-proxy server mm puller"},
-		"[modelmesh-34] no puller":      {runtimeSpec(pullerless), true, "rest-proxy server mm"},
-		"two servers":                   {runtimeSpec(pullerless, withExtraContainer("second")), false, "second server mm"},
-		"no server":                     {runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
-		"two of one name":               {runtimeSpec(pullerless, withExtraContainer("second"), withExtraContainer("server")), false, "second server mm"},
-		"one named like the adapter":    {runtimeSpec(withAdapter, withExtraContainer("triton-adapter")), false, "triton-adapter triton mm"},
+		"an adapter":                             {runtimeSpec(withAdapter), false, "triton-adapter triton mm"},
+		"an adapter and the REST proxy":          {runtimeSpec(withAdapter), true, "rest-proxy triton triton-adapter mm"},
+		"a puller":                               {runtimeSpec(), false, "server mm puller"},
+		"a puller and the REST proxy":            {runtimeSpec(), true, "rest-proxy server mm puller"},
+		"[modelmesh-34] no puller":               {runtimeSpec(pullerless), true, "rest-proxy server mm"},
+		"two servers":                            {runtimeSpec(pullerless, withExtraContainer("second")), false, "second server mm"},
+		"no server":                              {runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Containers = nil }), false, "mm puller"},
+		"two of one name":                        {runtimeSpec(pullerless, withExtraContainer("second"), withExtraContainer("server")), false, "second server mm"},
+		"container with the name of the adapter": {runtimeSpec(withAdapter, withExtraContainer("triton-adapter")), false, "triton-adapter triton mm"},
 	} {
 		for form, change := range forms {
 			in := inputs(c.spec, change)
@@ -122,14 +122,14 @@ func TestAdapterDefaults(t *testing.T) {
 	pod := podOf(t, inputs(runtimeSpec(withAdapter, func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint, s.GRPCDataEndpoint = nil, nil })))
 	adapter := container(t, pod, "triton-adapter")
 	if port, _ := variable(adapter, "ADAPTER_PORT"); port != "8085" {
-		t.Errorf("ADAPTER_PORT=%s", port)
+		t.Errorf("ADAPTER_PORT=%s, want %s", port, "8085")
 	}
 	if data, _ := variable(adapter, "RUNTIME_DATA_ENDPOINT"); data != "port:8001" {
-		t.Errorf("RUNTIME_DATA_ENDPOINT=%s", data)
+		t.Errorf("RUNTIME_DATA_ENDPOINT=%s, want %s", data, "port:8001")
 	}
 	mesh := container(t, pod, "mm")
 	if port, _ := variable(mesh, "INTERNAL_GRPC_PORT"); port != "8085" {
-		t.Errorf("INTERNAL_GRPC_PORT=%s", port)
+		t.Errorf("INTERNAL_GRPC_PORT=%s, want %s", port, "8085")
 	}
 	for _, name := range variableNames(mesh) {
 		if strings.HasPrefix(name, "INTERNAL_SERVING") {
@@ -206,13 +206,13 @@ func ownMount(volume, path string) func(*v1alpha1.ServingRuntimeSpec) {
 // [modelmesh-26] Labels and annotations of the runtime override those of the settings.
 func TestPodLabelsAndAnnotations(t *testing.T) {
 	in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) {
-		s.Labels = map[string]string{"both": "spec", "spec": "1"}
-		s.Annotations = map[string]string{"both": "spec", "spec": "1"}
+		s.Labels = map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1"}
+		s.Annotations = map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1"}
 	}), plainMesh)
-	in.Settings.RuntimePodLabels = map[string]string{"both": "settings", "settings": "1"}
-	in.Settings.RuntimePodAnnotations = map[string]string{"both": "settings", "settings": "1"}
+	in.Settings.RuntimePodLabels = map[string]string{"image pull secrets of settings and runtime": "settings", "settings": "1"}
+	in.Settings.RuntimePodAnnotations = map[string]string{"image pull secrets of settings and runtime": "settings", "settings": "1"}
 	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
-	more := map[string]string{"both": "spec", "spec": "1", "settings": "1"}
+	more := map[string]string{"image pull secrets of settings and runtime": "spec", "spec": "1", "settings": "1"}
 	if diff := cmp.Diff(more, template.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
@@ -263,10 +263,10 @@ func TestPullSecrets(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct{ settings, spec, want []corev1.LocalObjectReference }{
-		"settings":     {refs("b", "a"), nil, refs("b", "a")},
-		"neither":      {nil, nil, nil},
-		"spec":         {nil, refs("b", "a"), refs("b", "a")},
-		"both":         {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
+		"settings":              {refs("b", "a"), nil, refs("b", "a")},
+		"no image pull secrets": {nil, nil, nil},
+		"spec":                  {nil, refs("b", "a"), refs("b", "a")},
+		"image pull secrets of settings and runtime": {refs("config-1", "config-2", "overlap"), refs("sr-1", "overlap", "sr-2"), refs("config-1", "config-2", "overlap", "sr-1", "sr-2")},
 		"an empty one": {refs(""), refs("a", "a"), refs("a")},
 	} {
 		in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.ImagePullSecrets = c.spec }))

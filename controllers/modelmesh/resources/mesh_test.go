@@ -100,7 +100,7 @@ func TestInternalModelMeshEnvVars(t *testing.T) {
 }
 
 // The metrics settings affect ports, annotations and variables. [modelmesh-32]
-func TestMetrics(t *testing.T) {
+func TestMetricsSettingsChangePods(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Settings.Metrics.Port, in.Settings.Metrics.Scheme = 2222, "http"
 	template := typed[appsv1.Deployment](t, buildDeploymentFor(t, in)).Spec.Template
@@ -163,7 +163,7 @@ func TestRESTProxy(t *testing.T) {
 }
 
 // [modelmesh-23] A server with a management port gets a puller.
-func TestPuller(t *testing.T) {
+func TestManagementPortAddsPuller(t *testing.T) {
 	in := inputs(runtimeSpec(), claiming("shelf"))
 	in.Settings.StorageHelper.Command = nil
 	in.Settings.StorageHelper.Resources = corev1.ResourceRequirements{}

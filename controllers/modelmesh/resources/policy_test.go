@@ -93,7 +93,7 @@ func TestRestrictedPolicy(t *testing.T) {
 		"Kubernetes, guarded":    {ports(plain, guardREST), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all ", "8443": "all "}},
 		"Kubernetes":             {ports(plain), map[string]string{"8033": "1 all ", "8080": "1 ", "8008": "all ", "2112": "all "}},
 		"Kubernetes, restricted": {ports(plain, restricted), map[string]string{"8033": "1 2 ", "8080": "1 ", "8008": "2 ", "2112": "all "}},
-		"nothing is open": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
+		"no open ports": {ports(plain, restricted, func(s *meshsettings.Settings) { s.Metrics.Enabled, s.RESTProxy.Enabled = false, false }),
 			map[string]string{"8033": "1 2 ", "8080": "1 "}},
 	} {
 		if !maps.Equal(c.got, c.want) {

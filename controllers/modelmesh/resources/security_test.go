@@ -108,7 +108,7 @@ func TestRuntimeSecurityContextIsKept(t *testing.T) {
 			&corev1.SecurityContext{RunAsNonRoot: new(false), AllowPrivilegeEscalation: new(true), Capabilities: all},
 			[]func(*RuntimeInputs){restricted},
 		},
-		"nothing in the original": {nil, &corev1.SecurityContext{Capabilities: all}, []func(*RuntimeInputs){original, restricted}},
+		"no securityContext in the legacy form": {nil, &corev1.SecurityContext{Capabilities: all}, []func(*RuntimeInputs){original, restricted}},
 	} {
 		spec := runtimeSpec(inServer(func(s *corev1.Container) { s.SecurityContext = c.given.DeepCopy() }))
 		if diff := cmp.Diff(c.want, container(t, podOf(t, inputs(spec, c.change...)), "server").SecurityContext); diff != "" {

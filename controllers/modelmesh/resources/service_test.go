@@ -55,7 +55,7 @@ func TestServicePorts(t *testing.T) {
 	}
 }
 
-func TestService(t *testing.T) {
+func TestServiceOfNamespace(t *testing.T) {
 	s := serviceOf(t, namespaceInputs())
 	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
 		t.Errorf("unexpected result: %+v", s)

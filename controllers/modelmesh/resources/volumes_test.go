@@ -21,13 +21,13 @@ func TestVolumes(t *testing.T) {
 		in   RuntimeInputs
 		want string
 	}{
-		"a puller":          {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
-		"a volume":          {inputs(runtimeSpec(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
-		"sockets":           {inputs(runtimeSpec(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
-		"an adapter":        {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
-		"neither":           {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
-		"an adapter anyway": {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
-		"claims":            {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
+		"a puller":                 {inputs(runtimeSpec()), "models-dir storage-config tc-config etcd-config"},
+		"a volume":                 {inputs(runtimeSpec(ownVolume("my-volume"))), "my-volume models-dir storage-config tc-config etcd-config"},
+		"sockets":                  {inputs(runtimeSpec(onSockets)), "models-dir domain-socket storage-config tc-config etcd-config"},
+		"an adapter":               {inputs(runtimeSpec(withAdapter)), "models-dir storage-config tc-config etcd-config"},
+		"no puller and no adapter": {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
+		"an adapter anyway":        {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
+		"claims":                   {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
 		"everything": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
 			in.Proxy = withOAuthProxy()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},

@@ -14,11 +14,11 @@ import (
 )
 
 // catalogCause returns the cause for models with a label.
-func (w *testEnv) catalogCause(label string) modelmesh.Cause {
-	w.Helper()
-	cause, known, err := w.Cause(w.Context(), "ns", label)
+func (env *testEnv) catalogCause(label string) modelmesh.Cause {
+	env.Helper()
+	cause, known, err := env.Cause(env.Context(), "ns", label)
 	if err != nil || !known {
-		w.Fatalf("known %v, %v", known, err)
+		env.Fatalf("known %v, %v", known, err)
 	}
 	return cause
 }
@@ -35,7 +35,7 @@ func TestFindCause(t *testing.T) {
 	w.Causes.Subscribe(func(string) { changes++ })
 	w.reconcileUntilStable("ns")
 	if got := w.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
-		t.Errorf("%+v of a Deployment that tells nothing", got)
+		t.Errorf("cause %+v of a Deployment without conditions", got)
 	}
 	if got := w.catalogCause("mt:onnx"); !got.Invalid || !strings.HasPrefix(got.Message, "runtime broken: ") {
 		t.Errorf("%+v of an invalid runtime", got)
@@ -78,10 +78,10 @@ func TestFindCause(t *testing.T) {
 	}
 }
 
-func (w *testEnv) updateStatus(o client.Object) {
-	w.Helper()
-	if err := w.api.Status().Update(w.Context(), o); err != nil {
-		w.Fatal(err)
+func (env *testEnv) updateStatus(o client.Object) {
+	env.Helper()
+	if err := env.api.Status().Update(env.Context(), o); err != nil {
+		env.Fatal(err)
 	}
 }
 
@@ -115,9 +115,9 @@ func TestAvailabilityAndPodPredicates(t *testing.T) {
 		return &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 	}
 	for name, got := range map[string]bool{
-		"a pod that cannot pull":      podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
-		"one that is created like it": podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
-		"a Deployment that serves":    availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
+		"a pod that cannot pull":   podProblemChanged().Update(event.UpdateEvent{ObjectOld: pod("ContainerCreating"), ObjectNew: pod("ImagePullBackOff")}),
+		"created with a problem":   podProblemChanged().Create(event.CreateEvent{Object: pod("ErrImagePull")}),
+		"a Deployment that serves": availabilityChanged().Update(event.UpdateEvent{ObjectOld: deployment(0), ObjectNew: deployment(1)}),
 	} {
 		if !got {
 			t.Errorf("%s is not seen", name)

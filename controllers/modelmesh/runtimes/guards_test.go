@@ -21,14 +21,14 @@ func newOpenShiftWorld(t *testing.T) *testEnv {
 }
 
 // hasProxy reports whether the pods and the Service of ns have the sidecar, and returns the service account of the pods.
-func (w *testEnv) hasProxy() (pods, service bool, account string) {
-	w.Helper()
-	spec := w.deploymentOf("r").Spec.Template.Spec
+func (env *testEnv) hasProxy() (pods, service bool, account string) {
+	env.Helper()
+	spec := env.deploymentOf("r").Spec.Template.Spec
 	for _, c := range spec.Containers {
 		pods = pods || c.Name == "oauth-proxy" || c.Name == "kube-rbac-proxy"
 	}
 	front := &corev1.Service{}
-	w.get(front, "ns", "modelmesh-serving")
+	env.get(front, "ns", "modelmesh-serving")
 	for _, port := range front.Spec.Ports {
 		service = service || port.Name == "https"
 	}
@@ -60,6 +60,6 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w.settings.ServiceAccountName = "runner"
 	w.reconcileUntilStable("ns")
 	if _, _, account := w.hasProxy(); account != "runner" {
-		t.Errorf("account %q", account)
+		t.Errorf("account %q, want %q", account, "runner")
 	}
 }

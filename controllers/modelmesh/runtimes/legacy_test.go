@@ -137,14 +137,14 @@ func newLegacyDeployment(t *testing.T, w *testEnv, r *v1alpha1.ServingRuntime) *
 }
 
 // hasCurrentForm reports whether the pod template of a runtime has the current form.
-func (w *testEnv) hasCurrentForm(runtime string) bool {
-	w.Helper()
-	for _, c := range w.deploymentOf(runtime).Spec.Template.Spec.Containers {
+func (env *testEnv) hasCurrentForm(runtime string) bool {
+	env.Helper()
+	for _, c := range env.deploymentOf(runtime).Spec.Template.Spec.Containers {
 		if c.Name == "rest-proxy" {
 			return c.SecurityContext != nil && c.SecurityContext.AllowPrivilegeEscalation != nil
 		}
 	}
-	w.Fatal("no rest-proxy")
+	env.Fatal("no rest-proxy")
 	return false
 }
 
@@ -156,7 +156,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 		// The fields report whether the pods have the current form.
 		currentAfterAdoption, currentAfterChange bool
 	}{
-		"nothing happens": {},
+		"no changes": {},
 		"the runtime changes": {afterAdoption: func(w *testEnv, r *v1alpha1.ServingRuntime, _ *appsv1.Deployment) {
 			r.Spec.Containers[0].Image = "registry.example.com/server:2"
 			w.must(w.api.Update(w.Context(), r))
@@ -220,7 +220,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 	}{
 		"a model waits for it": {prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"no model":             {prepare: always, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"taken over earlier":   {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"already adopted":      {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
 		"an OpenShift without OAuth": {prepare: func(w *testEnv) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},

@@ -221,7 +221,7 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 func TestForeignObjectsAreReported(t *testing.T) {
 	w := newTestEnv(t, append(foreignObjects(), localRuntime("r", "onnx"), predictorOf("m", "onnx"))...)
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("tried again after %s", again)
+		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
 	for _, write := range w.takeWrites() {
 		if strings.Contains(write, "theirs") || strings.Contains(write, "Deployment") || strings.Contains(write, "ConfigMap") || strings.Contains(write, "Secret") {
@@ -248,7 +248,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
 	w := newTestEnv(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-		t.Errorf("tried again after %s", again)
+		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
 	said := recordedEvents(w.events)
 	var reported int
@@ -319,7 +319,7 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	for range 2 {
 		w.settings.HeadlessService = !w.settings.HeadlessService
 		if wrote := w.reconcileUntilStable("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
-			t.Errorf("headless %v: %q", w.settings.HeadlessService, wrote)
+			t.Errorf("headless %v: %q, want %q", w.settings.HeadlessService, wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
 		}
 		service := &corev1.Service{}
 		w.get(service, "ns", "modelmesh-serving")
@@ -361,7 +361,7 @@ func TestReconcileWithoutKServeAPIs(t *testing.T) {
 }
 
 // [modelmesh-99] [modelmesh-100] [modelmesh-101] [M17] [M18]
-func TestAutoscaler(t *testing.T) {
+func TestAutoscalerFollowsAnnotations(t *testing.T) {
 	r := localRuntime("r", "onnx")
 	r.Annotations = map[string]string{"serving.kserve.io/autoscalerClass": "hpa"}
 	w := newTestEnv(t, r)
@@ -450,7 +450,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 	w.must(w.api.Delete(t.Context(), model))
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("its model is gone: %d replicas, again after %s", w.replicasOf("r"), again)
+		t.Errorf("model deleted: %d replicas, requeue after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(20 * time.Second)
 	if again := w.reconcileOnce("ns"); again != 40*time.Second || w.replicasOf("r") != 2 {
@@ -533,15 +533,15 @@ func TestToResult(t *testing.T) {
 		want  time.Duration
 		fails bool
 	}{
-		"fine":               {0, nil, 0, false},
-		"a period":           {time.Second, nil, time.Second, false},
-		"foreign":            {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
-		"foreign and sooner": {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
-		"foreign and later":  {time.Hour, foreign, reconciler.RequeueBlocked, false},
-		"refused":            {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
-		"forbidden":          {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
-		"both":               {0, errors.Join(foreign, other), 0, true},
-		"another":            {time.Second, other, 0, true},
+		"fine":                         {0, nil, 0, false},
+		"a period":                     {time.Second, nil, time.Second, false},
+		"foreign":                      {0, errors.Join(foreign, nil), reconciler.RequeueBlocked, false},
+		"foreign and sooner":           {time.Second, errors.Join(errors.Join(foreign, foreign)), time.Second, false},
+		"foreign and later":            {time.Hour, foreign, reconciler.RequeueBlocked, false},
+		"rejected as invalid":          {0, &apply.Error{Kind: "Deployment", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", nil)}, reconciler.RequeueBlocked, false},
+		"forbidden":                    {0, apierrors.NewForbidden(schema.GroupResource{}, "d", nil), 0, true},
+		"foreign object and a failure": {0, errors.Join(foreign, other), 0, true},
+		"another":                      {time.Second, other, 0, true},
 	} {
 		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
@@ -550,7 +550,7 @@ func TestToResult(t *testing.T) {
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {
 		if got := modelmesh.MinNonZero(tc[0], tc[1]); got != tc[2] {
-			t.Errorf("sooner of %v: %v", tc[:2], got)
+			t.Errorf("sooner of %v: %v, want %v", tc[:2], got, tc[2])
 		}
 	}
 }
@@ -570,7 +570,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 	for range 3 {
 		if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
-			t.Errorf("tried again after %s", again)
+			t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 		}
 	}
 	said := recordedEvents(w.events)
@@ -586,7 +586,7 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 	}
 	w.reconcileOnce("ns")
 	if w.reporter.lastMessages.Len() > 0 {
-		t.Errorf("still remembered of runtimes that are gone: %d", w.reporter.lastMessages.Len())
+		t.Errorf("messages of deleted runtimes were kept: %d", w.reporter.lastMessages.Len())
 	}
 }
 

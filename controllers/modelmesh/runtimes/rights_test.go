@@ -48,15 +48,15 @@ func TestRolesAllowBlockOwnerDeletion(t *testing.T) {
 }
 
 // blockingOwners returns the resources of owners in owner references with blockOwnerDeletion.
-func (w *testEnv) blockingOwners(namespace string, names ...string) []string {
-	w.Helper()
+func (env *testEnv) blockingOwners(namespace string, names ...string) []string {
+	env.Helper()
 	monitor := &unstructured.Unstructured{}
 	monitor.SetGroupVersionKind(capability.ServiceMonitor)
 	var out []string
 	for _, o := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, monitor} {
 		for _, name := range names {
 			found := o.DeepCopyObject().(client.Object)
-			if !w.get(found, namespace, name) {
+			if !env.get(found, namespace, name) {
 				continue
 			}
 			for _, ref := range found.GetOwnerReferences() {

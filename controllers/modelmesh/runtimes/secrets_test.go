@@ -15,11 +15,11 @@ import (
 )
 
 // copiedEtcdSecret returns the etcd Secret in ns.
-func (w *testEnv) copiedEtcdSecret() *corev1.Secret {
-	w.Helper()
+func (env *testEnv) copiedEtcdSecret() *corev1.Secret {
+	env.Helper()
 	s := &corev1.Secret{}
-	if !w.get(s, "ns", "model-serving-etcd") {
-		w.Fatal("no etcd Secret")
+	if !env.get(s, "ns", "model-serving-etcd") {
+		env.Fatal("no etcd Secret")
 	}
 	return s
 }
@@ -49,12 +49,12 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 	w.must(w.api.Update(t.Context(), source))
 	w.expect("a Secret that is no good", w.reconcileUntilStable("ns"), nil)
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace own cannot be used")
 	}
 	w.must(w.api.Delete(t.Context(), source))
 	w.reconcileUntilStable("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Could not get the controller etcd secret")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	w.mesh.failOwn = errors.New("no good")
 	w.reconcileOnce("ns")
 	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
-		t.Errorf("events %s", said)
+		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace ns cannot be used: no good")
 	}
 	w.mesh.failOwn = nil
 	w.must(w.api.Delete(t.Context(), foreign))
@@ -236,10 +236,10 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // mountedClaims returns the claims that the pods of a runtime mount, and whether they are read-only.
-func (w *testEnv) mountedClaims(runtime string) map[string]bool {
-	w.Helper()
+func (env *testEnv) mountedClaims(runtime string) map[string]bool {
+	env.Helper()
 	out := map[string]bool{}
-	for _, v := range w.deploymentOf(runtime).Spec.Template.Spec.Volumes {
+	for _, v := range env.deploymentOf(runtime).Spec.Template.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
 			out[v.PersistentVolumeClaim.ClaimName] = v.PersistentVolumeClaim.ReadOnly
 		}

@@ -20,9 +20,9 @@ import (
 )
 
 // failReads makes cached reads of a kind fail; the kind of lists ends with List.
-func (w *testEnv) failReads(kind string) {
+func (env *testEnv) failReads(kind string) {
 	broken := errors.New(kind + " cannot be read")
-	w.Cached = interceptor.NewClient(w.Cached.(client.WithWatch), interceptor.Funcs{
+	env.Cached = interceptor.NewClient(env.Cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if kindOf(o) == kind {
 				return broken
@@ -162,7 +162,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
-		t.Errorf("where nothing is served: %t, %v", got, err)
+		t.Errorf("namespace without models: %t, error %v", got, err)
 	}
 	w.Settings = func(context.Context, string) (meshsettings.Settings, error) {
 		return meshsettings.Settings{}, errors.New("none")

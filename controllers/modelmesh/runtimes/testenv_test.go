@@ -122,20 +122,20 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 func nameField(o client.Object) []string { return []string{o.GetName()} }
 
 // restart creates a new reconciler, as after a restart of the operator.
-func (w *testEnv) restart() {
-	cached := interceptor.NewClient(w.api, w.managerCache())
-	live := interceptor.NewClient(w.api, interceptor.Funcs{
+func (env *testEnv) restart() {
+	cached := interceptor.NewClient(env.api, env.managerCache())
+	live := interceptor.NewClient(env.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.recordCall(&w.reads, "get", kindOf(o), key.String()); err != nil {
+			if err := env.recordCall(&env.reads, "get", kindOf(o), key.String()); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	writing := interceptor.NewClient(cached, w.recordingFuncs())
-	w.runtimeReconciler = newReconciler(&runtimeReconciler{
+	writing := interceptor.NewClient(cached, env.recordingFuncs())
+	env.runtimeReconciler = newReconciler(&runtimeReconciler{
 		Catalog: &modelmesh.Catalog{Config: config.ModelMesh{Namespace: "own", ControllerDeployment: "modelmesh-controller"}, Cached: cached,
-			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(w.api, interceptor.Funcs{
+			Namespaces: &modelmesh.Namespaces{OperatorNamespace: "own", APIReader: live, Cache: meshtest.Cache{Reader: interceptor.NewClient(env.api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 					err := c.Get(ctx, key, o, opts...)
 					if _, has := o.GetLabels()[modelmesh.LabelEnabled]; err == nil && !has {
@@ -144,26 +144,26 @@ func (w *testEnv) restart() {
 					return err
 				},
 			})}},
-			Settings: func(context.Context, string) (meshsettings.Settings, error) { return w.settings, nil },
-			Served:   func() capability.Set { return w.kinds }}, clock: w.clock, recorder: w.events,
+			Settings: func(context.Context, string) (meshsettings.Settings, error) { return env.settings, nil },
+			Served:   func() capability.Set { return env.kinds }}, clock: env.clock, recorder: env.events,
 		live: live, claims: cached, pods: cached,
 		applier: apply.New(apply.Options{
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
-		pool: w.mesh, stream: fakeStream{w.mesh},
+		pool: env.mesh, stream: fakeStream{env.mesh},
 	})
 }
 
 // managerCache hides the objects that the manager does not cache: unmanaged Deployments and other children, and the data of Secrets and
 // foreign ConfigMaps.
-func (w *testEnv) managerCache() interceptor.Funcs {
+func (env *testEnv) managerCache() interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		if err := c.Get(ctx, key, o, opts...); err != nil {
 			return err
 		}
 		switch kind := kindOf(o); {
-		case w.behind && kind == "Deployment":
+		case env.behind && kind == "Deployment":
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 		case isManaged(o):
 		case kind == "Deployment" || kind == "Service" || kind == "HorizontalPodAutoscaler" || kind == "NetworkPolicy":
@@ -189,9 +189,9 @@ func scopes() meta.RESTMapper {
 	return m
 }
 
-func (w *testEnv) recordCall(into *[]string, verb, kind, name string) error {
-	if w.fail != nil {
-		if err := w.fail(verb, kind, name); err != nil {
+func (env *testEnv) recordCall(into *[]string, verb, kind, name string) error {
+	if env.fail != nil {
+		if err := env.fail(verb, kind, name); err != nil {
 			return err
 		}
 	}
@@ -199,12 +199,12 @@ func (w *testEnv) recordCall(into *[]string, verb, kind, name string) error {
 	return nil
 }
 
-func (w *testEnv) recordingFuncs() interceptor.Funcs {
+func (env *testEnv) recordingFuncs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			kind, name, err := apply.Object{Config: config}.Key()
 			if err == nil {
-				err = w.recordCall(&w.writes, "apply", kind.Kind, name.String())
+				err = env.recordCall(&env.writes, "apply", kind.Kind, name.String())
 			}
 			if err != nil {
 				return err
@@ -212,13 +212,13 @@ func (w *testEnv) recordingFuncs() interceptor.Funcs {
 			return c.Apply(ctx, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := w.recordCall(&w.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := env.recordCall(&env.writes, "patch", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := w.recordCall(&w.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
+			if err := env.recordCall(&env.writes, "delete", kindOf(o), client.ObjectKeyFromObject(o).String()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -235,89 +235,89 @@ func kindOf(o client.Object) string {
 }
 
 // reconcileOnce reconciles a namespace and returns its RequeueAfter.
-func (w *testEnv) reconcileOnce(namespace string) time.Duration {
-	w.Helper()
-	result, err := w.Reconcile(w.Context(), modelmesh.RequestFor(namespace))
+func (env *testEnv) reconcileOnce(namespace string) time.Duration {
+	env.Helper()
+	result, err := env.Reconcile(env.Context(), modelmesh.RequestFor(namespace))
 	if err != nil {
-		w.Fatalf("reconcile of %s: %v", namespace, err)
+		env.Fatalf("reconcile of %s: %v", namespace, err)
 	}
 	return result.RequeueAfter
 }
 
 // reconcileUntilStable reconciles until nothing is written, and returns all writes.
-func (w *testEnv) reconcileUntilStable(namespace string) []string {
-	w.Helper()
+func (env *testEnv) reconcileUntilStable(namespace string) []string {
+	env.Helper()
 	var all []string
 	for range 5 {
-		w.reconcileOnce(namespace)
-		wrote := w.takeWrites()
+		env.reconcileOnce(namespace)
+		wrote := env.takeWrites()
 		if len(wrote) == 0 {
 			return all
 		}
 		all = append(all, wrote...)
 	}
-	w.Fatalf("it never ends: %q", all)
+	env.Fatalf("it never ends: %q", all)
 	return nil
 }
 
 // takeWrites returns the writes since the last call, sorted.
-func (w *testEnv) takeWrites() []string {
-	out := w.writes
-	w.writes = nil
+func (env *testEnv) takeWrites() []string {
+	out := env.writes
+	env.writes = nil
 	slices.Sort(out)
 	return out
 }
 
-func (w *testEnv) expect(description string, got, want []string) {
-	w.Helper()
+func (env *testEnv) expect(description string, got, want []string) {
+	env.Helper()
 	if !slices.Equal(got, want) {
-		w.Errorf("%s:\n%s\nwant:\n%s", description, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		env.Errorf("%s:\n%s\nwant:\n%s", description, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
 // get reads an object and reports whether it exists.
-func (w *testEnv) get(o client.Object, namespace, name string) bool {
-	w.Helper()
-	err := w.api.Get(w.Context(), namespacedName(namespace, name), o)
+func (env *testEnv) get(o client.Object, namespace, name string) bool {
+	env.Helper()
+	err := env.api.Get(env.Context(), namespacedName(namespace, name), o)
 	if client.IgnoreNotFound(err) != nil {
-		w.Fatal(err)
+		env.Fatal(err)
 	}
 	return err == nil
 }
 
-func (w *testEnv) must(err error) {
-	w.Helper()
+func (env *testEnv) must(err error) {
+	env.Helper()
 	if err != nil {
-		w.Fatal(err)
+		env.Fatal(err)
 	}
 }
 
-func (w *testEnv) create(objects ...client.Object) {
-	w.Helper()
+func (env *testEnv) create(objects ...client.Object) {
+	env.Helper()
 	for _, o := range objects {
-		w.must(w.api.Create(w.Context(), o))
+		env.must(env.api.Create(env.Context(), o))
 	}
 }
 
 // deploymentOf returns the Deployment of a runtime in ns, which must exist.
-func (w *testEnv) deploymentOf(runtime string) *appsv1.Deployment {
-	w.Helper()
+func (env *testEnv) deploymentOf(runtime string) *appsv1.Deployment {
+	env.Helper()
 	d := &appsv1.Deployment{}
-	if !w.get(d, "ns", "modelmesh-serving-"+runtime) {
-		w.Fatalf("no Deployment for runtime %s", runtime)
+	if !env.get(d, "ns", "modelmesh-serving-"+runtime) {
+		env.Fatalf("no Deployment for runtime %s", runtime)
 	}
 	return d
 }
 
 // hasDeployment reports whether ns has a Deployment for a runtime.
-func (w *testEnv) hasDeployment(runtime string) bool {
-	w.Helper()
-	return w.get(&appsv1.Deployment{}, "ns", "modelmesh-serving-"+runtime)
+func (env *testEnv) hasDeployment(runtime string) bool {
+	env.Helper()
+	return env.get(&appsv1.Deployment{}, "ns", "modelmesh-serving-"+runtime)
 }
 
-func (w *testEnv) replicasOf(runtime string) int32 {
-	w.Helper()
-	return *w.deploymentOf(runtime).Spec.Replicas
+func (env *testEnv) replicasOf(runtime string) int32 {
+	env.Helper()
+	return *env.deploymentOf(runtime).Spec.Replicas
 }
 
 // runtimeSpec returns a spec that supports a format.

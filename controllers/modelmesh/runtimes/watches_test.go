@@ -58,7 +58,7 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 		"own":      {[]string{"own"}, []string{"own"}},
 		"stranger": {nil, []string{"stranger"}},
 		"closed":   {nil, []string{"closed"}},
-		"gone":     {nil, []string{"gone"}},
+		"gone":  {nil, []string{"gone"}},
 	} {
 		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
 		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.managed)
@@ -170,16 +170,16 @@ func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	return p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
 
-func TestPredicates(t *testing.T) {
+func TestPredicatesFilterUpdates(t *testing.T) {
 	now := metav1.Now()
 	changes := map[string]func(*v1alpha1.ServingRuntime){
-		"no change":     func(*v1alpha1.ServingRuntime) {},
-		"spec":          func(r *v1alpha1.ServingRuntime) { r.Generation++ },
-		"another one":   func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
-		"deletion":      func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
-		"a label":       func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
-		"an annotation": func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
-		"an owner":      func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
+		"no change":                  func(*v1alpha1.ServingRuntime) {},
+		"spec":                       func(r *v1alpha1.ServingRuntime) { r.Generation++ },
+		"recreated with another UID": func(r *v1alpha1.ServingRuntime) { r.UID = "other" },
+		"deletion":                   func(r *v1alpha1.ServingRuntime) { r.DeletionTimestamp = &now },
+		"a label":                    func(r *v1alpha1.ServingRuntime) { r.Labels["a"] = "x" },
+		"an annotation":              func(r *v1alpha1.ServingRuntime) { r.Annotations["c"] = "x" },
+		"an owner":                   func(r *v1alpha1.ServingRuntime) { r.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} },
 		"our fields": func(r *v1alpha1.ServingRuntime) {
 			r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: modelmesh.FieldOwner}}
 		},
@@ -188,10 +188,10 @@ func TestPredicates(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "another one", "deletion", "our fields"}},
-		"models":          {modelmesh.SpecChanged(), []string{"another one", "deletion", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "another one", "deletion", "spec"}},
-		"claims":          {modelmesh.CreatedOrDeleted(), []string{"another one"}},
+		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "recreated with another UID", "deletion", "our fields"}},
+		"models":          {modelmesh.SpecChanged(), []string{"recreated with another UID", "deletion", "spec"}},
+		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "recreated with another UID", "deletion", "spec"}},
+		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},
 	} {
 		var lets []string
 		for description, change := range changes {

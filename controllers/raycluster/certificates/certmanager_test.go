@@ -24,12 +24,12 @@ var byCertManager = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerCertMan
 func jsonOf(config runtime.ApplyConfiguration) ([]byte, error) { return json.Marshal(config) }
 
 // issue acts as cert-manager for a Certificate.
-func (w *fixture) issue(root *certs.Root, name string) {
-	w.t.Helper()
+func (f *fixture) issue(root *certs.Root, name string) {
+	f.t.Helper()
 	asked := &unstructured.Unstructured{}
 	asked.SetGroupVersionKind(capability.Certificate)
-	if err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, asked); err != nil {
-		w.t.Fatal(err)
+	if err := f.server.Get(f.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, asked); err != nil {
+		f.t.Fatal(err)
 	}
 	dns, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "dnsNames")
 	ips, _, _ := unstructured.NestedStringSlice(asked.Object, "spec", "ipAddresses")
@@ -38,23 +38,23 @@ func (w *fixture) issue(root *certs.Root, name string) {
 	for _, ip := range ips {
 		o.Addresses = append(o.Addresses, netip.MustParseAddr(ip))
 	}
-	leaf, err := root.EnsureLeaf(nil, o, w.clock.Now())
+	leaf, err := root.EnsureLeaf(nil, o, f.clock.Now())
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-	err = w.server.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret)
+	err = f.server.Get(f.t.Context(), client.ObjectKeyFromObject(secret), secret)
 	if client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	missing := err != nil
 	secret.Type, secret.Data = corev1.SecretTypeTLS, leaf.Data
 	secret.Annotations = map[string]string{annotationIssued: name}
 	secret.Labels = labels
 	if missing {
-		w.create(secret)
+		f.create(secret)
 	} else {
-		w.update(secret)
+		f.update(secret)
 	}
 }
 

@@ -122,71 +122,71 @@ spec: {headGroupSpec: {}, workerGroupSpecs: [{groupName: small}]}`), &u.Object)
 	return u
 }
 
-func (w *fixture) inputs(mode raycluster.Mode) Inputs {
-	return Inputs{RayCluster: w.settings, Mode: mode, Domain: w.domain, CertManager: w.served.Has(capability.Certificate), PublishesAuthority: w.publishes}
+func (f *fixture) inputs(mode raycluster.Mode) Inputs {
+	return Inputs{RayCluster: f.settings, Mode: mode, Domain: f.domain, CertManager: f.served.Has(capability.Certificate), PublishesAuthority: f.publishes}
 }
 
 // reconcile reconciles the certificates of a cluster with its pods.
-func (w *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
-	in := w.inputs(mode)
+func (f *fixture) reconcile(ctx context.Context, cluster *unstructured.Unstructured, mode raycluster.Mode) (time.Duration, error) {
+	in := f.inputs(mode)
 	var err error
-	if in.Pods, err = pods.List(ctx, w.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
+	if in.Pods, err = pods.List(ctx, f.server, cluster.GetNamespace(), cluster.GetUID()); err != nil {
 		return 0, err
 	}
-	return w.Reconcile(ctx, cluster, in, &w.memory)
+	return f.Reconcile(ctx, cluster, in, &f.memory)
 }
 
 // mustReconcile reconciles without an error.
-func (w *fixture) mustReconcile(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
-	w.t.Helper()
-	after, err := w.reconcile(w.t.Context(), cluster, mode)
+func (f *fixture) mustReconcile(cluster *unstructured.Unstructured, mode raycluster.Mode) time.Duration {
+	f.t.Helper()
+	after, err := f.reconcile(f.t.Context(), cluster, mode)
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return after
 }
 
 // expectIdle expects a reconcile without requests.
-func (w *fixture) expectIdle(cluster *unstructured.Unstructured, mode raycluster.Mode) {
-	w.t.Helper()
-	reads, writes, patches := w.reads, w.writes, w.patches
-	w.mustReconcile(cluster, mode)
-	if w.reads != reads || w.writes != writes || w.patches != patches {
-		w.t.Errorf("%d reads, %d writes and %d patches at rest", w.reads-reads, w.writes-writes, w.patches-patches)
+func (f *fixture) expectIdle(cluster *unstructured.Unstructured, mode raycluster.Mode) {
+	f.t.Helper()
+	reads, writes, patches := f.reads, f.writes, f.patches
+	f.mustReconcile(cluster, mode)
+	if f.reads != reads || f.writes != writes || f.patches != patches {
+		f.t.Errorf("%d reads, %d writes and %d patches at rest", f.reads-reads, f.writes-writes, f.patches-patches)
 	}
 }
 
-func (w *fixture) secret(name string) *corev1.Secret {
-	w.t.Helper()
+func (f *fixture) secret(name string) *corev1.Secret {
+	f.t.Helper()
 	secret := &corev1.Secret{}
-	if err := w.server.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
-		w.t.Fatal(err)
+	if err := f.server.Get(f.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
+		f.t.Fatal(err)
 	}
 	return secret
 }
 
-func (w *fixture) update(object client.Object) {
-	w.t.Helper()
-	if err := w.server.Update(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
+func (f *fixture) update(object client.Object) {
+	f.t.Helper()
+	if err := f.server.Update(f.t.Context(), object); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func (w *fixture) create(objects ...client.Object) {
-	w.t.Helper()
+func (f *fixture) create(objects ...client.Object) {
+	f.t.Helper()
 	for _, o := range objects {
-		if err := w.server.Create(w.t.Context(), o); err != nil {
-			w.t.Fatal(err)
+		if err := f.server.Create(f.t.Context(), o); err != nil {
+			f.t.Fatal(err)
 		}
 	}
 }
 
 // eventsSince returns the Events since the last call.
-func (w *fixture) eventsSince() string {
+func (f *fixture) eventsSince() string {
 	var out []string
 	for {
 		select {
-		case e := <-w.events.Events:
+		case e := <-f.events.Events:
 			out = append(out, e)
 		default:
 			return strings.Join(out, "\n")

@@ -59,7 +59,7 @@ func TestNamesInCertificates(t *testing.T) {
 	}
 }
 
-func TestPlans(t *testing.T) {
+func TestPlanCertificates(t *testing.T) {
 	alone := demo(t)
 	unstructured.RemoveNestedField(alone.Object, "spec", "workerGroupSpecs")
 	rsa := config.DefaultRayCluster()
@@ -72,15 +72,15 @@ func TestPlans(t *testing.T) {
 		key      string
 	}{
 		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret, workerSecret}, "ECDSA"},
-		"head alone": {alone, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
+		"no workers": {alone, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
 		"RSA":        {demo(t), byOperator, rsa, []string{caSecret, headSecret, workerSecret}, "RSA"},
-		"with a proxy of ours": {
+		"mTLS and kube-rbac-proxy": {
 			demo(t), raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}, config.DefaultRayCluster(),
 			[]string{caSecret, "demo-proxy-tls-secret-", headSecret, workerSecret}, "ECDSA",
 		},
-		"the proxy alone":          {demo(t), raycluster.Mode{Auth: raycluster.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
-		"the proxy of OpenShift":   {demo(t), raycluster.Mode{Auth: raycluster.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
-		"KubeRay's own mutual TLS": {demo(t), raycluster.Mode{}, config.DefaultRayCluster(), nil, ""},
+		"kube-rbac-proxy only":     {demo(t), raycluster.Mode{Auth: raycluster.AuthProxy}, config.DefaultRayCluster(), []string{"demo-proxy-tls-secret-"}, ""},
+		"OAuth proxy of OpenShift": {demo(t), raycluster.Mode{Auth: raycluster.AuthOAuth}, config.DefaultRayCluster(), nil, ""},
+		"TLS of KubeRay":           {demo(t), raycluster.Mode{}, config.DefaultRayCluster(), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planCertificates(raycluster.View(tc.cluster.Object), Inputs{RayCluster: tc.settings, Mode: tc.mode, CertManager: true})
@@ -94,7 +94,7 @@ func TestPlans(t *testing.T) {
 				}
 			}
 			if string(p.root.Algorithm) != tc.key {
-				t.Errorf("key of the CA: %q", p.root.Algorithm)
+				t.Errorf("key algorithm of the CA %q, want %q", p.root.Algorithm, tc.key)
 			}
 			for _, leaf := range p.leaves {
 				if string(leaf.options.Algorithm) != tc.key || leaf.options.CommonName != "ray-"+leaf.role {

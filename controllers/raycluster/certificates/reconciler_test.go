@@ -208,7 +208,7 @@ func TestBrokenCertificates(t *testing.T) {
 		event  string
 		writes int
 	}{
-		"key of the CA is gone": {func(w *fixture) {
+		"no key of the CA": {func(w *fixture) {
 			s := w.secret(ca)
 			delete(s.Data, "ca.key")
 			w.update(s)
@@ -223,7 +223,7 @@ func TestBrokenCertificates(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "Warning CertificateAuthority a new CA signs", 3},
-		"key of the head is gone": {func(w *fixture) {
+		"no key of the head": {func(w *fixture) {
 			s := w.secret(head)
 			s.Data["tls.key"] = []byte("noise")
 			w.update(s)
@@ -338,7 +338,7 @@ func TestSecretsOfUsers(t *testing.T) {
 			t.Errorf("it was changed: %v", got.ObjectMeta)
 		}
 		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
-			t.Errorf("reported:\n%s", reported)
+			t.Errorf("reported:\n%s, want it to contain %q", reported, "Warning CertificateExpiring the CA in Secret "+ca)
 		}
 		w.expectIdle(cluster, byOperator)
 		w.clock.Step(foreignRecheck)

@@ -22,19 +22,19 @@ import (
 var withProxy = raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}
 
 // restart makes the fixture a process that remembers nothing and is younger than the cluster.
-func (w *fixture) restart(cluster *unstructured.Unstructured) {
+func (f *fixture) restart(cluster *unstructured.Unstructured) {
 	cluster.SetCreationTimestamp(metav1.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
-	w.memory.Forget()
-	w.memory = Memory{}
-	w.Applier = apply.New(w.Applier.Options)
-	w.reads, w.writes = 0, 0
+	f.memory.Forget()
+	f.memory = Memory{}
+	f.Applier = apply.New(f.Applier.Options)
+	f.reads, f.writes = 0, 0
 }
 
 // contents returns the data of all Secrets by name and key.
-func (w *fixture) contents() map[string]string {
+func (f *fixture) contents() map[string]string {
 	list := &corev1.SecretList{}
-	if err := w.server.List(w.t.Context(), list); err != nil {
-		w.t.Fatal(err)
+	if err := f.server.List(f.t.Context(), list); err != nil {
+		f.t.Fatal(err)
 	}
 	out := map[string]string{}
 	for i := range list.Items {
@@ -137,7 +137,7 @@ func TestChangesBeforeARestart(t *testing.T) {
 				t.Errorf("%d reads and %d writes, want %d and %d", w.reads, w.writes, tc.reads, tc.writes)
 			}
 			if kept := maps.Equal(stored, w.contents()); kept != tc.kept {
-				t.Errorf("the content is the same: %t", kept)
+				t.Errorf("the content is the same: %t, want %t", kept, tc.kept)
 			}
 			w.expectIdle(cluster, withProxy)
 			certificate := certificateOf(t, w.secret(head).Data["tls.crt"])
@@ -154,8 +154,8 @@ func TestChangesBeforeARestart(t *testing.T) {
 }
 
 // withoutAnnotation applies a Secret as a version without the annotation did.
-func (w *fixture) withoutAnnotation(name string) {
-	s := w.secret(name)
+func (f *fixture) withoutAnnotation(name string) {
+	s := f.secret(name)
 	owner := s.OwnerReferences[0]
 	config := corev1ac.Secret(name, s.Namespace).WithLabels(s.Labels).WithData(s.Data)
 	if s.Type != "" && s.Type != corev1.SecretTypeOpaque {
@@ -163,11 +163,11 @@ func (w *fixture) withoutAnnotation(name string) {
 	}
 	config.WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).
 		WithUID(owner.UID).WithController(true).WithBlockOwnerDeletion(true))
-	if err := w.server.Apply(w.t.Context(), config, client.FieldOwner(raycluster.FieldOwner), client.ForceOwnership); err != nil {
-		w.t.Fatal(err)
+	if err := f.server.Apply(f.t.Context(), config, client.FieldOwner(raycluster.FieldOwner), client.ForceOwnership); err != nil {
+		f.t.Fatal(err)
 	}
-	if got := w.secret(name); got.Annotations[AnnotationSummary] != "" {
-		w.t.Fatal("the annotation was not removed")
+	if got := f.secret(name); got.Annotations[AnnotationSummary] != "" {
+		f.t.Fatal("the annotation was not removed")
 	}
 }
 

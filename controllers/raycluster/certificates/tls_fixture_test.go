@@ -34,12 +34,12 @@ type machine struct {
 }
 
 // machine creates the files of a pod with the volumes that admission injects.
-func (w *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
-	w.t.Helper()
-	c := raycluster.View(demo(w.t).Object)
-	m := &machine{t: w.t, w: w, dir: w.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
+func (f *fixture) machine(role, ip string, issuer raycluster.Issuer) *machine {
+	f.t.Helper()
+	c := raycluster.View(demo(f.t).Object)
+	m := &machine{t: f.t, w: f, dir: f.t.TempDir(), ip: ip, role: role, tls: raycluster.TLS{
 		Issuer: issuer, Names: c.Names(), Head: role == raycluster.NodeTypeHead, Image: "example.com/openssl:1",
-		SignedNames: []string{c.ClientDNSName(w.domain), c.HeadDNSName()},
+		SignedNames: []string{c.ClientDNSName(f.domain), c.HeadDNSName()},
 	}}
 	m.mount()
 	return m
@@ -204,13 +204,13 @@ func needsOpenSSL(t *testing.T) {
 }
 
 // atPresent sets the real time, because openssl uses it.
-func (w *fixture) atPresent() *fixture {
-	w.clock.SetTime(time.Now())
-	return w
+func (f *fixture) atPresent() *fixture {
+	f.clock.SetTime(time.Now())
+	return f
 }
 
 // dataOf returns a copy of the data of a Secret.
-func (w *fixture) dataOf(name string) map[string][]byte { return maps.Clone(w.secret(name).Data) }
+func (f *fixture) dataOf(name string) map[string][]byte { return maps.Clone(f.secret(name).Data) }
 
 // keysIn lists the files of a directory.
 func keysIn(t *testing.T, dir string) []string {
@@ -228,11 +228,11 @@ func keysIn(t *testing.T, dir string) []string {
 }
 
 // withPods adds pods with these addresses.
-func (w *fixture) withPods(head string, workers ...string) *fixture {
-	w.t.Helper()
-	w.create(pending("h", raycluster.NodeTypeHead, head))
+func (f *fixture) withPods(head string, workers ...string) *fixture {
+	f.t.Helper()
+	f.create(pending("h", raycluster.NodeTypeHead, head))
 	for i, ip := range workers {
-		w.create(pending(fmt.Sprintf("w%d", i), raycluster.NodeTypeWorker, ip))
+		f.create(pending(fmt.Sprintf("w%d", i), raycluster.NodeTypeWorker, ip))
 	}
-	return w
+	return f
 }

@@ -31,7 +31,7 @@ func TestHeadAndWorkerTalk(t *testing.T) {
 			worker.start()
 			for dir, want := range map[string]string{"ca": "ca.crt", "tls": "ca.crt,server.crt,server.key"} {
 				if got := strings.Join(keysIn(t, filepath.Join(head.dir, dir)), ","); got != want {
-					t.Errorf("folder %s of the head: %s", dir, got)
+					t.Errorf("folder %s of the head: %s, want %s", dir, got, want)
 				}
 			}
 			now := w.clock.Now()
@@ -107,7 +107,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(said, "waiting for a certificate for "+lateIP) {
-		t.Fatalf("it says %q, %v", said, err)
+		t.Fatalf("response %q, error %v", said, err)
 	}
 	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
 	w.clock.Step(addressBatchWindow)

@@ -38,33 +38,33 @@ func TestTrimPod(t *testing.T) {
 	pod.Status.InitContainerStatuses = raytest.Waiting("PodInitializing")
 	reasons, addresses := WaitingReasons(pod), Addresses(pod)
 	demo := raycluster.View(map[string]any{"metadata": map[string]any{"name": "demo", "namespace": "team"}})
-	whole, _ := Injections(demo, []corev1.Pod{*pod})
-	slimmed, err := trimPod(pod.DeepCopy())
+	untrimmed, _ := Injections(demo, []corev1.Pod{*pod})
+	trimmed, err := trimPod(pod.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := slimmed.(*corev1.Pod)
+	got := trimmed.(*corev1.Pod)
 	if !slices.Equal(WaitingReasons(got), reasons) || !slices.Equal(reasons, []string{"PodInitializing", "ImagePullBackOff"}) {
-		t.Errorf("reasons %v", WaitingReasons(got))
+		t.Errorf("trimmed pod: waiting reasons %v, want %v", WaitingReasons(got), reasons)
 	}
 	if !slices.Equal(Addresses(got), addresses) || len(addresses) != 2 {
-		t.Errorf("addresses %v", Addresses(got))
+		t.Errorf("trimmed pod: addresses %v, want %v", Addresses(got), addresses)
 	}
 	if got.Spec.ServiceAccountName != "sa" || len(got.Spec.ImagePullSecrets) != 1 || got.Annotations[AnnotationCertificateFor] == "" ||
 		got.Labels[raycluster.LabelNodeType] != raycluster.NodeTypeHead || got.Status.Phase != corev1.PodPending || clusterOfPod(got).UID != "u" {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("the trimmed pod lacks a field that is read: %+v", got)
 	}
 	heads, mounted := Injections(demo, []corev1.Pod{*got})
 	want := raycluster.Injected{Sidecar: raycluster.AuthOAuth, MTLS: true, PodIssued: true, Encrypted: true, RayToken: true}
-	if !slices.Equal(heads, whole) || !slices.Equal(heads, []raycluster.Injected{want}) || mounted != want {
-		t.Errorf("it has %+v, %+v and whole %+v", heads, mounted, whole)
+	if !slices.Equal(heads, untrimmed) || !slices.Equal(heads, []raycluster.Injected{want}) || mounted != want {
+		t.Errorf("injections of the trimmed pod: %+v, mounted %+v; want %+v as of the untrimmed pod %+v", heads, mounted, want, untrimmed)
 	}
 	raw, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) > 1600 || strings.Contains(string(raw), "secret\"}") || len(got.Spec.Containers[0].Args) > 0 || len(got.ManagedFields) > 0 {
-		t.Errorf("%d bytes are held", len(raw))
+		t.Errorf("the trimmed pod has %d bytes, values of the environment, arguments or managed fields: %s", len(raw), raw)
 	}
 	if other, err := trimPod("tombstone"); err != nil || other != "tombstone" {
 		t.Error("trimPod changed an object that is no Pod")
@@ -76,11 +76,11 @@ func TestAddresses(t *testing.T) {
 		ips  []string
 		want []netip.Addr
 	}{
-		"no pods":     {nil, nil},
-		"one address": {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-		"dual-stack":  {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
-		"mapped":      {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-		"noise":       {[]string{"x"}, nil},
+		"no pods":      {nil, nil},
+		"one address":  {[]string{"10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"dual-stack":   {[]string{"10.0.0.1", "fd00::1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+		"IPv4 in IPv6": {[]string{"::ffff:10.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"invalid":      {[]string{"x"}, nil},
 	} {
 		if got := Addresses(raytest.Pod("p", "head", "u", tc.ips...)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -104,7 +104,7 @@ func TestList(t *testing.T) {
 	}
 	for _, pod := range []client.Object{foreign, ofJob} {
 		if requests := ToCluster(context.Background(), pod); requests != nil {
-			t.Errorf("%s wakes %v", pod.GetName(), requests)
+			t.Errorf("%s enqueues %v, want no request", pod.GetName(), requests)
 		}
 	}
 	requests := ToCluster(context.Background(), own)
@@ -117,32 +117,32 @@ func TestList(t *testing.T) {
 }
 
 func TestPodChanges(t *testing.T) {
-	bare, addressed := raytest.Pod("p", "head", "u"), raytest.Pod("p", "head", "u", "10.0.0.1")
-	stuck := raytest.Pod("p", "head", "u")
-	stuck.Status.ContainerStatuses = raytest.Waiting("ErrImagePull")
-	ready := addressed.DeepCopy()
+	withoutAddress, withAddress := raytest.Pod("p", "head", "u"), raytest.Pod("p", "head", "u", "10.0.0.1")
+	waiting := raytest.Pod("p", "head", "u")
+	waiting.Status.ContainerStatuses = raytest.Waiting("ErrImagePull")
+	ready := withAddress.DeepCopy()
 	ready.Status.Phase = corev1.PodRunning
 	ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	worker, over := raytest.Pod("p", "worker", "u"), ready.DeepCopy()
-	over.Status.Phase = corev1.PodFailed
-	moved := Changed()
+	worker, failed := raytest.Pod("p", "worker", "u"), ready.DeepCopy()
+	failed.Status.Phase = corev1.PodFailed
+	predicate := Changed()
 	for name, tc := range map[string]struct {
 		got, want bool
 	}{
-		"a worker is made":    {moved.Create(event.CreateEvent{Object: worker}), false},
-		"a head is made":      {moved.Create(event.CreateEvent{Object: bare}), true},
-		"is over":             {moved.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: over}), true},
-		"known with address":  {moved.Create(event.CreateEvent{Object: addressed}), true},
-		"known and stuck":     {moved.Create(event.CreateEvent{Object: stuck}), true},
-		"gets an address":     {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: addressed}), true},
-		"gets stuck":          {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: stuck}), true},
-		"gets ready":          {moved.Update(event.UpdateEvent{ObjectOld: addressed, ObjectNew: ready}), false},
-		"no change":           {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: bare}), false},
-		"gone":                {moved.Delete(event.DeleteEvent{Object: addressed}), true},
-		"generic":             {moved.Generic(event.GenericEvent{Object: addressed}), false},
-		"of another kind":     {moved.Create(event.CreateEvent{Object: &corev1.Secret{}}), false},
-		"changed to no pod":   {moved.Update(event.UpdateEvent{ObjectOld: bare, ObjectNew: &corev1.Secret{}}), false},
-		"changed from no pod": {moved.Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: bare}), false},
+		"create of a worker":               {predicate.Create(event.CreateEvent{Object: worker}), false},
+		"create of a head":                 {predicate.Create(event.CreateEvent{Object: withoutAddress}), true},
+		"head failed":                      {predicate.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: failed}), true},
+		"create of a head with an address": {predicate.Create(event.CreateEvent{Object: withAddress}), true},
+		"create of a head that waits":      {predicate.Create(event.CreateEvent{Object: waiting}), true},
+		"head got an address":              {predicate.Update(event.UpdateEvent{ObjectOld: withoutAddress, ObjectNew: withAddress}), true},
+		"head started to wait":             {predicate.Update(event.UpdateEvent{ObjectOld: withoutAddress, ObjectNew: waiting}), true},
+		"head became ready":                {predicate.Update(event.UpdateEvent{ObjectOld: withAddress, ObjectNew: ready}), false},
+		"no change":                        {predicate.Update(event.UpdateEvent{ObjectOld: withoutAddress, ObjectNew: withoutAddress}), false},
+		"delete":                           {predicate.Delete(event.DeleteEvent{Object: withAddress}), true},
+		"generic event":                    {predicate.Generic(event.GenericEvent{Object: withAddress}), false},
+		"create of another kind":           {predicate.Create(event.CreateEvent{Object: &corev1.Secret{}}), false},
+		"new object of another kind":       {predicate.Update(event.UpdateEvent{ObjectOld: withoutAddress, ObjectNew: &corev1.Secret{}}), false},
+		"old object of another kind":       {predicate.Update(event.UpdateEvent{ObjectOld: &corev1.Secret{}, ObjectNew: withoutAddress}), false},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, tc.got, tc.want)

@@ -62,7 +62,7 @@ func TestWebhookCleanerRemovesWebhooksWithoutService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("left are %q", got)
+		t.Errorf("remaining objects %q, want %q", got, oursOnly)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 	go func() { done <- o.Start(t.Context()) }()
 	awaitWaiter(t, clk)
 	if got := webhookNames(t, c); len(got) != 5 {
-		t.Errorf("left are %q", got)
+		t.Errorf("remaining objects %q", got)
 	}
 	if err := c.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 		t.Error(err)
 	}
 	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("left are %q", got)
+		t.Errorf("remaining objects %q, want %q", got, oursOnly)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestWebhookCleanerRetries(t *testing.T) {
 	}
 	cancel()
 	if got := webhookNames(t, c); !slices.Equal(got, oursOnly) {
-		t.Errorf("left are %q", got)
+		t.Errorf("remaining objects %q, want %q", got, oursOnly)
 	}
 }
 

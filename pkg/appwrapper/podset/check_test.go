@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 }
 
 // The samples are valid.
-func TestSamples(t *testing.T) {
+func TestSamplesAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../../config/samples/appwrapper_*.yaml")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("samples %v: %v", files, err)

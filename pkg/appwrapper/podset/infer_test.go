@@ -180,7 +180,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("all: got %d, want 4", got)
 	}
 	if got := Total([]awv1beta2.AppWrapperPodSet{{Replicas: new(int32(2147483647))}, {}}); got != 2147483647 {
-		t.Errorf("too many: got %d", got)
+		t.Errorf("count of too many: %d, want %d", got, 2147483647)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestRaiseTTL(t *testing.T) {
 		reported bool
 	}{
 		"a Job of a second":         {job("ttlSecondsAfterFinished: 1, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
-		"a Job that goes at once":   {job("ttlSecondsAfterFinished: 0, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
+		"Job with a TTL of 0":       {job("ttlSecondsAfterFinished: 0, "), []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},
 		"a Job of a day":            {job("ttlSecondsAfterFinished: 86400, "), []string{"spec", "ttlSecondsAfterFinished"}, 86400, false},
 		"a PyTorchJob of a minute":  {`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {runPolicy: {ttlSecondsAfterFinished: 60}}}`, []string{"spec", "runPolicy", "ttlSecondsAfterFinished"}, 3600, true},
 		"a JobSet of a minute":      {`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, spec: {ttlSecondsAfterFinished: 60}}`, []string{"spec", "ttlSecondsAfterFinished"}, 3600, true},

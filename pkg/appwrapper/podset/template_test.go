@@ -98,7 +98,7 @@ func TestUnknownFields(t *testing.T) {
 		}
 	}
 	if got := UnknownFields(object(t, full).Object, "template.spec.template"); len(got) != 0 {
-		t.Errorf("nothing is unknown, got %q", got)
+		t.Errorf("unexpected unknown fields %q", got)
 	}
 	for _, path := range []string{"template.metadata", "x"} {
 		if got := UnknownFields(u.Object, path); got != nil {

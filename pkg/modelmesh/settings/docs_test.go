@@ -47,7 +47,7 @@ func settingPaths() map[string]authority {
 }
 
 // The documentation lists exactly the existing keys, with their authority and their defaults.
-func TestDocumentation(t *testing.T) {
+func TestDocumentationListsAllKeys(t *testing.T) {
 	var keys []string
 	defaults := map[string]any{}
 	var text strings.Builder

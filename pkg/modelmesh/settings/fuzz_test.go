@@ -38,7 +38,7 @@ func FuzzDocuments(f *testing.F) {
 			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
 			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
 			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxNamespacePods {
-			t.Errorf("a namespace said %+v", tenant)
+			t.Errorf("unexpected settings of a namespace %+v", tenant)
 		}
 	})
 }

@@ -8,38 +8,38 @@ import (
 )
 
 // [modelmesh-40] Merging of image parts.
-func TestImages(t *testing.T) {
+func TestImagePartsAreMerged(t *testing.T) {
 	shipped := Image{Name: "shipped/mm", Tag: "latest", Digest: "sha256:aa"}
 	for name, tc := range map[string]struct {
 		below Image
 		text  string
 		want  string
 	}{
-		"no override":                       {shipped, "", "shipped/mm@sha256:aa"},
-		"tag alone drops the digest [M36]":  {shipped, "tag: v2", "shipped/mm:v2"},
-		"digest alone":                      {shipped, "digest: sha256:bb", "shipped/mm@sha256:bb"},
-		"digest without a tag anywhere":     {Image{Name: "mm"}, "digest: sha256:bb", "mm@sha256:bb"},
-		"tag and digest":                    {shipped, "{tag: v2, digest: sha256:bb}", "shipped/mm@sha256:bb"},
-		"name, tag and digest":              {shipped, "{name: n, tag: t, digest: sha256:bb}", "n@sha256:bb"},
-		"tag as a float with a digest":      {shipped, "{tag: 1.0, digest: sha256:bb}", "shipped/mm@sha256:bb"},
-		"tag as a float":                    {shipped, "tag: 1.10", "shipped/mm:1.10"},
-		"tag as a number":                   {shipped, "tag: 007", "shipped/mm:007"},
-		"name alone is a mirror":            {shipped, "name: mirror:5000/mm", "mirror:5000/mm@sha256:aa"},
-		"name alone over a tag":             {Image{Name: "mm", Tag: "latest"}, "name: mirror:5000/mm", "mirror:5000/mm:latest"},
-		"whole reference with a tag":        {shipped, "name: mirror:5000/mm:v3", "mirror:5000/mm:v3"},
-		"whole reference with a digest":     {shipped, "name: q/mm@sha256:cc", "q/mm@sha256:cc"},
-		"whole reference with both":         {shipped, "name: q/mm:v3@sha256:cc", "q/mm:v3@sha256:cc"},
-		"a digest beside a tag in the name": {shipped, "{name: 'q/mm:v3', digest: sha256:cc}", "q/mm:v3@sha256:cc"},
-		"nothing beside a whole reference":  {shipped, "{name: 'q/mm:v3', tag: '', digest: ''}", "q/mm:v3"},
-		"no tag beside a whole reference":   {shipped, "{name: 'q/mm@sha256:cc', tag: ''}", "q/mm@sha256:cc"},
-		"a tag over a whole reference":      {ParseImage("q/mm:v3"), "tag: v4", "q/mm:v4"},
-		"a tag over a reference with both":  {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
-		"no tag":                            {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
-		"no digest":                         {shipped, "digest: ''", "shipped/mm:latest"},
-		"null says nothing":                 {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
-		"blanks around do not count":        {shipped, "tag: ' v5 '", "shipped/mm:v5"},
-		"keys in any spelling":              {shipped, "{NAME: n, Tag: t}", "n:t"},
-		"command of an image that has none": {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},
+		"no override":                         {shipped, "", "shipped/mm@sha256:aa"},
+		"tag alone drops the digest [M36]":    {shipped, "tag: v2", "shipped/mm:v2"},
+		"digest alone":                        {shipped, "digest: sha256:bb", "shipped/mm@sha256:bb"},
+		"digest without a tag anywhere":       {Image{Name: "mm"}, "digest: sha256:bb", "mm@sha256:bb"},
+		"tag and digest":                      {shipped, "{tag: v2, digest: sha256:bb}", "shipped/mm@sha256:bb"},
+		"name, tag and digest":                {shipped, "{name: n, tag: t, digest: sha256:bb}", "n@sha256:bb"},
+		"tag as a float with a digest":        {shipped, "{tag: 1.0, digest: sha256:bb}", "shipped/mm@sha256:bb"},
+		"tag as a float":                      {shipped, "tag: 1.10", "shipped/mm:1.10"},
+		"tag as a number":                     {shipped, "tag: 007", "shipped/mm:007"},
+		"name alone is a mirror":              {shipped, "name: mirror:5000/mm", "mirror:5000/mm@sha256:aa"},
+		"name alone over a tag":               {Image{Name: "mm", Tag: "latest"}, "name: mirror:5000/mm", "mirror:5000/mm:latest"},
+		"whole reference with a tag":          {shipped, "name: mirror:5000/mm:v3", "mirror:5000/mm:v3"},
+		"whole reference with a digest":       {shipped, "name: q/mm@sha256:cc", "q/mm@sha256:cc"},
+		"whole reference with both":           {shipped, "name: q/mm:v3@sha256:cc", "q/mm:v3@sha256:cc"},
+		"digest, and a tag in the name":       {shipped, "{name: 'q/mm:v3', digest: sha256:cc}", "q/mm:v3@sha256:cc"},
+		"complete reference only":             {shipped, "{name: 'q/mm:v3', tag: '', digest: ''}", "q/mm:v3"},
+		"complete reference and an empty tag": {shipped, "{name: 'q/mm@sha256:cc', tag: ''}", "q/mm@sha256:cc"},
+		"a tag over a whole reference":        {ParseImage("q/mm:v3"), "tag: v4", "q/mm:v4"},
+		"a tag over a reference with both":    {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
+		"no tag":                              {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
+		"no digest":                           {shipped, "digest: ''", "shipped/mm:latest"},
+		"null says nothing":                   {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
+		"blanks around do not count":          {shipped, "tag: ' v5 '", "shipped/mm:v5"},
+		"keys in any spelling":                {shipped, "{NAME: n, Tag: t}", "n:t"},
+		"command of an image that has none":   {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := Default()
@@ -84,7 +84,7 @@ func TestImageReferenceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reference := rapid.StringMatching(`([a-z0-9.-]{1,10}(:[0-9]{1,5})?/)?[a-z0-9]{1,8}(/[a-z0-9]{1,8})?(:[A-Za-z0-9._-]{1,10})?(@sha256:[0-9a-f]{8})?`).Draw(t, "reference")
 		if got := ParseImage(" " + reference + "\n").Reference(); got != reference {
-			t.Fatalf("%q became %q", reference, got)
+			t.Fatalf("%q became %q, want %q", reference, got, reference)
 		}
 	})
 }

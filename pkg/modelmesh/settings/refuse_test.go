@@ -159,7 +159,7 @@ func TestNamespaceAuthority(t *testing.T) {
 	want := []string{"enableAccessLogging", "grpcMaxMessageSizeBytes", "headlessService", "metrics", "modelMeshResources", "podsPerRuntime",
 		"scaleToZero", "storageHelperResources"}
 	if !slices.Equal(allowed, want) {
-		t.Errorf("a namespace may set %q", allowed)
+		t.Errorf("a namespace may set %q, want %q", allowed, want)
 	}
 	for text, ok := range map[string]bool{
 		"restProxy: {enabled: false}": true, "restProxy: {resources: {limits: {cpu: 3}}}": true, "restProxy: {port: 1}": false,

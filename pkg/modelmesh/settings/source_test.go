@@ -273,21 +273,21 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 	}
 	f.put(t, settingsConfigMap("other", "podsPerRuntime: 1"))
 	if got := next(); got != "other" {
-		t.Errorf("woken for %q", got)
+		t.Errorf("enqueued for %q, want %q", got, "other")
 	}
 	f.put(t, settingsConfigMap(home, "podsPerRuntime:   3 # the same")) // changes nothing
 	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: 6"))
 	if got := next(); got != "tenant" {
-		t.Errorf("woken for %q", got)
+		t.Errorf("enqueued for %q, want %q", got, "tenant")
 	}
 	f.remove(t, settingsConfigMap("other", ""))
 	if got := next(); got != "other" {
-		t.Errorf("woken for %q", got)
+		t.Errorf("enqueued for %q, want %q", got, "other")
 	}
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 8"))
 	request, _ := queue.Get()
 	if request.Name != "" {
-		t.Errorf("woken for %q, want everything", request.Name)
+		t.Errorf("enqueued for %q, want everything", request.Name)
 	}
 }
 

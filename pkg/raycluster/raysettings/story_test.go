@@ -122,7 +122,7 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 	} {
 		for _, q := range queues {
 			if q.Len() > 0 {
-				t.Errorf("woken before %q", text)
+				t.Errorf("reconciled before %q", text)
 			}
 		}
 		f.edits(t, map[string]string{"config.yaml": text})
@@ -132,7 +132,7 @@ func TestNotifiesOnlyChanges(t *testing.T) {
 	})
 	request, _ := queues[0].Get()
 	if request.Name != ConfigMapName {
-		t.Errorf("woken for %v", request)
+		t.Errorf("unexpected request %v", request)
 	}
 }
 
@@ -227,6 +227,6 @@ func TestUpdateReportsEachErrorOnce(t *testing.T) {
 	m.UID, m.ResourceVersion = "uid", "7"
 	f.update(loose(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
-		t.Errorf("reported the versions %s", got)
+		t.Errorf("reported the versions %s, want %s", got, "1 3 5 6 7")
 	}
 }

@@ -43,13 +43,13 @@ func TestEnsureCookie(t *testing.T) {
 		requests     int
 		fails        bool
 	}{
-		"nothing there, nothing known": {requests: 1},
-		"there, known":                 {objects: []client.Object{good}, known: "mine", want: "mine"},
-		"there, not known":             {objects: []client.Object{good}, want: "theirs", requests: 1},
-		"gone, known":                  {known: "mine", requests: 1},
-		"there without the key":        {objects: []client.Object{stored(map[string][]byte{"other": []byte("x")})}, requests: 1},
-		"the cache fails":              {known: "mine", cached: broken, fails: true},
-		"the API server fails":         {objects: []client.Object{good}, live: broken, requests: 1, fails: true},
+		"no Secret, not in memory": {requests: 1},
+		"there, known":             {objects: []client.Object{good}, known: "mine", want: "mine"},
+		"there, not known":         {objects: []client.Object{good}, want: "theirs", requests: 1},
+		"deleted, in memory":       {known: "mine", requests: 1},
+		"there without the key":    {objects: []client.Object{stored(map[string][]byte{"other": []byte("x")})}, requests: 1},
+		"the cache fails":          {known: "mine", cached: broken, fails: true},
+		"the API server fails":     {objects: []client.Object{good}, live: broken, requests: 1, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int

@@ -43,7 +43,7 @@ func pod(t *testing.T, s Sidecar) corev1.PodSpec {
 	return spec
 }
 
-func TestArguments(t *testing.T) {
+func TestSidecarArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		sidecar Sidecar
 		want    []string
@@ -53,7 +53,7 @@ func TestArguments(t *testing.T) {
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem",
 		}},
-		"both in one": {together, []string{
+		"one container for both servers": {together, []string{
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/", "--proxy-endpoints-port=8888",
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key",
@@ -88,7 +88,7 @@ func TestVolumes(t *testing.T) {
 				{Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"},
 			},
 		},
-		"both in one": {
+		"one container for both servers": {
 			together,
 			[]corev1.Volume{secret("tls", "serving"), config("config")},
 			[]corev1.VolumeMount{{Name: "tls", MountPath: "/etc/tls"}, {Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"}},
@@ -154,7 +154,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 }
 
 // [S7] The container meets the restricted Pod Security Standard.
-func TestRestricted(t *testing.T) {
+func TestSidecarMeetsRestrictedStandard(t *testing.T) {
 	c := pod(t, together).Containers[0]
 	s := c.SecurityContext
 	if s == nil {

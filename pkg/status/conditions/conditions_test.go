@@ -59,21 +59,21 @@ func TestSeverity(t *testing.T) {
 		after  metav1.Condition
 		want   string
 	}{
-		"first sight":               {nil, starting, "Normal"},
-		"good":                      {&starting, up, "Normal"},
-		"went bad":                  {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
-		"went unknown":              {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
-		"another reason":            {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
-		"failure":                   {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
-		"failure at first sight":    {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},
-		"failure word in front":     {nil, condition("Ready", metav1.ConditionFalse, "InvalidSpec"), "Warning"},
-		"good in spite of its name": {&starting, condition("Available", metav1.ConditionTrue, "ErrorRepaired"), "Normal"},
-		"progress begins":           {nil, condition("Progressing", metav1.ConditionTrue, "Updating"), "Normal"},
-		"progress ends":             {new(condition("Progressing", metav1.ConditionTrue, "Updating")), condition("Progressing", metav1.ConditionFalse, "Done"), "Normal"},
-		"progress fails":            {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
-		"negative goes bad":         {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
-		"negative is good":          {nil, healthy, "Normal"},
-		"a deletion continues":      {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
+		"first sight":                     {nil, starting, "Normal"},
+		"good":                            {&starting, up, "Normal"},
+		"went bad":                        {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
+		"went unknown":                    {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
+		"another reason":                  {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
+		"failure":                         {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
+		"failure at first sight":          {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},
+		"failure word in front":           {nil, condition("Ready", metav1.ConditionFalse, "InvalidSpec"), "Warning"},
+		"good in spite of its name":       {&starting, condition("Available", metav1.ConditionTrue, "ErrorRepaired"), "Normal"},
+		"progress begins":                 {nil, condition("Progressing", metav1.ConditionTrue, "Updating"), "Normal"},
+		"progress ends":                   {new(condition("Progressing", metav1.ConditionTrue, "Updating")), condition("Progressing", metav1.ConditionFalse, "Done"), "Normal"},
+		"progress fails":                  {nil, condition("Progressing", metav1.ConditionFalse, "ProgressDeadlineExceeded"), "Warning"},
+		"negative condition becomes True": {&healthy, condition("Degraded", metav1.ConditionTrue, "Slow"), "Warning"},
+		"negative is good":                {nil, healthy, "Normal"},
+		"a deletion continues":            {nil, condition("Degraded", metav1.ConditionTrue, "Finalizing"), "Normal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Severity(tc.before, tc.after); got != tc.want {

@@ -59,13 +59,13 @@ func TestSummarize(t *testing.T) {
 		"down, and a user has to act":    {[]metav1.Condition{down}, SummaryOptions{Stalled: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
 		"the former one serves":          {[]metav1.Condition{up}, SummaryOptions{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
 		"the former one serves for good": {[]metav1.Condition{up}, SummaryOptions{Pending: rollout, Stalled: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
-		"at work":                        {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
+		"progressing":                    {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
 		"rests":                          {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"something is wrong beside":      {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
+		"another condition is False":     {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
 		"something negative":             {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
 		"advice by its type":             {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 		"advice by its reason":           {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"not known beside":               {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"another condition is Unknown":   {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := slices.Clone(tc.list)
@@ -76,7 +76,7 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("Ready %+v", ready)
 			}
 			if got := computed(t, list); got != tc.want {
-				t.Errorf("kstatus says %s, want %s: %+v", got, tc.want, list)
+				t.Errorf("kstatus %s, want %s: %+v", got, tc.want, list)
 			}
 			again := slices.Clone(list)
 			if Summarize(&again, 7, tc.options); !slices.Equal(again, list) {
@@ -85,7 +85,7 @@ func TestSummarize(t *testing.T) {
 			list = append(list[:0], up)
 			Summarize(&list, 8, SummaryOptions{ReadyCondition: "Available"})
 			if got := computed(t, list); got != kstatus.CurrentStatus {
-				t.Errorf("well again, kstatus says %s", got)
+				t.Errorf("after the recovery: kstatus %s, want %s", got, kstatus.CurrentStatus)
 			}
 		})
 	}
@@ -155,13 +155,13 @@ func TestSeries(t *testing.T) {
 	} {
 		s.Observe(name, step.list)
 		if got := series(t); !slices.Equal(got, step.want) {
-			t.Errorf("%+v: series %q", step.list, got)
+			t.Errorf("%+v: series %q, want %q", step.list, got, step.want)
 		}
 	}
 	s.Observe(name, of(metav1.ConditionFalse, "Down"))
 	s.Forget(name)
 	s.Forget(name)
 	if got := series(t); got != nil {
-		t.Errorf("%q are left of an object that is gone", got)
+		t.Errorf("series of a deleted object remain: %q", got)
 	}
 }

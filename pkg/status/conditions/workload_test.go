@@ -83,7 +83,7 @@ func TestRollout(t *testing.T) {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.ReadyReplicas, s.AvailableReplicas = 0, 0 })),
 			RolloutState{Desired: 1, Reason: ReasonNotAvailable, Message: "replicas are not ready yet"},
 		},
-		"new pods are ready for too short a time": {
+		"new pods not yet ready for minReadySeconds": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 0 })),
 			RolloutState{Desired: 1, ReadyReplicas: 1, Reason: ReasonNotAvailable, Message: "replicas are ready and must stay ready for minReadySeconds"},
 		},
@@ -92,7 +92,7 @@ func TestRollout(t *testing.T) {
 				withStatus(func(s *appsv1.DeploymentStatus) { s.AvailableReplicas, s.ReadyReplicas = 0, 0 })),
 			RolloutState{Failed: true, Desired: 1, Reason: ReasonDeadlineExceeded, Message: "the rollout made no progress within its deadline: see the Events of its pods"},
 		},
-		"pods are refused by a quota": {
+		"pods rejected by a quota": {
 			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate",
 				`pods "mlflow-6d5f9c7b8-x2x4z" is forbidden: exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=7,memory=3Gi, limited: cpu=8,memory=4Gi`),
 				withStatus(func(s *appsv1.DeploymentStatus) {
@@ -101,7 +101,7 @@ func TestRollout(t *testing.T) {
 			RolloutState{Failed: true, Desired: 1, Reason: ReasonReplicaFailure,
 				Message: "pods cannot be created: exceeded quota: small, requested: cpu=2,memory=1Gi, limited: cpu=8,memory=4Gi"},
 		},
-		"pods are refused for no known cause": {
+		"pods rejected for an unknown cause": {
 			rolledOut(1, withCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate", "")),
 			RolloutState{Failed: true, Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonReplicaFailure,
 				Message: "pods cannot be created: the cause is unknown, see the events of the ReplicaSet"},
@@ -136,7 +136,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 			s.UpdatedReplicas >= *d.Spec.Replicas && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
 		got := Rollout(d)
 		if got.Ready != kubectl {
-			t.Fatalf("ready %t, kubectl says %t for %+v", got.Ready, kubectl, s)
+			t.Fatalf("ready %t, kubectl rollout status reports %t for %+v", got.Ready, kubectl, s)
 		}
 		if got.Reason == "" || got.Message == "" || (got.Ready && got.Failed) {
 			t.Fatalf("incomplete or contradictory: %+v", got)

@@ -45,7 +45,7 @@ status:
 			want: Verdict{State: Failed, Reason: "Broken", Message: "it does not work"},
 		},
 		{
-			name: "not ready and at work",
+			name: "not ready and progressing",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -58,7 +58,7 @@ status:
 			want: Verdict{State: Progressing, Reason: "Starting", Message: "wait"},
 		},
 		{
-			name: "not known whether ready",
+			name: "readiness unknown",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -82,7 +82,7 @@ status:
 			want: Verdict{State: Healthy, Reason: "Up"},
 		},
 		{
-			name: "the condition is about an older generation",
+			name: "condition of a previous generation",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -94,7 +94,7 @@ status:
 			want: Verdict{State: Progressing, Reason: "Fine", Message: "the controller has not processed the last change yet"},
 		},
 		{
-			name: "the status is about an older generation",
+			name: "status of a previous generation",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -144,7 +144,7 @@ status:
 			want: Verdict{State: Healthy, Reason: "Fine"},
 		},
 		{
-			name: "a condition beside is not met, for information only",
+			name: "ready, with a False condition of severity Info",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -157,7 +157,7 @@ status:
 			want: Verdict{State: Healthy, Reason: "Fine"},
 		},
 		{
-			name: "nothing is going on beside",
+			name: "ready, with False conditions of progress and pressure",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -173,7 +173,7 @@ status:
 			want: Verdict{State: Healthy, Reason: "Fine"},
 		},
 		{
-			name: "it fails beside",
+			name: "ready and failing",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -199,7 +199,7 @@ status:
 			want: Verdict{State: Failed, Reason: "Broken", Paused: true},
 		},
 		{
-			name: "the annotation says something else",
+			name: "annotation with another value",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -220,10 +220,10 @@ status: {conditions: [ready, 3, {type: 7}], observedGeneration: two}
 	})
 }
 
-func TestDeleting(t *testing.T) {
+func TestTerminatingObjectsAreDeleting(t *testing.T) {
 	check(t, []example{
 		{
-			name: "at once",
+			name: "without finalizers",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -247,7 +247,7 @@ status:
 			want: Verdict{State: Deleting, Reason: "Terminating", Since: at(8), Message: "it is being deleted and waits for example.com/one, example.com/two"},
 		},
 		{
-			name: "with something that stands in the way, while paused",
+			name: "blocked by a condition, while paused",
 			object: `
 apiVersion: example.com/v1
 kind: Thing
@@ -268,20 +268,20 @@ status:
 	})
 }
 
-func TestStates(t *testing.T) {
-	fromBad := []State{Failed, Degraded, Unknown, Progressing, Deleting, Idle, Healthy}
-	for i, state := range fromBad {
+func TestStatesAreRanked(t *testing.T) {
+	byRank := []State{Failed, Degraded, Unknown, Progressing, Deleting, Idle, Healthy}
+	for i, state := range byRank {
 		if state.Rank() != i {
 			t.Errorf("%s has rank %d, want %d", state, state.Rank(), i)
 		}
 		if want := state == Healthy || state == Idle; state.OK() != want {
-			t.Errorf("%s: OK is %t", state, state.OK())
+			t.Errorf("%s: OK returned %t, want %t", state, state.OK(), want)
 		}
 	}
 }
 
-// TestNothingBreaksIt calls every check with objects whose fields have arbitrary types.
-func TestNothingBreaksIt(t *testing.T) {
+// Every evaluator returns a state, even for objects whose fields have arbitrary types.
+func TestOfReturnsStateForArbitraryFields(t *testing.T) {
 	kinds := []schema.GroupKind{{Group: "example.com", Kind: "Thing"}}
 	for kind := range evaluators {
 		kinds = append(kinds, kind)
@@ -307,7 +307,7 @@ func TestNothingBreaksIt(t *testing.T) {
 			u.SetAPIVersion("v1")
 		}
 		if got := Of(u); got.State == "" {
-			t.Fatalf("%v has no state", u.Object)
+			t.Fatalf("Of returned no state for %v", u.Object)
 		}
 	})
 }

@@ -48,7 +48,7 @@ func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []disco
 }
 
 // The condition Available, for every state of a server that is starting or rolling out.
-func TestReview(t *testing.T) {
+func TestAvailableCondition(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	stopped := &appsv1.Deployment{}
 	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}

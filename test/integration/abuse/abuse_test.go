@@ -30,44 +30,44 @@ func refused(who, namespace, text, message string) func(SpecContext) {
 	}
 }
 
-var _ = Describe("An editor of MLflow and of nothing else", func() {
+var _ = Describe("An editor of MLflow without other permissions", func() {
 	for title, attempt := range map[string]struct{ spec, message string }{
-		"the account of the manager":             {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
-		"another user's account":                 {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
-		"the key of the CA, as variables":        {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
-		"the key of the CA, as a variable":       {"{env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}", "it belongs to the manager"},
-		"the key of the CA, as a database":       {"{backendStoreUri: null, backendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
-		"the key of the CA, for images":          {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
-		"a foreign Secret":                       {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
-		"a foreign ConfigMap":                    {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
-		"the traffic of the manager":             {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
-		"the traffic of the original manager":    {"{podLabels: {control-plane: controller-manager}}", "create pods"},
-		"the traffic of a Ray head":              {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
-		"the traffic of ModelMesh":               {"{podLabels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
-		"an image":                               {"{image: {image: quay.io/evil/image}}", "create pods in namespace opendatahub"},
-		"root on the node":                       {"{securityContext: {privileged: true}}", "Pod Security level baseline"},
-		"capabilities":                           {"{securityContext: {capabilities: {add: [SYS_ADMIN]}}}", "Pod Security level baseline"},
-		"all system calls":                       {"{podSecurityContext: {seccompProfile: {type: Unconfined}}}", "Pod Security level baseline"},
-		"an identity of the cloud":               {"{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: admin}}", "create serviceaccounts"},
-		"data of another claim":                  {"{storage: {dataSource: {kind: PersistentVolumeClaim, name: others}}}", "create persistentvolumeclaims"},
-		"a foreign volume":                       {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
-		"devices":                                {"{resourceClaims: [{name: gpu, resourceClaimName: others}]}", "create pods"},
-		"settings of the kernel":                 {"{podSecurityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}}", "Pod Security level baseline"},
-		"a type of SELinux":                      {"{podSecurityContext: {seLinuxOptions: {type: spc_t}}}", "Pod Security level baseline"},
-		"all of the system's proc":               {"{securityContext: {procMount: Unmasked}}", "Pod Security level baseline"},
-		"the host of Windows":                    {"{podSecurityContext: {windowsOptions: {hostProcess: true}}}", "Pod Security level baseline"},
-		"a container without AppArmor":           {"{securityContext: {appArmorProfile: {type: Unconfined}}}", "Pod Security level baseline"},
-		"the same in older words":                {"{podAnnotations: {container.apparmor.security.beta.kubernetes.io/mlflow: unconfined}}", "Pod Security level baseline"},
-		"a token of the manager":                 {"{envFrom: [{secretRef: {name: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
-		"the key of the CA, as a replica":        {"{readReplicaBackendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
-		"the key of the CA, as another store":    {"{registryStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
-		"a ConfigMap in a variable":              {"{env: [{name: A, valueFrom: {configMapKeyRef: {name: some, key: k}}}]}", "get configmaps some"},
-		"foreign CAs":                            {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
-		"data of another namespace":              {"{storage: {dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: others, namespace: kube-system}}}", "create persistentvolumeclaims"},
-		"a folder of the node":                   {"{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
-		"a higher priority":                      {"{priorityClassName: system-node-critical}", "create pods"},
-		"devices by a template":                  {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
-		"what annotations do for other programs": {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
+		"the account of the manager":          {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
+		"another user's account":              {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
+		"the key of the CA, as variables":     {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA, as a variable":    {"{env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}", "it belongs to the manager"},
+		"the key of the CA, as a database":    {"{backendStoreUri: null, backendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"the key of the CA, for images":       {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
+		"a foreign Secret":                    {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
+		"a foreign ConfigMap":                 {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
+		"the traffic of the manager":          {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
+		"the traffic of the original manager": {"{podLabels: {control-plane: controller-manager}}", "create pods"},
+		"the traffic of a Ray head":           {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
+		"the traffic of ModelMesh":            {"{podLabels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
+		"an image":                            {"{image: {image: quay.io/evil/image}}", "create pods in namespace opendatahub"},
+		"root on the node":                    {"{securityContext: {privileged: true}}", "Pod Security level baseline"},
+		"capabilities":                        {"{securityContext: {capabilities: {add: [SYS_ADMIN]}}}", "Pod Security level baseline"},
+		"all system calls":                    {"{podSecurityContext: {seccompProfile: {type: Unconfined}}}", "Pod Security level baseline"},
+		"an identity of the cloud":            {"{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: admin}}", "create serviceaccounts"},
+		"data of another claim":               {"{storage: {dataSource: {kind: PersistentVolumeClaim, name: others}}}", "create persistentvolumeclaims"},
+		"a foreign volume":                    {"{storage: {volumeName: others}}", "create persistentvolumeclaims"},
+		"devices":                             {"{resourceClaims: [{name: gpu, resourceClaimName: others}]}", "create pods"},
+		"settings of the kernel":              {"{podSecurityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}}", "Pod Security level baseline"},
+		"a type of SELinux":                   {"{podSecurityContext: {seLinuxOptions: {type: spc_t}}}", "Pod Security level baseline"},
+		"all of the system's proc":            {"{securityContext: {procMount: Unmasked}}", "Pod Security level baseline"},
+		"the host of Windows":                 {"{podSecurityContext: {windowsOptions: {hostProcess: true}}}", "Pod Security level baseline"},
+		"a container without AppArmor":        {"{securityContext: {appArmorProfile: {type: Unconfined}}}", "Pod Security level baseline"},
+		"AppArmor profile by annotation":      {"{podAnnotations: {container.apparmor.security.beta.kubernetes.io/mlflow: unconfined}}", "Pod Security level baseline"},
+		"a token of the manager":              {"{envFrom: [{secretRef: {name: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
+		"the key of the CA, as a replica":     {"{readReplicaBackendStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"the key of the CA, as another store": {"{registryStoreUriFrom: {name: " + webhookSecret + ", key: ca.key}}", "it belongs to the manager"},
+		"a ConfigMap in a variable":           {"{env: [{name: A, valueFrom: {configMapKeyRef: {name: some, key: k}}}]}", "get configmaps some"},
+		"foreign CAs":                         {"{caBundleConfigMap: {name: some, key: k}}", "get configmaps some"},
+		"data of another namespace":           {"{storage: {dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: others, namespace: kube-system}}}", "create persistentvolumeclaims"},
+		"a folder of the node":                {"{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
+		"a higher priority":                   {"{priorityClassName: system-node-critical}", "create pods"},
+		"devices by a template":               {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
+		"annotation for another injector":     {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
 		It("does not get "+title, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
@@ -119,38 +119,38 @@ var _ = Describe("An editor of MLflow and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of registries and of nothing else", func() {
+var _ = Describe("An editor of registries without other permissions", func() {
 	external := func(more string) string { return "{postgres: {host: db, username: u, database: d, " + more + "}}" }
 	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
-		"the account pipeline":                {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
-		"the account default":                 {"", "default", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
-		"the account of MLflow":               {operatorNamespace, "mlflow-sa", "{}", "is reserved for other objects"},
-		"the account of the manager, by name": {operatorNamespace, managerAccount, "{}", "is reserved for other objects"},
-		"the name of the catalog":             {"", "model-catalog", "{}", "is reserved for other objects"},
-		"the name of a catalog of another":    {"", "demo-catalog", "{}", "is reserved for other objects"},
-		"the name of another's database":      {"", "demo-postgres", "{}", "is reserved for other objects"},
-		"the host of a Ray dashboard [B-5]":   {"", "ray-dashboard-c-x", "{}", "is reserved for other objects"},
-		"the host of a Ray client [B-5]":      {"", "rayclient-c-x", "{}", "is reserved for other objects"},
-		"the name of the webhooks":            {operatorNamespace, "odh-platform-operator-webhook", "{}", "is reserved for other objects"},
-		"the name of ModelMesh":               {"", "modelmesh-serving", "{}", "is reserved for other objects"},
-		"the Service of a Ray head":           {"", "demo-head-svc", "{}", "is reserved for other objects"},
-		"an image for the server":             {"", "demo", "{rest: {image: quay.io/evil/image}}", "create pods"},
-		"an image for the proxy":              {"", "demo", "{kubeRBACProxy: {image: quay.io/evil/image}}", "create pods"},
-		"an image for the database":           {"", "demo", "{postgres: {generateDeployment: true, image: quay.io/evil/image}}", "create pods"},
-		"the key of the CA":                   {operatorNamespace, "demo", external("passwordSecret: {name: " + webhookSecret + ", key: ca.key}"), "it belongs to the manager"},
-		"the key of the CA, for the proxy":    {operatorNamespace, "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: " + webhookSecret + ", key: a}, tlsKeySecret: {name: " + webhookSecret + ", key: b}}}", "it belongs to the manager"},
-		"a foreign password":                  {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
-		"the password of etcd":                {"", "demo", external("sslMode: verify-full, sslRootCertificateSecret: {name: model-serving-etcd, key: etcd_connection}"), "get secrets model-serving-etcd"},
-		"a foreign ConfigMap":                 {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
-		"the key of a foreign client":         {"", "demo", external("sslKeySecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
-		"the password of a foreign key":       {"", "demo", external("sslPasswordSecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
-		"a foreign certificate":               {"", "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: other-credentials, key: a}, tlsKeySecret: {name: other-credentials, key: b}}}", "get secrets other-credentials"},
-		"a foreign password, by MySQL":        {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}", "get secrets other-credentials"},
-		"a Secret of foreign CAs":             {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
-		"a password by the name of its own":   {"", "demo", external("passwordSecret: {name: demo-postgres-credentials, key: k}"), `another server for Secret "demo-postgres-credentials"`},
-		"a key by the name of its own":        {"", "demo", external("passwordSecret: {name: demo-kube-rbac-proxy, key: tls.key}"), `another server for Secret "demo-kube-rbac-proxy"`},
-		"a foreign database":                  {"", "demo", "{postgres: {connectionSecretName: other-credentials}}", "get secrets other-credentials"},
-		"a foreign domain":                    {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
+		"the account pipeline":                                 {"", "pipeline", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
+		"the account default":                                  {"", "default", "{rest: {image: quay.io/evil/image}}", "is reserved for other objects"},
+		"the account of MLflow":                                {operatorNamespace, "mlflow-sa", "{}", "is reserved for other objects"},
+		"the account of the manager, by name":                  {operatorNamespace, managerAccount, "{}", "is reserved for other objects"},
+		"the name of the catalog":                              {"", "model-catalog", "{}", "is reserved for other objects"},
+		"the name of a catalog of another":                     {"", "demo-catalog", "{}", "is reserved for other objects"},
+		"the name of another's database":                       {"", "demo-postgres", "{}", "is reserved for other objects"},
+		"the host of a Ray dashboard [B-5]":                    {"", "ray-dashboard-c-x", "{}", "is reserved for other objects"},
+		"the host of a Ray client [B-5]":                       {"", "rayclient-c-x", "{}", "is reserved for other objects"},
+		"the name of the webhooks":                             {operatorNamespace, "odh-platform-operator-webhook", "{}", "is reserved for other objects"},
+		"the name of ModelMesh":                                {"", "modelmesh-serving", "{}", "is reserved for other objects"},
+		"the Service of a Ray head":                            {"", "demo-head-svc", "{}", "is reserved for other objects"},
+		"an image for the server":                              {"", "demo", "{rest: {image: quay.io/evil/image}}", "create pods"},
+		"an image for the proxy":                               {"", "demo", "{kubeRBACProxy: {image: quay.io/evil/image}}", "create pods"},
+		"an image for the database":                            {"", "demo", "{postgres: {generateDeployment: true, image: quay.io/evil/image}}", "create pods"},
+		"the key of the CA":                                    {operatorNamespace, "demo", external("passwordSecret: {name: " + webhookSecret + ", key: ca.key}"), "it belongs to the manager"},
+		"the key of the CA, for the proxy":                     {operatorNamespace, "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: " + webhookSecret + ", key: a}, tlsKeySecret: {name: " + webhookSecret + ", key: b}}}", "it belongs to the manager"},
+		"a foreign password":                                   {"", "demo", external("passwordSecret: {name: other-credentials, key: password}"), "get secrets other-credentials"},
+		"the password of etcd":                                 {"", "demo", external("sslMode: verify-full, sslRootCertificateSecret: {name: model-serving-etcd, key: etcd_connection}"), "get secrets model-serving-etcd"},
+		"a foreign ConfigMap":                                  {"", "demo", external("sslRootCertificateConfigMap: {name: others, key: a}"), "get configmaps others"},
+		"the key of a foreign client":                          {"", "demo", external("sslKeySecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"the password of a foreign key":                        {"", "demo", external("sslPasswordSecret: {name: other-credentials, key: k}"), "get secrets other-credentials"},
+		"a foreign certificate":                                {"", "demo", "{kubeRBACProxy: {tlsCertificateSecret: {name: other-credentials, key: a}, tlsKeySecret: {name: other-credentials, key: b}}}", "get secrets other-credentials"},
+		"a foreign password, by MySQL":                         {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}", "get secrets other-credentials"},
+		"a Secret of foreign CAs":                              {"", "demo", "{postgres: null, mysql: {host: db, username: u, database: d, sslRootCertificatesSecretName: other-credentials}}", "get secrets other-credentials"},
+		"password from the Secret that the operator generates": {"", "demo", external("passwordSecret: {name: demo-postgres-credentials, key: k}"), `another server for Secret "demo-postgres-credentials"`},
+		"key from the Secret that the operator generates":      {"", "demo", external("passwordSecret: {name: demo-kube-rbac-proxy, key: tls.key}"), `another server for Secret "demo-kube-rbac-proxy"`},
+		"a foreign database":                                   {"", "demo", "{postgres: {connectionSecretName: other-credentials}}", "get secrets other-credentials"},
+		"a foreign domain":                                     {"", "demo", "{kubeRBACProxy: {domain: apps.others.example.com}}", "routes/custom-host"},
 	} {
 		It("does not get "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
@@ -200,7 +200,7 @@ var _ = Describe("An editor of registries and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
+var _ = Describe("An editor of ServingRuntimes without other permissions", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
 	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                              {runtimeEditor, "{}", "create pods in namespace"},
@@ -272,7 +272,7 @@ var _ = Describe("An editor of ServingRuntimes and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of AppWrappers and of nothing else", func() {
+var _ = Describe("An editor of AppWrappers without other permissions", func() {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 	const rolebinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: r}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}"
 	foreign := func() string { return registry("wrapped", "{}") }
@@ -289,7 +289,7 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 		}, "is not authorized to create secrets"},
 		"a RoleBinding": {admin, "", func() []string { return []string{pod, rolebinding} }, "objects that grant permissions"},
 		"a namespace":   {admin, "", func() []string { return []string{pod, "{apiVersion: v1, kind: Namespace, metadata: {name: mine}}"} }, "cluster-scoped"},
-		"a Pod elsewhere": {developer, "", func() []string {
+		"Pod in another namespace": {developer, "", func() []string {
 			return []string{"{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: kube-system}, spec: {containers: [{name: c, image: i}]}}"}
 		}, "other namespaces"},
 		"an AppWrapper in it": {admin, "", func() []string { return []string{flow(wrapper(pod))} }, "Nested AppWrappers"},
@@ -356,17 +356,17 @@ var _ = Describe("An editor of AppWrappers and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of RayClusters and of nothing else", func() {
+var _ = Describe("An editor of RayClusters without other permissions", func() {
 	for title, attempt := range map[string]struct{ pod, message string }{
-		"the key of the CA, as a volume":   {"{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
-		"the key of the CA, as variables":  {"{containers: [{name: head, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
-		"the key of the CA, as a variable": {"{containers: [{name: head, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}]}", "it belongs to the manager"},
-		"the key of the CA, for images":    {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
-		"the key of the CA, projected":     {"{volumes: [{name: v, projected: {sources: [{secret: {name: " + webhookSecret + "}}]}}]}", "it belongs to the manager"},
-		"the key of the CA, by a driver":   {"{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: " + webhookSecret + "}}}]}", "it belongs to the manager"},
-		"the key of the CA, before it":     {"{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
-		"the key of the CA, beside it":     {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
-		"a token of the manager":           {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
+		"the key of the CA, as a volume":           {"{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the key of the CA, as variables":          {"{containers: [{name: head, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"the key of the CA, as a variable":         {"{containers: [{name: head, image: i, env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}]}", "it belongs to the manager"},
+		"the key of the CA, for images":            {"{imagePullSecrets: [{name: " + webhookSecret + "}]}", "it belongs to the manager"},
+		"the key of the CA, projected":             {"{volumes: [{name: v, projected: {sources: [{secret: {name: " + webhookSecret + "}}]}}]}", "it belongs to the manager"},
+		"the key of the CA, by a driver":           {"{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: " + webhookSecret + "}}}]}", "it belongs to the manager"},
+		"the key of the CA, before it":             {"{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"key of the CA in an additional container": {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
+		"a token of the manager":                   {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
 	} {
 		It("does not get "+title, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}

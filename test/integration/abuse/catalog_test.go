@@ -26,25 +26,25 @@ func clusterRuntime(name, spec string) *unstructured.Unstructured {
 	return o
 }
 
-var _ = Describe("An editor of Catalogs and of nothing else", func() {
+var _ = Describe("An editor of Catalogs without other permissions", func() {
 	external := func(secret string) string { return "{database: {external: {host: db, secretName: " + secret + "}}}" }
 	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
-		"another name":                            {"", "mine", "{}", "catalog resource name must be 'catalog'"},
-		"the name of its server":                  {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
-		"a foreign password":                      {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
-		"the password of etcd":                    {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
-		"a foreign Secret as its certificate":     {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
-		"the key of the CA, as a database":        {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
-		"the key of the CA, as its certificate":   {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
-		"a token of the manager":                  {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
-		"a database by a word of its own for TLS": {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
-		"a port that is none":                     {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
-		"a name of a host without an end":         {"", "catalog", "{database: {external: {host: " + long(254) + ", secretName: s}}}", "Too long"},
-		"a volume of less than nothing":           {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
-		"a proxy that is neither on nor off":      {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
-		"a folder of the node":                    {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
-		"a higher priority":                       {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
-		"readers by an unknown word":              {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
+		"another name":                          {"", "mine", "{}", "catalog resource name must be 'catalog'"},
+		"the name of its server":                {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
+		"a foreign password":                    {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
+		"the password of etcd":                  {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
+		"a foreign Secret as its certificate":   {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
+		"the key of the CA, as a database":      {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
+		"the key of the CA, as its certificate": {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
+		"a token of the manager":                {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
+		"database with an unknown sslMode":      {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
+		"a port that is none":                   {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
+		"a name of a host without an end":       {"", "catalog", "{database: {external: {host: " + long(254) + ", secretName: s}}}", "Too long"},
+		"a volume of less than nothing":         {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
+		"a proxy that is neither on nor off":    {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
+		"a folder of the node":                  {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
+		"a higher priority":                     {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
+		"readers by an unknown word":            {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
 	} {
 		It("does not get "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
@@ -89,7 +89,7 @@ var _ = Describe("An editor of Catalogs and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of ClusterServingRuntimes and of nothing else", func() {
+var _ = Describe("An editor of ClusterServingRuntimes without other permissions", func() {
 	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
 	for title, attempt := range map[string]struct{ who, spec, message string }{
 		"an image":                               {clusterRuntimeEditor, "{}", "create pods in all namespaces"},

@@ -63,7 +63,7 @@ func expectFailures(ctx context.Context, who string, attempts map[string]string,
 
 const astray = "points outside the storage: remove every '..'"
 
-var _ = Describe("An editor of Predictors and of nothing else", func() {
+var _ = Describe("An editor of Predictors without other permissions", func() {
 	It("cannot read outside the storage, nor use objects that a Predictor is not allowed to reference", func(ctx SpecContext) {
 		expectFailures(ctx, predictorEditor, map[string]string{
 			"{storage: {key: s3, path: ../../../var/run/secrets/kubernetes.io/serviceaccount/token}}": "spec.storage.path",
@@ -98,7 +98,7 @@ var _ = Describe("An editor of Predictors and of nothing else", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An editor of InferenceServices and of nothing else", func() {
+var _ = Describe("An editor of InferenceServices without other permissions", func() {
 	It("cannot read outside the storage, nor have forbidden addresses fetched", func(ctx SpecContext) {
 		in := func(storage string) string { return "{model: {modelFormat: {name: sklearn}, " + storage + "}}" }
 		expectFailures(ctx, serviceEditor, map[string]string{

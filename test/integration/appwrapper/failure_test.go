@@ -51,7 +51,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
 		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
 		Expect(countTransitions(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
-		noPods(ctx, aw)
+		waitForNoPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("fails when a component is deleted [appwrapper-45]", func(ctx SpecContext) {
@@ -117,7 +117,7 @@ var _ = Describe("A workload that fails", func() {
 		ns := env.Namespace(ctx, "again")
 		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning, hasConditions(first, "PodsReady=True"))
-		By("deleting it and creating another one of the name while its objects are still there")
+		By("deleting the AppWrapper and creating it again while its objects exist")
 		held := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
 		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -128,7 +128,7 @@ var _ = Describe("A workload that fails", func() {
 		Expect(second.Status.Retries).To(BeZero())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
-		By("refusing what has another owner")
+		By("rejecting an existing object with another owner")
 		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
 		third := create(ctx, wrap(ns, "robber", []string{pod("taken", runningImage)}))
 		waitForPhase(ctx, third, awv1beta2.PhaseFailed, hasConditions(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))

@@ -99,15 +99,15 @@ func waitForPhase(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2
 func hasConditions(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
-		have := reported(aw)
+		have := conditionsOf(aw)
 		for _, c := range conditions {
 			g.Expect(have).To(ContainElement(c))
 		}
 	}
 }
 
-// reported returns each condition of an AppWrapper in both of these forms.
-func reported(aw *awv1beta2.AppWrapper) []string {
+// conditionsOf returns each condition of an AppWrapper twice: as "Type=Status" and as "Type=Status/Reason".
+func conditionsOf(aw *awv1beta2.AppWrapper) []string {
 	var have []string
 	for _, c := range aw.Status.Conditions {
 		have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
@@ -147,7 +147,7 @@ func waitForPassedPhase(ctx context.Context, mark framework.Mark, aw *awv1beta2.
 		all := writtenStatuses(mark, aw)
 		g.Expect(slices.ContainsFunc(all, func(status awv1beta2.AppWrapperStatus) bool {
 			seen.Status = status
-			have := reported(seen)
+			have := conditionsOf(seen)
 			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(have, c) })
 			return status.Phase == phase && !missing
 		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, all)
@@ -168,9 +168,10 @@ func countTransitions(mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1b
 	return count
 }
 
-// resume does as Kueue does on admission, suspend as on eviction.
+// resume resumes an AppWrapper, as Kueue does when it admits the Workload.
 func resume(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, false) }
 
+// suspend suspends an AppWrapper, as Kueue does when it evicts the Workload.
 func suspend(ctx context.Context, aw *awv1beta2.AppWrapper) { setSuspend(ctx, aw, true) }
 
 func setSuspend(ctx context.Context, aw *awv1beta2.AppWrapper, value bool) {
@@ -185,7 +186,7 @@ func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
 	return list.Items
 }
 
-func noPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
+func waitForNoPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(BeEmpty())
 }
@@ -197,8 +198,8 @@ func setPhase(ctx context.Context, namespace, name string, phase corev1.PodPhase
 		map[string]any{"status": map[string]any{"phase": phase}}, "status")
 }
 
-// running waits until the pods are Running.
-func running(ctx context.Context, namespace string, names ...string) {
+// waitForRunning waits until the pods are Running.
+func waitForRunning(ctx context.Context, namespace string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -255,9 +256,9 @@ func asJobSetController(ctx context.Context, namespace, name string) {
 	}
 }
 
-// expectRestIn fails the spec at the first write or live read of the manager in the namespace within a while. Objects of earlier
-// specs may still be terminating in other namespaces.
-func expectRestIn(namespace string) {
+// expectNoRequestsIn checks for some time that the manager sends no write and no live read for objects in the namespace. Objects of
+// earlier specs may still be terminating in other namespaces.
+func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
 	mark := env.Mark()
 	Consistently(func() framework.Entries {

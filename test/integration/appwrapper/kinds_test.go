@@ -56,10 +56,10 @@ var _ = Describe("Kinds of components", func() {
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		expectRestIn(ns)
-		By("touching what is deployed")
+		expectNoRequestsIn(ns)
+		By("touching a deployed object")
 		env.Touch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}})
-		expectRestIn(ns)
+		expectNoRequestsIn(ns)
 	}, SpecTimeout(specTimeout))
 
 	It("may be Ray clusters and jobs without a controller [appwrapper-39]", func(ctx SpecContext) {
@@ -152,7 +152,7 @@ var _ = Describe("Kinds of components", func() {
 		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(mine.Reads())), ReportEntryVisibilityAlways)
 		Expect(perAW).To(BeNumerically("<=", 8.5), "writes")
 		Expect(len(mine.Reads())).To(BeNumerically("<=", number/10), "%s", mine.Reads())
-		expectRestIn(ns)
+		expectNoRequestsIn(ns)
 
 		By("deleting them in the foreground")
 		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())

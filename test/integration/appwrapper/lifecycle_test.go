@@ -25,7 +25,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(aw.Finalizers).To(ConsistOf(awv1beta2.Finalizer))
 		Expect(podsOf(ctx, aw)).To(HaveLen(2))
 
-		running(ctx, ns, "one")
+		waitForRunning(ctx, ns, "one")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=False"))
 		setPhase(ctx, ns, "other", corev1.PodRunning)
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True/SufficientPodsReady"))
@@ -59,7 +59,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.WaitDeleted(ctx, aw)
-		noPods(ctx, aw)
+		waitForNoPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("merges the podSetInfos of Kueue into its pods [appwrapper-11]", func(ctx SpecContext) {

@@ -67,7 +67,7 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		By("a warning, which is no reason to move")
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, before.Spec.NodeName, "WARN")
-		expectRestIn(aw.Namespace)
+		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 
 		By("an eviction")
@@ -91,7 +91,7 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		before := podsOf(ctx, aw)[0]
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, "gpu-c", "EVICT")
-		expectRestIn(aw.Namespace)
+		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 		remove(ctx, aw)
 	}, SpecTimeout(specTimeout))

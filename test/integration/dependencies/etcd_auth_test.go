@@ -31,7 +31,7 @@ var _ = Describe("etcd", func() {
 			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is enabled."))
 		}
 
-		By("the Secrets were recreated: the data has the former password")
+		By("recreating the Secrets while the data has the previous password")
 		w.hand("another")
 		output, err := w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())

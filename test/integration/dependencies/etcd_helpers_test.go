@@ -108,7 +108,7 @@ func install(ctx context.Context, dir, deployment string) *etcdInstance {
 }
 
 // keep stores the parts of an object that running a container requires.
-func (w *etcdInstance) keep(object *unstructured.Unstructured) {
+func (etcd *etcdInstance) keep(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	convert := func(into any) {
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)).To(Succeed())
@@ -117,85 +117,85 @@ func (w *etcdInstance) keep(object *unstructured.Unstructured) {
 	case "Deployment":
 		var deployment appsv1.Deployment
 		convert(&deployment)
-		if deployment.Name == w.deployment {
-			w.pods = deployment.Spec.Template.Spec
+		if deployment.Name == etcd.deployment {
+			etcd.pods = deployment.Spec.Template.Spec
 		}
 	case "ConfigMap":
 		var scripts corev1.ConfigMap
 		convert(&scripts)
 		for name, text := range scripts.Data {
-			Expect(os.WriteFile(filepath.Join(w.dir, "scripts", name), []byte(text), 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(etcd.dir, "scripts", name), []byte(text), 0o600)).To(Succeed())
 		}
 	case "PersistentVolumeClaim":
 		var claim corev1.PersistentVolumeClaim
 		convert(&claim)
-		w.claims = append(w.claims, claim)
+		etcd.claims = append(etcd.claims, claim)
 	}
 }
 
-func (w *etcdInstance) container(name string) corev1.Container {
+func (etcd *etcdInstance) container(name string) corev1.Container {
 	GinkgoHelper()
-	all := slices.Concat(w.pods.InitContainers, w.pods.Containers)
+	all := slices.Concat(etcd.pods.InitContainers, etcd.pods.Containers)
 	index := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
 	Expect(index).NotTo(BeNumerically("<", 0), "no container %s", name)
 	return all[index]
 }
 
 // here replaces folders and ports of the pod with those of this machine.
-func (w *etcdInstance) here(text string) string {
+func (etcd *etcdInstance) here(text string) string {
 	return strings.NewReplacer(
-		"$(NAMESPACE)", w.namespace, "/scripts/", w.dir+"/scripts/", "/run/"+w.deployment, w.dir+"/run", "/var/lib/etcd", w.dir+"/data",
-		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", w.ports[0]),
-		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", w.ports[1])).Replace(text)
+		"$(NAMESPACE)", etcd.namespace, "/scripts/", etcd.dir+"/scripts/", "/run/"+etcd.deployment, etcd.dir+"/run", "/var/lib/etcd", etcd.dir+"/data",
+		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]),
+		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", etcd.ports[1])).Replace(text)
 }
 
 // command returns a container as a process in its own process group; the folders before are prepended to PATH.
-func (w *etcdInstance) command(ctx context.Context, container string, before ...string) *exec.Cmd {
+func (etcd *etcdInstance) command(ctx context.Context, container string, before ...string) *exec.Cmd {
 	GinkgoHelper()
-	c := w.container(container)
+	c := etcd.container(container)
 	path := strings.Join(append(before, programs, "/usr/bin", "/bin"), ":")
-	variables := []string{"PATH=" + path, "KUBECONFIG=" + w.kubeconfig}
+	variables := []string{"PATH=" + path, "KUBECONFIG=" + etcd.kubeconfig}
 	for _, variable := range c.Env {
-		value := w.here(variable.Value)
+		value := etcd.here(variable.Value)
 		if variable.ValueFrom != nil {
 			Expect(variable.ValueFrom.FieldRef.FieldPath).To(Equal("metadata.namespace"))
-			value = w.namespace
+			value = etcd.namespace
 		}
 		variables = append(variables, variable.Name+"="+value)
 	}
 	program, args := c.Command[0], []string(nil)
 	for _, argument := range c.Command[1:] {
-		args = append(args, w.here(argument))
+		args = append(args, etcd.here(argument))
 	}
 	if !strings.Contains(program, "/") {
 		program = filepath.Join(programs, program)
 	}
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env, command.Dir = variables, w.dir
+	command.Env, command.Dir = variables, etcd.dir
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
 
 // run runs a container to completion and returns its output.
-func (w *etcdInstance) run(ctx context.Context, container string, before ...string) (string, error) {
+func (etcd *etcdInstance) run(ctx context.Context, container string, before ...string) (string, error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
-	output, err := w.command(ctx, container, before...).CombinedOutput()
+	output, err := etcd.command(ctx, container, before...).CombinedOutput()
 	return string(output), err
 }
 
-func (w *etcdInstance) succeed(ctx context.Context, container string) string {
+func (etcd *etcdInstance) succeed(ctx context.Context, container string) string {
 	GinkgoHelper()
-	output, err := w.run(ctx, container)
+	output, err := etcd.run(ctx, container)
 	Expect(err).NotTo(HaveOccurred(), "%s", output)
 	return output
 }
 
 // stopping creates a program that kills its process group, as SIGKILL from the kubelet does, when an argument contains the text.
 // It returns the folder to prepend to PATH.
-func (w *etcdInstance) stopping(program, at string) string {
+func (etcd *etcdInstance) stopping(program, at string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", at, filepath.Join(programs, program))
@@ -203,29 +203,29 @@ func (w *etcdInstance) stopping(program, at string) string {
 	return dir
 }
 
-func (w *etcdInstance) secret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+func (etcd *etcdInstance) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.namespace, Name: name}}
 }
 
 // have creates a Secret, in place of a user.
-func (w *etcdInstance) have(ctx context.Context, name, key, value string) {
+func (etcd *etcdInstance) have(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
-	secret := w.secret(name)
-	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, w.secret(name)))).To(Succeed())
+	secret := etcd.secret(name)
+	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, etcd.secret(name)))).To(Succeed())
 	secret.Data = map[string][]byte{key: []byte(value)}
 	Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 }
 
-func (w *etcdInstance) password(ctx context.Context) string {
+func (etcd *etcdInstance) password(ctx context.Context) string {
 	GinkgoHelper()
-	secret := w.secret(passwords)
+	secret := etcd.secret(passwords)
 	env.Get(ctx, secret)
 	return string(secret.Data["root"])
 }
 
-func (w *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
+func (etcd *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
 	GinkgoHelper()
-	secret := w.secret(connections)
+	secret := etcd.secret(connections)
 	env.Get(ctx, secret)
 	connection, err := meshetcd.Parse(secret.Data)
 	Expect(err).NotTo(HaveOccurred())
@@ -233,22 +233,22 @@ func (w *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
 }
 
 // handed returns the password for the container that enables authentication.
-func (w *etcdInstance) handed() string {
+func (etcd *etcdInstance) handed() string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(w.dir, "run", "root-password"))
+	text, err := os.ReadFile(filepath.Join(etcd.dir, "run", "root-password"))
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-func (w *etcdInstance) hand(password string) {
+func (etcd *etcdInstance) hand(password string) {
 	GinkgoHelper()
-	Expect(os.WriteFile(filepath.Join(w.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(etcd.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
 }
 
 // serve runs the container etcd until the returned function is called, or the spec ends.
-func (w *etcdInstance) serve(ctx context.Context) (end func()) {
+func (etcd *etcdInstance) serve(ctx context.Context) (end func()) {
 	GinkgoHelper()
-	command := w.command(context.WithoutCancel(ctx), "etcd")
+	command := etcd.command(context.WithoutCancel(ctx), "etcd")
 	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
 	Expect(command.Start()).To(Succeed())
 	ended := false
@@ -264,9 +264,9 @@ func (w *etcdInstance) serve(ctx context.Context) (end func()) {
 }
 
 // list reads from etcd with a connection of a client, at the address of this machine.
-func (w *etcdInstance) list(ctx context.Context, connection meshetcd.Connection) error {
+func (etcd *etcdInstance) list(ctx context.Context, connection meshetcd.Connection) error {
 	GinkgoHelper()
-	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", w.ports[0])
+	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", etcd.ports[0])
 	text, err := json.Marshal(connection)
 	Expect(err).NotTo(HaveOccurred())
 	reader, err := meshetcd.New(map[string][]byte{meshetcd.ConnectionKey: text})

@@ -83,7 +83,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		env.Get(ctx, after)
 		Expect(after).To(Equal(before))
 
-		By("a password of the user's, and nothing else")
+		By("creating the missing objects around a password of the user")
 		Expect(env.Admin.Delete(ctx, after)).To(Succeed())
 		w.have(ctx, passwords, "root", odd)
 		w.succeed(ctx, creator)

@@ -90,7 +90,7 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 			env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas)) })
 		}
 
-		By("again: nothing that was generated changes")
+		By("running it again: generated values do not change")
 		before := secrets(ctx)
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
 		env.DisableMLflowWebhook(ctx) // the manager of this suite serves no webhooks

@@ -42,7 +42,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		w.succeed(ctx, "create-credentials")
 		Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
 
-		By("the entry of the storage is gone")
+		By("deleting the Secret with the entry of the storage")
 		Expect(env.Admin.Delete(ctx, w.secret("storage-config"))).To(Succeed())
 		w.succeed(ctx, "create-credentials")
 		Expect(read(ctx, "minio-credentials")).To(Equal(credentials))

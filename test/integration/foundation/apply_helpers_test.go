@@ -71,8 +71,8 @@ func newApplyEnv(ctx context.Context) *applyEnv {
 }
 
 // newOwner creates a cluster-scoped object, which may own objects of every namespace.
-func (w *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
-	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}}
+func (a *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
+	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.namespace + "-" + name}}
 	Expect(env.Admin.Create(ctx, owner)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, owner))).To(Succeed())
@@ -89,16 +89,16 @@ func (c earlyClock) Now() time.Time { return c.RealClock.Now().Add(-time.Minute)
 func (c earlyClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // restart replaces the applier by one with an empty state and a start time after the creation of all objects.
-func (w *applyEnv) restart(legacyManagers ...string) { w.start(clock.RealClock{}, legacyManagers...) }
+func (a *applyEnv) restart(legacyManagers ...string) { a.start(clock.RealClock{}, legacyManagers...) }
 
-func (w *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {
-	counted := rest.CopyConfig(w.config)
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{w, next} })
+func (a *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {
+	counted := rest.CopyConfig(a.config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{a, next} })
 	live, err := client.New(counted, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
-	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: w.cache}})
+	cached, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Cache: &client.CacheOptions{Reader: a.cache}})
 	Expect(err).NotTo(HaveOccurred())
-	w.applier = apply.New(apply.Options{
+	a.applier = apply.New(apply.Options{
 		Client: cached, Live: live, FieldOwner: fieldOwner, Component: component, LegacyManagers: legacyManagers, Clock: clk,
 		FullObjectKinds: []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}},
 	})
@@ -124,11 +124,11 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // apply applies the objects and returns the number of read and write requests.
-func (w *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
-	w.reads.Store(0)
-	w.writes.Store(0)
-	err = w.applier.Apply(ctx, w.owner, desired)
-	return w.reads.Load(), w.writes.Load(), err
+func (a *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, writes int64, err error) {
+	a.reads.Store(0)
+	a.writes.Store(0)
+	err = a.applier.Apply(ctx, a.owner, desired)
+	return a.reads.Load(), a.writes.Load(), err
 }
 
 // ownerReads is the number of times that the applier reads the owner: once for the only object without an owner reference, before it is
@@ -136,33 +136,33 @@ func (w *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, wri
 const ownerReads = 1
 
 // expect applies the objects and expects these numbers of read and write requests.
-func (w *applyEnv) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
+func (a *applyEnv) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
 	GinkgoHelper()
-	gotReads, gotWrites, err := w.apply(ctx, desired)
+	gotReads, gotWrites, err := a.apply(ctx, desired)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(gotReads).To(BeEquivalentTo(reads), "reads")
 	Expect(gotWrites).To(BeEquivalentTo(writes), "writes")
 }
 
 // live reads an object from the API server, not from the cache.
-func (w *applyEnv) live(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+func (a *applyEnv) live(ctx context.Context, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object)).To(Succeed())
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: name}, object)).To(Succeed())
 	return object
 }
 
 // waitForCache waits until the cache contains the current version of every desired object, or a newer one.
-func (w *applyEnv) waitForCache(ctx context.Context, desired apply.Desired) {
+func (a *applyEnv) waitForCache(ctx context.Context, desired apply.Desired) {
 	GinkgoHelper()
-	rendered, err := apply.Render(desired, component, w.owner)
+	rendered, err := apply.Render(desired, component, a.owner)
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range rendered {
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		cached := w.cachedType(object.GroupVersionKind())
+		cached := a.cachedType(object.GroupVersionKind())
 		Eventually(func() (int, error) {
-			if err := w.cache.Get(ctx, client.ObjectKeyFromObject(object), cached); err != nil {
+			if err := a.cache.Get(ctx, client.ObjectKeyFromObject(object), cached); err != nil {
 				return -1, client.IgnoreNotFound(err)
 			}
 			return resourceversion.CompareResourceVersion(cached.GetResourceVersion(), object.GetResourceVersion())
@@ -171,7 +171,7 @@ func (w *applyEnv) waitForCache(ctx context.Context, desired apply.Desired) {
 }
 
 // cachedType returns an empty object of the type that the cache stores for a kind.
-func (w *applyEnv) cachedType(kind schema.GroupVersionKind) client.Object {
+func (a *applyEnv) cachedType(kind schema.GroupVersionKind) client.Object {
 	if kind.Kind == "Deployment" {
 		return &appsv1.Deployment{}
 	}
@@ -181,7 +181,7 @@ func (w *applyEnv) cachedType(kind schema.GroupVersionKind) client.Object {
 }
 
 // patch sends a merge patch as another field manager.
-func (w *applyEnv) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
+func (a *applyEnv) patch(ctx context.Context, object client.Object, body string, options ...client.PatchOption) {
 	GinkgoHelper()
 	options = append([]client.PatchOption{client.FieldOwner("another-manager")}, options...)
 	Expect(env.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(body)), options...)).To(Succeed())

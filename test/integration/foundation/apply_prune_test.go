@@ -22,12 +22,12 @@ import (
 var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
 
 // prune returns the number of reads and writes that pruning took.
-func (w *applyEnv) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
+func (a *applyEnv) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
 	GinkgoHelper()
-	w.reads.Store(0)
-	w.writes.Store(0)
-	Expect(w.applier.Prune(ctx, owner, desired, kinds, legacy)).To(Succeed())
-	return w.reads.Load(), w.writes.Load()
+	a.reads.Store(0)
+	a.writes.Store(0)
+	Expect(a.applier.Prune(ctx, owner, desired, kinds, legacy)).To(Succeed())
+	return a.reads.Load(), a.writes.Load()
 }
 
 var _ = Describe("Pruning by the applier", func() {
@@ -123,10 +123,10 @@ var _ = Describe("Objects with several owners", func() {
 })
 
 // owners returns the UIDs of the owners of the shared ClusterRole.
-func (w *applyEnv) owners(ctx context.Context) []types.UID {
+func (a *applyEnv) owners(ctx context.Context) []types.UID {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{}
-	Expect(env.Admin.Get(ctx, client.ObjectKey{Name: w.namespace}, role)).To(Succeed())
+	Expect(env.Admin.Get(ctx, client.ObjectKey{Name: a.namespace}, role)).To(Succeed())
 	return slices.Collect(func(yield func(types.UID) bool) {
 		for _, ref := range role.OwnerReferences {
 			if !yield(ref.UID) {

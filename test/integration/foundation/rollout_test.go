@@ -166,7 +166,7 @@ var _ = Describe("A rollout of the manager", func() {
 		Expect(writes.refusals()).To(BeEmpty())
 		Eventually(leader).WithContext(ctx).Should(Equal("manager-b"))
 
-		By("ending the next one as if there were no hook: otherwise the spec could not fail")
+		By("stopping the next pod without the preStop hook, which must fail")
 		first.Restart(ctx)
 		service.Add(first.port)
 		end(ctx, service, second, 0)

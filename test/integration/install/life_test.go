@@ -47,7 +47,7 @@ var _ = Describe("an installation", func() {
 		Expect(output).To(And(ContainSubstring("MLflow /mlflow"), ContainSubstring("ModelRegistry "+namespace+"/modelregistry-sample"), ContainSubstring("Nothing was removed")))
 		env.Get(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}})
 
-		By("removing what users made, then the operator, then the CRDs")
+		By("removing the objects of users, then the operator, then the CRDs")
 		mustKubectl(ctx, "-n", namespace, "delete", "--timeout=2m", "mlflow/mlflow", "modelregistry/modelregistry-sample", "appwrapper/sample-pod", "appwrapper/unheard")
 		gone(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
 		mustMake(ctx, "undeploy")

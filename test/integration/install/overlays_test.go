@@ -49,7 +49,7 @@ var _ = Describe("an overlay", func() {
 			defer connection.Close()
 			Expect(connection.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName).To(Equal("kube-apiserver"))
 
-			By("answering at admission")
+			By("calling the webhooks")
 			var output string
 			Eventually(func() (err error) {
 				output, err = applied(ctx, namespace, sample("appwrapper_pod.yaml"))
@@ -59,7 +59,7 @@ var _ = Describe("an overlay", func() {
 			mustKubectl(ctx, "-n", namespace, "delete", "appwrapper", "sample-pod", "--timeout=2m")
 			running.Stop(ctx)
 
-			By("leaving nothing")
+			By("removing all objects except data")
 			mustMake(ctx, "undeploy", "OVERLAY="+overlay)
 			mustMake(ctx, "uninstall")
 			nothingButData(ctx)
@@ -68,7 +68,7 @@ var _ = Describe("an overlay", func() {
 		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", "IMG="+image, SpecTimeout(specTimeout)),
 	)
 
-	It("of a platform uses the address of its Gateway", func(ctx SpecContext) {
+	It("of a platform reads its URL from the address of the Gateway", func(ctx SpecContext) {
 		rendered(ctx, "odh")
 		gateway(ctx, "bare")
 		output, err := makeTarget(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=bare")
@@ -89,7 +89,7 @@ var _ = Describe("an overlay", func() {
 		Expect(variables).To(And(HaveKeyWithValue("MLFLOW_URL", "https://"+host), HaveKeyWithValue("MLFLOW_GATEWAY_NAME", "own"),
 			HaveKeyWithValue("MLFLOW_GATEWAY_NAMESPACE", "openshift-ingress"), HaveKeyWithValue("GATEWAY_NAME", "data-science-gateway")))
 
-		By("losing objects of users only when asked to")
+		By("deleting objects of users only with FORCE=1")
 		mustMake(ctx, "undeploy", "OVERLAY=odh")
 		mustKubectl(ctx, "apply", "--server-side", "-f", "config/samples/mlflow_minimal.yaml")
 		output, err = makeTarget(ctx, "uninstall")

@@ -136,7 +136,7 @@ var _ = Describe("The page about the upgrade", func() {
 			"MutatingWebhookConfiguration codeflare-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration codeflare-operator-validating-webhook-configuration")
 
-		By("deleting the cluster, with which goes what is not in its namespace")
+		By("deleting the RayCluster and its objects in other namespaces")
 		Expect(env.Admin.Delete(ctx, cluster)).To(Succeed())
 		env.WaitDeleted(ctx, cluster)
 		for _, child := range children {
@@ -177,7 +177,7 @@ var _ = Describe("The page about the upgrade", func() {
 		o.expectGone(ctx, "appwrapper.yaml", "Namespace appwrapper-system", "ConfigMap appwrapper-operator-config", "ClusterRole appwrapper-manager-role",
 			"MutatingWebhookConfiguration appwrapper-mutating-webhook-configuration", "ValidatingWebhookConfiguration appwrapper-validating-webhook-configuration")
 
-		By("suspending what runs, which the manager has to know of for that")
+		By("suspending a running AppWrapper, whose pods the new manager must find")
 		Expect(text(o.now(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
 		o.now(ctx, "Pod step")
 		Eventually(func() error { // the API server may still call the replaced webhooks

@@ -13,7 +13,7 @@ var _ = Describe("A forced migration", func() {
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(jobs(ctx)).To(HaveLen(1))
 
-		By("again, beside the Job that is left of the first time")
+		By("forcing the same target again while the Job of the first time exists")
 		mark := env.Mark()
 		force(ctx, m, "first")
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))

@@ -29,7 +29,7 @@ var _ = Describe("Availability [D18]", func() {
 		create(ctx, db)
 		m := ready(ctx, server(withoutVolumes))
 
-		By("rolling out pods that do not start, beside the old one that serves on")
+		By("rolling out pods that do not start, while the previous pod serves")
 		env.Patch(ctx, m, podAnnotations("image-pull"))
 		since := transition(m)
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "DeploymentProgressing")
@@ -39,7 +39,7 @@ var _ = Describe("Availability [D18]", func() {
 		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause") })
 
-		By("nothing being written while it stays so")
+		By("sending no writes while the rollout is stuck")
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectNoWrites(manager.User, quiet)
 

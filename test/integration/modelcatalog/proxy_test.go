@@ -82,7 +82,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		Entry("a host and a port alone", "httpProxy", "proxy:3128", ""),
 		Entry("a user", "httpsProxy", "https://ana:p%40ss@proxy.example.com:3128/", ""),
 		Entry("an address of IPv6", "httpsProxy", "http://[fd00::1]:3128", ""),
-		Entry("nothing", "httpProxy", "", ""),
+		Entry("an empty value", "httpProxy", "", ""),
 		Entry("an unknown mode", "mode", "On", "Unsupported value"),
 	)
 })

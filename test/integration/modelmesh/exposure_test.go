@@ -74,7 +74,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 
-		By("what it was before")
+		By("returning to the default exposure")
 		Expect(env.Admin.Delete(ctx, settings)).To(Succeed())
 		manager.Restart(ctx)
 		for _, gone := range []*unstructured.Unstructured{route, policy} {

@@ -42,7 +42,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
-		By("drift of what a ClusterServingRuntime owns [M19]")
+		By("drift of the Deployment of a ClusterServingRuntime [M19]")
 		of := deployment(ns, shared.Name)
 		env.Get(ctx, of)
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})

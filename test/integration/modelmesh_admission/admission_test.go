@@ -39,7 +39,7 @@ var _ = Describe("Runtimes at admission", func() {
 		Entry("[modelmesh-7] refused with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
 		Entry("[modelmesh-8] accepted without a class", "", multi, ""),
 		Entry("[modelmesh-8] accepted with the class none [M18]", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
-		Entry("accepted with a class that only KServe knows", "serving.kserve.io/autoscalerClass: keda", single, ""),
+		Entry("accepts a class that is only known to KServe", "serving.kserve.io/autoscalerClass: keda", single, ""),
 	)
 
 	It("cannot contain a number that breaks lists of runtimes for clients [M6]", func(ctx SpecContext) {
@@ -108,9 +108,9 @@ var _ = Describe("Warnings about runtimes", func() {
 		}
 		Expect(heard.Texts).To(ContainElement(ContainSubstring(text)))
 	},
-		Entry("[modelmesh-29] nothing of a container of one's own",
+		Entry("[modelmesh-29] no warning about an additional container",
 			"containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),
-		Entry("[modelmesh-29] nothing of an adapter with its container", "containers: [{name: mlserver}], builtInAdapter: {serverType: mlserver}", ""),
+		Entry("[modelmesh-29] no warning about an adapter with its container", "containers: [{name: mlserver}], builtInAdapter: {serverType: mlserver}", ""),
 		Entry("[modelmesh-30] a container named mm", "containers: [{name: mm}]", "container name mm is reserved for internal use"),
 		Entry("[modelmesh-30] a container named mm-", "containers: [{name: mm-x}]", "container name cannot start with \"mm-\""),
 		Entry("[modelmesh-30] a lifecycle", "containers: [{name: c, lifecycle: {preStop: {exec: {command: [x]}}}}]", "ReadinessProbe and Lifecycle are managed by modelmesh"),
@@ -123,7 +123,7 @@ var _ = Describe("Warnings about runtimes", func() {
 		Entry("[modelmesh-30] a mount of mm-", "containers: [{name: c, volumeMounts: [{name: mm-x, mountPath: /x}]}]", "mm-x"),
 		Entry("[modelmesh-30] an adapter without its container", "containers: [{name: c}], builtInAdapter: {serverType: mlserver}", "must include runtime container with name mlserver"),
 		Entry("a container name that other settings reserve [M41]", "containers: [{name: oauth-proxy}]", "spec.containers[oauth-proxy]: ModelMesh has a container of that name"),
-		Entry("[UP-F6] nothing of fields that KServe 0.19 has, and 0.16 not",
+		Entry("[UP-F6] no warning about fields that KServe added between 0.16 and 0.19",
 			"schedulerName: packed, volumes: [{name: own, emptyDir: {}}], containers: [{name: c, restartPolicy: Never, "+
 				"restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}], "+
 				"env: [{name: A, valueFrom: {fileKeyRef: {volumeName: own, path: own.env, key: A}}}]}]", ""),

@@ -55,7 +55,7 @@ var _ = Describe("a Predictor", func() {
 		Entry("FIL", "fil", `{name: fil}`, SpecTimeout(specTimeout)),
 	)
 
-	It("[modelmesh-78] with a schema, and in the deprecated form, loads as well", func(ctx SpecContext) {
+	It("[modelmesh-78] loads with a schema and in the deprecated form", func(ctx SpecContext) {
 		waitForState(ctx, predictor(ctx, "schema", `{modelType: {name: onnx}, storage: {key: k, path: a, schemaPath: s.json}}`), ready)
 		waitForState(ctx, predictor(ctx, "deprecated", `{modelType: {name: onnx}, path: a, schemaPath: s.json, storage: {s3: {secretKey: k, bucket: b}}}`), ready)
 	}, SpecTimeout(specTimeout))

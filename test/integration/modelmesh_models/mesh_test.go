@@ -307,7 +307,7 @@ var _ = Describe("the manager", Serial, func() {
 			Should(And(Not(ContainElements("orphan")), Not(ContainElements("orphaned-service")), ContainElement("stays")))
 	}, SpecTimeout(specTimeout))
 
-	It("removes models from the mesh later that were deleted while there was no pod", func(ctx SpecContext) {
+	It("removes models from the mesh that were deleted while no pod was running", func(ctx SpecContext) {
 		ns := namespace(ctx, "podless")
 		r := runtime("multi", "sklearn:0")
 		create(ctx, ns, r)

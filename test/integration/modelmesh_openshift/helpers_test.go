@@ -167,8 +167,8 @@ func settled(ctx context.Context, namespace string) {
 	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, waitTimeout)
 }
 
-// expectRest checks that nothing is sent for a namespace.
-func expectRest(namespace string) {
+// expectNoRequestsFor checks that the manager sends no requests for a namespace.
+func expectNoRequestsFor(namespace string) {
 	GinkgoHelper()
 	env.ExpectNoRequests(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
 }

@@ -44,7 +44,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
 		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret.SecretName", "model-serving-proxy-tls")))
 
-		By("what the sidecar and a Prometheus may do")
+		By("permissions of the sidecar and of Prometheus")
 		binding, access := delegator(ns), prometheus(ns)
 		env.WaitExists(ctx, binding, access)
 		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))
@@ -114,7 +114,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		settled(ctx, ns)
 		env.Touch(ctx, s)
 		settled(ctx, ns)
-		expectRest(ns)
+		expectNoRequestsFor(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
 		env.WaitDeleted(ctx, s)
 		env.Get(ctx, aws)
@@ -129,7 +129,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		model := inference(ctx, ns, "digits")
 		env.WaitForEvent(ctx, s, openshift.ReasonNotApplied, "label it opendatahub.io/managed=true")
 		settled(ctx, ns)
-		expectRest(ns)
+		expectNoRequestsFor(ns)
 		Expect(env.Admin.Delete(ctx, model)).To(Succeed())
 		env.WaitDeleted(ctx, serviceAccount(ns))
 		env.Get(ctx, s)
@@ -155,7 +155,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
 		env.WaitDeleted(ctx, prometheus(ns), policy(ns))
 		settled(ctx, ns)
-		expectRest(ns)
+		expectNoRequestsFor(ns)
 	}, NodeTimeout(specTimeout))
 
 	It("keeps foreign objects when its label is removed, and loses the managed ones", func(ctx SpecContext) {
@@ -179,7 +179,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitExists(ctx, append(beside(ns), published)...)
 		settled(ctx, ns)
 		env.Touch(ctx, append(beside(ns), published)...)
-		expectRest(ns)
+		expectNoRequestsFor(ns)
 
 		Expect(env.Admin.Delete(ctx, serviceAccount(ns))).To(Succeed())
 		Expect(env.Admin.Delete(ctx, delegator(ns))).To(Succeed())

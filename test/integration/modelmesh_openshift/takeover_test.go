@@ -198,7 +198,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			unanswered(ctx, model)
 			settled(ctx, ns)
 			expectNotForbidden(mark, ns)
-			expectRest(ns)
+			expectNoRequestsFor(ns)
 		}
 
 		By("a restart")

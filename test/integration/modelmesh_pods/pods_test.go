@@ -72,7 +72,7 @@ var _ = Describe("Deployments of the legacy controller", func() {
 			after := deploymentOf(ctx, r.in)
 			Expect(after.Spec).To(Equal(before.Spec))
 			Expect(after.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
-			By("and roll when they get the form of ours")
+			By("rolling the pods when the template gets the current form")
 			r.in.Form = resources.Current
 			takeOver(ctx, owner, r.in)
 			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(before.Spec.Template))

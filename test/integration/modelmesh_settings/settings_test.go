@@ -121,14 +121,14 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, managed), quiet, waitTimeout)
 		env.Get(ctx, d)
 
-		By("one namespace saying something")
+		By("configuring one namespace")
 		m := configure(ctx, foreign, "podsPerRuntime: 4\nenableAccessLogging: true")
 		waitForReplicas(ctx, foreign, 4)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, foreign), quiet)
 		expectUnchanged(ctx, d)
 
-		By("it wanting more than it may")
+		By("requesting settings that a namespace may not set")
 		configure(ctx, foreign, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, waitTimeout)
@@ -137,7 +137,7 @@ serviceAccountName: runner
 		Expect(template.Annotations).NotTo(HaveKey("sidecar.istio.io/userVolume"))
 		expectUnchanged(ctx, d)
 
-		By("it having nothing to say any more")
+		By("deleting the settings of the namespace")
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		waitForReplicas(ctx, foreign, 1)
 	}, NodeTimeout(specTimeout))

@@ -36,7 +36,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(2))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 
-		By("rolling out pods that do not start, beside those that serve")
+		By("rolling out pods that do not start, while the previous pods serve")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "testcluster.invalid/image-pull:1"}}})
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionFalse, "")
 		env.WaitFor(ctx, m, func(g Gomega) {

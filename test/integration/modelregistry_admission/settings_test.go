@@ -9,9 +9,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-const notElected = "--leader-elect=true"
+// leaderElection makes the manager wait for the Lease, which the suite holds, so that only its webhooks are active.
+const leaderElection = "--leader-elect=true"
 
-var _ = Describe("With a namespace of registries", Ordered, func() {
+var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 	var home, otherNamespace string
 	var foreign *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
@@ -19,11 +20,11 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		foreign = beta(otherNamespace, "{rest: {}, "+external+"}")
 		foreign.SetFinalizers([]string{"example.com/held"})
 		created(ctx, foreign)
-		replaceManager(ctx, []string{"--components=" + components, notElected}, "REGISTRIES_NAMESPACE="+home)
+		replaceManager(ctx, []string{"--components=" + components, leaderElection}, "REGISTRIES_NAMESPACE="+home)
 		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
 
-	It("registries can be created only there [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
+	It("registries can be created only in that namespace [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
 		created(ctx, beta(home, "{rest: {}, "+external+"}"))
 		for _, m := range []*unstructured.Unstructured{beta(otherNamespace, "{rest: {}, "+external+"}"), alpha(otherNamespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
 			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(
@@ -31,14 +32,14 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("an existing registry elsewhere can be changed and deleted [D3]", func(ctx SpecContext) {
+	It("an existing registry in another namespace can be changed and deleted [D3]", func(ctx SpecContext) {
 		Expect(update(ctx, foreign, func(m *unstructured.Unstructured) { set(m, int64(8081), "rest", "port") })).To(Succeed())
 		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 		env.Patch(ctx, foreign, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		env.WaitDeleted(ctx, foreign)
 	}, NodeTimeout(specTimeout))
 
-	It("a Catalog can be created only there [modelregistry-74]", func(ctx SpecContext) {
+	It("a Catalog can be created only in that namespace [modelregistry-74]", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
 		created(ctx, catalog(home, "catalog"))
 	}, NodeTimeout(specTimeout))
@@ -47,17 +48,17 @@ var _ = Describe("With a namespace of registries", Ordered, func() {
 var _ = Describe("While the component is disabled", func() {
 	It("every valid object is accepted with a warning, and versions are converted", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "off")
-		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", notElected}, "MLFLOW_IMAGE=example.com/mlflow:1")
-		admin, heard := env.WithWarnings()
+		replaceManager(ctx, []string{"--components=*,-modelregistry,-modelcatalog", leaderElection}, "MLFLOW_IMAGE=example.com/mlflow:1")
+		admin, warnings := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
 		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		Expect(specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc")).NotTo(BeNil())
 
-		By("telling what a database lacks, though the defaulter leaves it in")
+		By("reporting the missing host of a database, which no defaulter removes while the component is disabled")
 		for _, postgres := range []string{"{}", "{database: d, username: u}", "{host: ''}", "{hostAddress: ''}", "{generateDeployment: false, host: '', hostAddress: ''}"} {
 			Expect(admin.Create(ctx, beta(namespace, "{rest: {}, postgres: "+postgres+"}"))).To(MatchError(And(
 				ContainSubstring("GenerateDeployment must be set to true if host/hostAddress are not provided"), Not(ContainSubstring("no such key")))))

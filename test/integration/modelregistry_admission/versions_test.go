@@ -119,7 +119,7 @@ var _ = Describe("A client of v1alpha1", func() {
 		Expect(specField(inVersion(ctx, v1beta1.GroupVersion, m), "postgres", "storage", "size")).To(Equal("7Gi"))
 	}, NodeTimeout(specTimeout))
 
-	It("lists what v1beta1 lists", func(ctx SpecContext) {
+	It("lists the same objects as v1beta1", func(ctx SpecContext) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ModelRegistryList"))
 		Expect(env.Admin.List(ctx, list, client.InNamespace(m.GetNamespace()))).To(Succeed())

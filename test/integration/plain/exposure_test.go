@@ -96,7 +96,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		env.ExpectAtRest(other.User, quiet)
 		other.Stop(ctx)
 
-		By("what it was before")
+		By("returning to the default exposure")
 		manager.Restart(ctx)
 		gone(ctx, ingress())
 		there(ctx, route())

@@ -80,7 +80,7 @@ var _ = Describe("Users with the aggregated roles", func() {
 		{"rbac.authorization.k8s.io", "rolebindings", "create", []string{"admin"}},
 	}
 
-	It("can do with their roles in a namespace only what the roles allow", func(ctx SpecContext) {
+	It("have exactly the permissions of their roles in a namespace", func(ctx SpecContext) {
 		people := map[string]person{}
 		for _, a := range asks {
 			for _, role := range append(allRoles, a.roles...) {

@@ -229,7 +229,7 @@ var _ = Describe("The accounts of a server", func() {
 			Expect(a.Annotations).To(HaveKeyWithValue("example.com/role", "ours"), name)
 		}
 
-		By("another account being named")
+		By("naming another ServiceAccount")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "team-identity"}})
 		env.WaitDeleted(ctx, account("mlflow-sa"))
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -237,7 +237,7 @@ var _ = Describe("The accounts of a server", func() {
 		env.Get(ctx, a)
 		Expect(a.ResourceVersion).To(Equal(foreign.ResourceVersion))
 
-		By("and ours again")
+		By("generating the ServiceAccount again")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "mlflow-sa"}})
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(account("mlflow-sa")), account("mlflow-sa"))

@@ -105,7 +105,7 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, binding))).To(Succeed()) }, NodeTimeout(specTimeout))
 		Eventually(admitted).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainSubstring("default"))
 
-		By("KubeRay being found beside the manager")
+		By("finding KubeRay in the namespace of the manager")
 		kubeRay := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "kuberay-operator"}, Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod.Spec},

@@ -142,7 +142,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 			g.Expect(reasons).To(ContainElement("SecuredByKubeRay"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("it writing what it writes")
+		By("KubeRay of the platform writing its finalizer and fields")
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
 		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
 			set(true, "spec", "headGroupSpec", "enableIngress")))

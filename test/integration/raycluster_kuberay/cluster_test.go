@@ -35,7 +35,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 			Expect(head.VerifyHostname(name)).To(Succeed())
 		}
 
-		By("growing: the pods that come join those that are there")
+		By("scaling up: new pods connect to the existing ones")
 		before := podsOf(ctx, Default, live)
 		Expect(env.Admin.Patch(ctx, live, client.RawPatch("application/json-patch+json",
 			[]byte(`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}]`)))).To(Succeed())

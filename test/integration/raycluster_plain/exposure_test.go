@@ -47,7 +47,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		env.WaitIdle(other.User, quiet, specTimeout)
 		env.ExpectAtRest(other.User, quiet)
 
-		By("a restart, with which nothing goes for a moment")
+		By("restarting the manager without deleting objects in between")
 		uid := policy.GetUID()
 		other.Stop(ctx)
 		other = exposed(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")

@@ -76,7 +76,7 @@ var _ = Describe("CRDs of an older release", func() {
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.ExpectAtRest(manager.User, quiet)
 
-		By("putting back those of this release")
+		By("restoring the CRDs of this release")
 		for _, object := range own {
 			have(object, false)
 		}

@@ -20,7 +20,7 @@ func bystander(apiVersion, kind, name string, content map[string]any) *unstructu
 	return object
 }
 
-var _ = Describe("An object that the legacy operator left behind", func() {
+var _ = Describe("A remaining object of the legacy operator", func() {
 	It("is deleted if it is an unused ServiceAccount of an older name", func(ctx SpecContext) {
 		s := plant(ctx, applied, "common.yaml", "customised.yaml")
 		old := bystander("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})

@@ -75,7 +75,7 @@ func TestPackAndPull(t *testing.T) {
 		t.Errorf("the second name means %s, the first %s", other, digest)
 	}
 	if _, same := pull(t, server, "/v2/a/b/manifests/"+digest+"?ns=quay.io"); same != digest {
-		t.Errorf("by digest %s came %s", digest, same)
+		t.Errorf("image by digest %s: %s, want %s", digest, same, digest)
 	}
 	_, body := get(t, server, "/v2/a/b/blobs/"+string(m.Config.Digest)+"?ns=quay.io")
 	var config configuration

@@ -1,6 +1,6 @@
 package images
 
-// Names of images of single programs in the settings of the operator.
+// Images with a single program, by the names that the operator configures.
 const (
 	ModelRegistryImage = "quay.io/opendatahub/model-registry:v0.3.14"
 	KubeRBACProxyImage = "quay.io/openshift/origin-kube-rbac-proxy:4.19"

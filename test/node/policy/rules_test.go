@@ -146,7 +146,7 @@ func TestDirections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for direction, want := range map[string]bool{"ingress": c.ingress, "egress": c.egress} {
 				if _, found := chain(t, objectsWith(c.spec), direction+"_10_0_0_1"); found != want {
-					t.Errorf("%s is isolated: %t", direction, found)
+					t.Errorf("%s is isolated: %t, want %t", direction, found, want)
 				}
 			}
 			if _, found := chain(t, objectsWith(c.spec), "ingress_10_0_0_3"); found {

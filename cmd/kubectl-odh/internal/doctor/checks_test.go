@@ -29,7 +29,7 @@ func TestAHealthyInstallation(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
 		"a former operator that does no harm": func(w *clusterState) { w.documents(former("codeflare-operator-manager", "old", 0)) },
-		"one whose components are off": func(w *clusterState) {
+		"Deployment with disabled components": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
 			w.documents(former("modelmesh-controller", "old", 1))
 		},
@@ -76,7 +76,7 @@ type fault struct {
 }
 
 // Each fault is found by its check only.
-func TestFaults(t *testing.T) {
+func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	for group, faults := range map[string]map[string]fault{
 		"cluster": clusterFaults(), "manager": managerFaults(), "originals": originalFaults(), "crds": crdFaults(), "rights": rightsFaults(),
 		"webhooks": webhookFaults(), "certificate": certificateFaults(), "references": referenceFaults(),
@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 				found := of(all, tc.check)
 				i := slices.IndexFunc(found, func(x Finding) bool { return strings.Contains(x.Subject+": "+x.Found, tc.found) })
 				if i < 0 {
-					t.Fatalf("nothing says %q: %+v", tc.found, found)
+					t.Fatalf("no finding contains %q: %+v", tc.found, found)
 				}
 				if x := found[i]; x.Result != tc.result || !strings.Contains(x.Fix, tc.fix) || x.Why == "" && x.Result != Unknown || x.Fix == "" {
 					t.Errorf("%+v, want %s, fix %q", x, tc.result, tc.fix)
@@ -133,7 +133,7 @@ func managerFaults() map[string]fault {
 		return func(w *clusterState) { edit(w, "Lease", "", func(l *coordinationv1.Lease) { change(&l.Spec) }) }
 	}
 	return map[string]fault{
-		"gone": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
+		"no Deployment and no Lease": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
 		"not to be seen": {func(w *clusterState) {
 			w.set("Deployment", "", "elsewhere", "metadata", "namespace")
 			w.fails = func(_, resource, namespace string) error {
@@ -159,7 +159,7 @@ func managerFaults() map[string]fault {
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
 		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
 		"no URL":       {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env = c.Env[:2] }) }, "settings", Warn, "mlflow-url: no external address", "deploy-to-platform"},
-		"nothing on": {func(w *clusterState) {
+		"all components disabled": {func(w *clusterState) {
 			for _, name := range kinds.Names() {
 				w.args("--enable-" + name + "=false")
 			}
@@ -268,7 +268,7 @@ func webhookFaults() map[string]fault {
 	return map[string]fault{
 		"left behind":       {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"left, but ignored": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"led elsewhere": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
+		"webhook of another Service": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
 			"codeflare, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
 		"damaged CA": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = []byte("x") }), "webhooks", Fail, "holds no certificate", "rollout restart"},

@@ -63,7 +63,7 @@ func someMaps(count int) []unstructured.Unstructured {
 	return out
 }
 
-func TestLists(t *testing.T) {
+func TestListReadsAllPages(t *testing.T) {
 	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), someMaps(7))
 	cluster.Page(2)
 	r := reader(t, cluster)
@@ -105,7 +105,7 @@ func TestLists(t *testing.T) {
 		t.Error(err)
 	}
 	if lines := r.Lines(); !slices.Equal(lines, []string{"not allowed to list configmaps in all namespaces"}) {
-		t.Errorf("unexpected result of Lines: %q", lines)
+		t.Errorf("Lines: %q, want %q", lines, []string{"not allowed to list configmaps in all namespaces"})
 	}
 }
 

@@ -32,7 +32,7 @@ func everything(t *testing.T) Set {
 	return set
 }
 
-func TestKinds(t *testing.T) {
+func TestKindsAreDiscovered(t *testing.T) {
 	set := everything(t)
 	registry := set.Kind("ModelRegistry.modelregistry.opendatahub.io")
 	if registry.Version != "v1beta1" || !registry.Namespaced {

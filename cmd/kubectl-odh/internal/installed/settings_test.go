@@ -46,7 +46,7 @@ func settingsOf(t *testing.T, pod string) Manager {
 	return m
 }
 
-func TestSettings(t *testing.T) {
+func TestSettingsAreReadFromPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod     string
 		on, off []string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestUsage(t *testing.T) {
+func TestInvalidArgumentsReturnErrUsage(t *testing.T) {
 	for _, args := range [][]string{nil, {"write"}, {"install", "x"}, {"other"}, {"write", "a", "b"}} {
 		if err := run(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%q: unexpected error: %v", args, err)
@@ -18,7 +18,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestWriteWritesCRDs(t *testing.T) {
 	dir := t.TempDir()
 	if err := run(t.Context(), []string{"--namespaced", "write", dir}); err != nil {
 		t.Fatal(err)

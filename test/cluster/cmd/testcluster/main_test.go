@@ -53,7 +53,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelpListsCommands(t *testing.T) {
 	_, progress, err := call(t.Context(), "--help")
 	if err != nil || !strings.Contains(progress, "testcluster up NAME") || !strings.Contains(progress, "--platform") {
 		t.Errorf("help %q, %v", progress, err)

@@ -48,7 +48,7 @@ func TestRunReportsForcedServing(t *testing.T) {
 		t.Error("want an error for invalid arguments")
 	}
 	if !strings.Contains(progress.String(), "it serves them, whatever SERVE_ARTIFACTS says") {
-		t.Errorf("said %q", progress.String())
+		t.Errorf("output %q", progress.String())
 	}
 }
 

@@ -60,7 +60,7 @@ func kindsOf(config *rest.Config) ([]kind, error) {
 	return kinds, nil
 }
 
-// id identifies an object in a picture.
+// id identifies an object in a snapshot.
 type id struct {
 	kind
 	namespace, name string
@@ -68,10 +68,10 @@ type id struct {
 
 func (i id) String() string { return strings.TrimSuffix(i.Kind+" "+i.namespace, " ") + "/" + i.name }
 
-// picture holds the compared fields of objects, by object and field path.
-type picture map[id]map[string]string
+// snapshot holds the compared fields of objects, by object and field path.
+type snapshot map[id]map[string]string
 
-// ours reports whether the manager created an object.
+// managed reports whether the manager created an object.
 func managed(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[names.OperatorLabel] == names.OperatorName || slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && slices.Contains(fieldOwners, e.Manager)
@@ -83,9 +83,9 @@ var fieldOwners = []string{
 	"mlflow-operator", "model-registry-operator", "model-catalog-operator", "modelmesh-controller", "codeflare-raycluster-controller", "appwrapper", "aihub",
 }
 
-// take returns a picture of all objects in the namespaces, and of the cluster-scoped objects of the manager.
-func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...string) (picture, error) {
-	objects, err := w.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
+// takeSnapshot returns a snapshot of all objects in the namespaces, and of the cluster-scoped objects of the manager.
+func (c *testCluster) takeSnapshot(ctx context.Context, kinds []kind, namespaces ...string) (snapshot, error) {
+	objects, err := c.list(ctx, kinds, func(o *unstructured.Unstructured) bool {
 		switch {
 		case o.GetName() == "kube-root-ca.crt", o.GetKind() == "ServiceAccount" && o.GetName() == "default":
 			return false
@@ -94,7 +94,7 @@ func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...stri
 		}
 		return slices.Contains(namespaces, o.GetNamespace())
 	})
-	all := picture{}
+	all := snapshot{}
 	for key, o := range objects {
 		all[key] = leaves(o)
 	}
@@ -102,14 +102,14 @@ func (w *testCluster) take(ctx context.Context, kinds []kind, namespaces ...stri
 }
 
 // list returns the objects of the kinds for which want returns true.
-func (w *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
+func (c *testCluster) list(ctx context.Context, kinds []kind, want func(*unstructured.Unstructured) bool) (map[id]*unstructured.Unstructured, error) {
 	var mu sync.Mutex
 	var failed error
 	all := map[id]*unstructured.Unstructured{}
 	workqueue.ParallelizeUntil(ctx, 4, len(kinds), func(i int) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kinds[i].GroupVersionKind)
-		err := w.admin.List(ctx, list)
+		err := c.admin.List(ctx, list)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
@@ -124,8 +124,8 @@ func (w *testCluster) list(ctx context.Context, kinds []kind, want func(*unstruc
 	return all, failed
 }
 
-// kinds returns the kinds of the objects in a picture.
-func (p picture) kinds() []kind {
+// kinds returns the kinds of the objects in a snapshot.
+func (p snapshot) kinds() []kind {
 	var all []kind
 	for key := range p {
 		if !slices.Contains(all, key.kind) {
@@ -136,8 +136,8 @@ func (p picture) kinds() []kind {
 }
 
 // within returns the objects of a plot.
-func (p picture) within(of *plot) picture {
-	part := picture{}
+func (p snapshot) within(of *plot) snapshot {
+	part := snapshot{}
 	for key, fields := range p {
 		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
 		if of.owns(request{namespace: key.namespace, path: path}) {
@@ -150,10 +150,10 @@ func (p picture) within(of *plot) picture {
 // varying matches digests, generated parts of names, and timestamps.
 var varying = regexp.MustCompile(`[0-9a-f]{8}[0-9a-f-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 
-// renamed returns a picture with a placeholder for the namespace, for comparisons between namespaces.
-func (p picture) renamed(namespace string) picture {
+// renamed returns a snapshot with a placeholder for the namespace, for comparisons between namespaces.
+func (p snapshot) renamed(namespace string) snapshot {
 	swap := strings.NewReplacer(namespace, "{}")
-	all := picture{}
+	all := snapshot{}
 	for key, fields := range p {
 		key.namespace, key.name = swap.Replace(key.namespace), varying.ReplaceAllString(swap.Replace(key.name), "#")
 		copied := map[string]string{}
@@ -199,8 +199,8 @@ type mask map[string]bool
 
 func field(key id, path string) string { return key.String() + path }
 
-// differences lists the differences between two pictures, without masked fields.
-func differences(want, have picture, ignore mask) []string {
+// differences lists the differences between two snapshots, without masked fields.
+func differences(want, have snapshot, ignore mask) []string {
 	var all []string
 	for key, fields := range want {
 		found, is := have[key]
@@ -230,8 +230,8 @@ func differences(want, have picture, ignore mask) []string {
 	return all
 }
 
-// unsteady returns the fields in which two pictures differ.
-func unsteady(one, other picture) mask {
+// unsteady returns the fields in which two snapshots differ.
+func unsteady(one, other snapshot) mask {
 	all := mask{}
 	note := func(key id, a, b map[string]string) {
 		for path := range a {
@@ -256,13 +256,13 @@ func unsteady(one, other picture) mask {
 }
 
 // uids returns the UIDs of the objects of core kinds, by kind and name.
-func (w *testCluster) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
+func (c *testCluster) uids(ctx context.Context, kinds []string, namespaces ...string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, namespace := range namespaces {
 		for _, name := range kinds {
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: name})
-			if err := w.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := c.admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return nil, fmt.Errorf("listing %s: %w", name, err)
 			}
 			for _, o := range list.Items {
