@@ -15,6 +15,9 @@ import (
 	gatewayv1ac "sigs.k8s.io/gateway-api/applyconfiguration/apis/v1"
 )
 
+// ProtocolHTTPS is the protocol of ports of Services with TLS, by which Ingress controllers such as Contour know it.
+const ProtocolHTTPS = "https"
+
 // caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
 const caConfigMapKey = "ca.crt"
 
