@@ -26,7 +26,7 @@ import (
 const (
 	wantCookie  = `{apiVersion: v1, kind: Secret, metadata: {name: $cookie}, data: {cookie_secret: Y29va2ll}}`
 	wantService = `{apiVersion: v1, kind: Service, metadata: {name: $service},
-  spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, appProtocol: kubernetes.io/wss, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
+  spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, appProtocol: https, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantSigned = `{apiVersion: v1, kind: Service, metadata: {name: $service, annotations: {service.beta.openshift.io/serving-cert-secret-name: $tls}},
   spec: {type: ClusterIP, selector: {ray.io/cluster: demo, ray.io/node-type: head}, ports: [{name: oauth-proxy, port: 443, protocol: TCP, targetPort: oauth-proxy}]}}`
 	wantAccount   = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: $account}}`

@@ -149,7 +149,7 @@ func (s Server) published() resources.Published {
 func (s Server) Service(meta metav1.ObjectMeta, selector map[string]string) *corev1ac.ServiceApplyConfiguration {
 	protocol := "http"
 	if s.Proxied {
-		protocol = "https"
+		protocol = resources.ProtocolHTTPS
 	}
 	return corev1ac.Service(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).
 		WithSpec(corev1ac.ServiceSpec().

@@ -18,6 +18,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
+// ProtocolHTTPS is the protocol of ports of Services with TLS, by which Ingress controllers such as Contour know it.
+const ProtocolHTTPS = "https"
+
 // caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
 const caConfigMapKey = "ca.crt"
 

@@ -97,6 +97,15 @@ func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 // OLMFiles returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
 func OLMFiles(ctx context.Context) (string, error) { return olmModule().files(ctx) }
 
+// BuildMonitoring ensures that the programs of the Prometheus operator and of Prometheus exist and returns their paths by name, as [Build]
+// does.
+func BuildMonitoring(ctx context.Context, progress io.Writer) (Binaries, error) {
+	return buildAll(ctx, progress, monitoringModule())
+}
+
+// MonitoringFiles returns the folder with the files of the Prometheus operator, in the version that [BuildMonitoring] builds.
+func MonitoringFiles(ctx context.Context) (string, error) { return monitoringModule().files(ctx) }
+
 // PeerFiles returns the folder with the files of a peer's module, in the version that [BuildPeer] builds.
 func PeerFiles(ctx context.Context, peer Peer) (string, error) {
 	m, ok := peers[peer]

@@ -61,6 +61,15 @@ func olmModule() module {
 	}
 }
 
+// monitoringModule lists the Prometheus operator, the program that reloads the configuration of Prometheus, and Prometheus, which discovers
+// targets in Kubernetes only.
+func monitoringModule() module {
+	const repository = "github.com/prometheus-operator/prometheus-operator/"
+	return module{dir: "monitoring", tags: "remove_all_sd,enable_kubernetes_sd", packages: []string{
+		repository + "cmd/operator", repository + "cmd/prometheus-config-reloader", "github.com/prometheus/prometheus/cmd/prometheus",
+	}}
+}
+
 // Peer is a program of another project that tests run together with the manager.
 type Peer string
 

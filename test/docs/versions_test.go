@@ -32,7 +32,8 @@ func TestCompatibilityTableMatchesTests(t *testing.T) {
 		"Kueue":                      modules("test/cluster/binaries/peers/go.mod", "sigs.k8s.io/kueue"),
 		"etcd":                       modules("test/cluster/binaries/go.mod", "go.etcd.io/etcd/server/v3"),
 		"Gateway API":                modules("go.mod", "sigs.k8s.io/gateway-api"),
-		"Prometheus Operator":        modules("go.mod", "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring"),
+		"Envoy Gateway":              modules("test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
+		"Prometheus Operator":        modules("test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
 		"Operator Lifecycle Manager": found(t, "test/cluster/programs.go", `olmVersion = "(v[0-9.]+)"`),
 		"MLflow":                     found(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`) + " to " + found(t, "test/operands/image_test.go", `newest = "([0-9.]+)"`),
 	} {

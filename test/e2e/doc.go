@@ -18,6 +18,8 @@
 //
 // Requests from outside of the cluster reach servers through Envoy Gateway, built from its module, with Envoy of PyPI, in another cluster.
 //
+// The Prometheus operator and Prometheus are built from their modules too, scrape the manager, and load its rules.
+//
 // Specs with the label `ci` cover data, guards and the rollout of the operator, for machines with little time: `make e2e-ci`.
 //
 // For ModelMesh, the routing layer and the REST proxy are fakes, see package test/modelmesh/instance; adapter, model server, etcd and

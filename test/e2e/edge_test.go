@@ -74,6 +74,22 @@ func (e *edge) dial(ctx context.Context, network, address string) (net.Conn, err
 	return r.Conn, r.error
 }
 
+// get returns the body of a response of a server without TLS at the address.
+func (e *edge) get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	transport := &http.Transport{DialContext: e.dial}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(response.Body)
+	return string(body), errors.Join(err, response.Body.Close())
+}
+
 // client trusts the CA of the proxy alone and follows no redirects.
 func (e *edge) client() *http.Client {
 	GinkgoHelper()

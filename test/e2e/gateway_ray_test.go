@@ -5,11 +5,13 @@ package e2e_test
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -26,8 +28,12 @@ import (
 //go:embed testdata/ray/tlsroute.yaml
 var rayRoute string
 
-// rayDomain is that of a listener which passes TLS through.
-const rayDomain = "ray.example.org"
+const (
+	// rayDomain is that of a listener which passes TLS through.
+	rayDomain = "ray.example.org"
+	// slowJob prints for longer than the default limit of Envoy for a response.
+	slowJob = `python3 -uc "import time; [(print('line', i), time.sleep(4)) for i in range(6)]"`
+)
 
 // script matches the program of a dashboard in its page.
 var script = regexp.MustCompile(`\./static/js/main\.[0-9a-f]+\.js`)
@@ -61,6 +67,31 @@ func (t tenants) expectDashboard(ctx context.Context, e *edge, url string) {
 	asset := script.FindString(page)
 	Expect(asset).NotTo(BeEmpty(), page)
 	Expect(e.send(ctx, call{method: http.MethodGet, url: url + strings.TrimPrefix(asset, "."), token: ana})).To(HavePrefix("200 "))
+}
+
+// expectLog submits a job and follows its output over a web socket, as `ray job logs --follow` does.
+func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
+	GinkgoHelper()
+	ana := t.token(ctx, "ana")
+	body, err := json.Marshal(map[string]string{"entrypoint": slowJob})
+	Expect(err).NotTo(HaveOccurred())
+	var submitted struct {
+		ID string `json:"submission_id"`
+	}
+	Eventually(ctx, func(ctx context.Context) error {
+		answer, err := e.send(ctx, call{method: http.MethodPost, url: url + "/api/jobs/", token: ana, body: string(body)})
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &submitted)
+	}, podTimeout).Should(Succeed())
+
+	tail := url + "/api/jobs/" + submitted.ID + "/logs/tail"
+	_, err = e.listen(ctx, call{url: tail})
+	Expect(err).To(MatchError(ContainSubstring("401")))
+	begin := time.Now()
+	Expect(e.listen(ctx, call{url: tail, token: ana})).To(SatisfyAll(ContainSubstring("line 0"), ContainSubstring("line 5")))
+	Expect(time.Since(begin)).To(BeNumerically(">", 15*time.Second), "otherwise nothing is proven about the limit of Envoy")
 }
 
 // expectRayClient runs a task from the namespace of the other team through the client port, by name and TLS.

@@ -30,6 +30,7 @@ const (
 	gatewayNamespace = "gateways"
 	// envoyNamespace is the namespace of Envoy Gateway and of its proxies.
 	envoyNamespace = "envoy-gateway-system"
+	proxyPods      = "--selector=gateway.envoyproxy.io/owning-gateway-name=public"
 )
 
 // gatewaySettings publish all servers by the Gateway.
@@ -70,8 +71,17 @@ func startGateway(ctx context.Context) *edge {
 	apply(ctx, "", gatewayObjects)
 	rolledOut(ctx, envoyNamespace, "deployment/envoy-gateway")
 	kubectl(ctx, "-n", gatewayNamespace, "wait", "gateway/public", "--for=condition=Programmed", fmt.Sprint("--timeout=", podTimeout))
-	e.address = kubectl(ctx, "-n", envoyNamespace, "get", "service", "--selector=gateway.envoyproxy.io/owning-gateway-name=public", "-o", "jsonpath={.items[*].spec.clusterIP}")
+	e.address = kubectl(ctx, "-n", envoyNamespace, "get", "service", proxyPods, "-o", "jsonpath={.items[*].spec.clusterIP}")
 	return e
+}
+
+// envoyMetrics returns the metrics of the proxy of the Gateway.
+func envoyMetrics(ctx context.Context) (string, error) {
+	pod, err := tryKubectl(ctx, "", "-n", envoyNamespace, "get", "pods", proxyPods, "-o", "jsonpath={.items[0].status.podIP}")
+	if err != nil {
+		return "", err
+	}
+	return (&edge{address: pod}).get(ctx, "http://envoy:19001/stats/prometheus")
 }
 
 // gatewayAPI returns the folder of the module with the CRDs, in the version of the operator.
@@ -116,7 +126,7 @@ func describeGateway(ctx context.Context) {
 	for _, args := range [][]string{
 		{"get", "gateways,httproutes,tlsroutes,backendtlspolicies", "-A", "-o", "yaml"},
 		{"-n", envoyNamespace, "logs", "deployment/envoy-gateway", "--tail=60"},
-		{"-n", envoyNamespace, "logs", "--selector=gateway.envoyproxy.io/owning-gateway-name=public", "-c", "envoy", "--tail=60"},
+		{"-n", envoyNamespace, "logs", proxyPods, "-c", "envoy", "--tail=60"},
 	} {
 		output, err := tryKubectl(ctx, "", args...)
 		GinkgoWriter.Println(output, err)

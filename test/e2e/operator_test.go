@@ -47,6 +47,19 @@ func processesOf(uid string) []int {
 	return processes("cgroup", uid)
 }
 
+// killManager kills the processes of the manager in a pod, and returns their number.
+func killManager(uid string) (killed int) {
+	GinkgoHelper()
+	for _, pid := range processesOf(uid) {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.HasPrefix(string(command), "/manager\x00") {
+			Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+			killed++
+		}
+	}
+	return killed
+}
+
 // expectLeader deletes a child of the sample registry, which only a leader recreates.
 func expectLeader(ctx context.Context, namespace string, within time.Duration) {
 	GinkgoHelper()
@@ -116,17 +129,7 @@ func describeOperator(registry *registryClient) {
 	It("has an operator that leads again at once after its process was killed in its pod", func(ctx SpecContext) {
 		holder := led(ctx)
 		pod := uidOf(ctx, holder)
-		pids := processesOf(pod)
-		killed := 0
-		for _, pid := range pids {
-			command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			Expect(err).NotTo(HaveOccurred())
-			if strings.HasPrefix(string(command), "/manager\x00") {
-				Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
-				killed++
-			}
-		}
-		Expect(killed).To(Equal(1), "%d", pids)
+		Expect(killManager(pod)).To(Equal(1))
 		expectLeader(ctx, registry.namespace, restartTimeout)
 		Expect(podsOfManager(ctx)).To(ContainElement(pod))
 		Expect(lease(ctx, "holderIdentity")).To(Equal(holder))

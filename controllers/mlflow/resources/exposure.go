@@ -188,7 +188,7 @@ func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConf
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(s.Selector()).
 			WithPorts(corev1ac.ServicePort().
-				WithName(portName).
+				WithName(portName).WithAppProtocol(resources.ProtocolHTTPS).
 				WithProtocol(corev1.ProtocolTCP).
 				WithPort(port).
 				WithTargetPort(intstr.FromString(portName))))

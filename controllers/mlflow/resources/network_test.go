@@ -102,7 +102,7 @@ func TestService(t *testing.T) {
 		want := corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: map[string]string{"app": "mlflow-team"},
-			Ports:    []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: 8443, TargetPort: intstr.FromString("https")}},
+			Ports:    []corev1.ServicePort{{Name: "https", AppProtocol: new("https"), Protocol: corev1.ProtocolTCP, Port: 8443, TargetPort: intstr.FromString("https")}},
 		}
 		if diff := cmp.Diff(want, service.Spec); diff != "" {
 			t.Errorf("service (-want +got):\n%s", diff)

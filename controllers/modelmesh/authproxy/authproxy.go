@@ -122,7 +122,8 @@ func (p *Proxy) ServiceAnnotations() map[string]string {
 
 // ServicePort returns the Service port of the sidecar.
 func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
-	return corev1ac.ServicePort().WithName(PortName).WithPort(Port).WithTargetPort(intstr.FromString(PortName)).WithProtocol(corev1.ProtocolTCP)
+	return corev1ac.ServicePort().WithName(PortName).WithPort(Port).WithTargetPort(intstr.FromString(PortName)).WithProtocol(corev1.ProtocolTCP).
+		WithAppProtocol(resources.ProtocolHTTPS)
 }
 
 // HostAliases resolve the DNS name of the mesh certificate to the pod itself, so that the sidecar can verify the certificate.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -67,16 +68,19 @@ func serviceAccount(c raycluster.Cluster) *corev1ac.ServiceAccountApplyConfigura
 	return account
 }
 
-// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Elsewhere, the protocol of the port keeps Gateways from
-// HTTP/2, over which the sidecar refuses the web sockets of logs.
+// proxyService returns the Service of the sidecar. OpenShift issues its certificate. Behind a Gateway, the protocol of the port keeps it from
+// HTTP/2, over which the sidecar refuses the web sockets of logs; Ingress controllers do not know that protocol.
 func proxyService(c raycluster.Cluster, in Inputs) *corev1ac.ServiceApplyConfiguration {
 	service := corev1ac.Service(c.Names().ProxyService, c.Namespace()).WithLabels(clusterLabels(c))
 	port := corev1ac.ServicePort().WithName(raycluster.PortProxyName).WithPort(portHTTPS).
 		WithTargetPort(intstr.FromString(raycluster.PortProxyName)).WithProtocol(corev1.ProtocolTCP)
-	if in.OpenShift {
+	switch {
+	case in.OpenShift:
 		service.WithAnnotations(map[string]string{oauthproxy.ServingCertAnnotation: c.Names().ProxyTLS})
-	} else {
+	case in.ViaGateway():
 		port.WithAppProtocol("kubernetes.io/wss")
+	default:
+		port.WithAppProtocol(resources.ProtocolHTTPS)
 	}
 	return service.WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -25,60 +24,35 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// endpoint is an endpoint of a ServiceMonitor.
-type endpoint struct {
-	Path      string
-	TLSConfig struct {
-		ServerName string
-		CA         struct{ Secret corev1.SecretKeySelector }
-	}
-	Authorization struct {
-		Type        string
-		Credentials corev1.SecretKeySelector
-	}
-}
-
-// monitored installs config/prometheus, and returns the endpoint of its ServiceMonitor.
-func monitored(ctx context.Context) endpoint {
+// monitored installs config/prometheus, and returns the token of the account that may read metrics.
+func monitored(ctx context.Context) string {
 	GinkgoHelper()
 	objects, err := operator.Kustomize("config/prometheus")
 	Expect(err).NotTo(HaveOccurred())
-	var monitor struct {
-		Spec struct{ Endpoints []endpoint }
-	}
-	kinds := map[string]bool{}
 	for _, o := range objects {
-		kinds[o.GetKind()] = true
-		if o.GetKind() == "ServiceMonitor" {
-			text, err := o.MarshalJSON()
-			Expect(err).NotTo(HaveOccurred())
-			Expect(json.Unmarshal(text, &monitor)).To(Succeed())
-		}
 		create(ctx, o)
 	}
-	Expect(kinds).To(And(HaveKey("PrometheusRule"), HaveKey("ServiceAccount"), HaveKey("ClusterRoleBinding")))
-	Expect(monitor.Spec.Endpoints).To(HaveLen(1))
-	return monitor.Spec.Endpoints[0]
+	return string(held(ctx, "odh-platform-operator-metrics-reader", "token"))
 }
 
 // held waits until a Secret has a key, and returns its value.
-func held(ctx context.Context, selector corev1.SecretKeySelector) []byte {
+func held(ctx context.Context, name, key string) []byte {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: object(selector.Name)}
-	env.WaitFor(ctx, secret, func(g Gomega) { g.Expect(secret.Data[selector.Key]).NotTo(BeEmpty()) })
-	return secret.Data[selector.Key]
+	secret := &corev1.Secret{ObjectMeta: object(name)}
+	env.WaitFor(ctx, secret, func(g Gomega) { g.Expect(secret.Data[key]).NotTo(BeEmpty()) })
+	return secret.Data[key]
 }
 
-// scrape reads the metrics like a Prometheus that is configured by a ServiceMonitor.
-func scrape(ctx context.Context, from *framework.Manager, e endpoint, token string) (status int, text string) {
+// read sends a request to the port for metrics. It verifies the certificate with the CA of the manager.
+func read(ctx context.Context, from *framework.Manager, path, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
-	Expect(roots.AppendCertsFromPEM(held(ctx, e.TLSConfig.CA.Secret))).To(BeTrue())
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: e.TLSConfig.ServerName, MinVersion: tls.VersionTLS12}}
+	Expect(roots.AppendCertsFromPEM(held(ctx, "odh-platform-operator-webhook-cert", "ca.crt"))).To(BeTrue())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "odh-platform-operator-metrics", MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.MetricsURL+e.Path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.MetricsURL+path, http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Authorization", e.Authorization.Type+" "+token)
+	request.Header.Set("Authorization", "Bearer "+token)
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	body, err := io.ReadAll(response.Body)
@@ -146,17 +120,17 @@ func served(text string) map[string]described {
 var needs = []string{"leader_election_master_status", "controller_runtime_webhook_latency_seconds"}
 
 var _ = Describe("Monitoring", func() {
-	It("can scrape with the objects of config/prometheus and a verified certificate, and finds every metric of docs/metrics.md", func(ctx SpecContext) {
+	// In test/e2e, Prometheus reads them as its ServiceMonitor requests.
+	It("serves every metric of docs/metrics.md to users with permission", func(ctx SpecContext) {
 		ready(ctx, server())
-		e := monitored(ctx)
-		token := string(held(ctx, e.Authorization.Credentials))
+		token := monitored(ctx)
 		var text string
 		Eventually(func() int {
 			var status int
-			status, text = scrape(ctx, manager, e, token)
+			status, text = read(ctx, manager, "/metrics", token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
-		status, _ := scrape(ctx, manager, e, "invalid")
+		status, _ := read(ctx, manager, "/metrics", "invalid")
 		Expect(status).To(Equal(http.StatusUnauthorized))
 
 		live, own := served(text), documented("Metrics of the operator")
@@ -187,15 +161,14 @@ var _ = Describe("Monitoring", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("serves profiles to users with permission, if a flag enables them [M8]", Serial, func(ctx SpecContext) {
-		e := monitored(ctx)
-		token := string(held(ctx, e.Authorization.Credentials))
+		token := monitored(ctx)
 		paths := []string{"/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
 		Eventually(func() int {
-			status, _ := scrape(ctx, manager, e, token)
+			status, _ := read(ctx, manager, "/metrics", token)
 			return status
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Equal(http.StatusOK))
-		for _, e.Path = range paths {
-			status, _ := scrape(ctx, manager, e, token)
+		for _, path := range paths {
+			status, _ := read(ctx, manager, path, token)
 			Expect(status).To(Equal(http.StatusNotFound))
 		}
 
@@ -203,10 +176,10 @@ var _ = Describe("Monitoring", func() {
 		options := managerOptions()
 		options.Name, options.Args = "profiled", append(options.Args, "--pprof")
 		other := env.StartManager(ctx, options)
-		for _, e.Path = range paths {
-			status, _ := scrape(ctx, other, e, "invalid")
+		for _, path := range paths {
+			status, _ := read(ctx, other, path, "invalid")
 			Expect(status).To(Equal(http.StatusUnauthorized))
-			status, _ = scrape(ctx, other, e, token)
+			status, _ = read(ctx, other, path, token)
 			Expect(status).To(Equal(http.StatusForbidden), "the right to read metrics is another")
 		}
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "profiler"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof/*"}, Verbs: []string{"get"}}}}
@@ -215,10 +188,10 @@ var _ = Describe("Monitoring", func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "profiler"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "odh-platform-operator-metrics-reader"}},
 		})
-		for _, e.Path = range paths {
+		for _, path := range paths {
 			var text string
 			Eventually(func() (status int) {
-				status, text = scrape(ctx, other, e, token)
+				status, text = read(ctx, other, path, token)
 				return status
 			}).WithContext(ctx).Should(Equal(http.StatusOK))
 			Expect(text).To(Or(HavePrefix("\x1f\x8b"), HavePrefix("go 1.")), "a profile, or a trace")

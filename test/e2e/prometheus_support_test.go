@@ -1,0 +1,139 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+const (
+	monitoringNamespace = "monitoring"
+	metricsService      = "odh-platform-operator-metrics"
+)
+
+//go:embed testdata/prometheus.yaml
+var prometheusObjects string
+
+// intervals match the times in rules and monitors that specs shorten.
+var intervals = regexp.MustCompile(`\b(for|interval): \w+`)
+
+// prometheus is a client of the Prometheus that its operator runs.
+type prometheus struct {
+	server *edge
+	// manifests are those of config/prometheus, with short times.
+	manifests string
+	// fired has the alerts that have fired.
+	fired map[string]bool
+}
+
+// startPrometheus installs the Prometheus operator from the manifests of its release, a Prometheus, and config/prometheus with short times.
+func startPrometheus(ctx context.Context) *prometheus {
+	GinkgoHelper()
+	programs, err := cluster.BuildMonitoring(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Monitoring(store, programs)).To(Succeed())
+	files, err := cluster.MonitoringFiles(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "bundle.yaml"))
+	kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
+	kubectl(ctx, "apply", "-f", filepath.Join(files, "example", "rbac", "prometheus", "prometheus-cluster-role.yaml"))
+	rolledOut(ctx, "default", "deployment/prometheus-operator")
+	apply(ctx, "", prometheusObjects)
+	manifests := intervals.ReplaceAllString(kubectl(ctx, "kustomize", filepath.Join(checkout, "config", "prometheus")), "$1: 5s")
+	apply(ctx, "", manifests)
+	kubectl(ctx, "-n", monitoringNamespace, "wait", "prometheus/all", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
+	server := &edge{address: kubectl(ctx, "-n", monitoringNamespace, "get", "pod", "prometheus-all-0", "-o", "jsonpath={.status.podIP}")}
+	return &prometheus{server: server, manifests: manifests, fired: map[string]bool{}}
+}
+
+// get reads the data of a response of the API of Prometheus.
+func (p *prometheus) get(ctx context.Context, path string, data any) error {
+	body, err := p.server.get(ctx, "http://prometheus:9090/api/v1/"+path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(body), &struct{ Data any }{data})
+}
+
+// series returns the labels of the series that an expression selects.
+func (p *prometheus) series(ctx context.Context, expression string) (all []map[string]string, err error) {
+	var data struct {
+		Result []struct{ Metric map[string]string }
+	}
+	err = p.get(ctx, "query?query="+url.QueryEscape(expression), &data)
+	for _, one := range data.Result {
+		all = append(all, one.Metric)
+	}
+	return all, err
+}
+
+// services returns the sorted Services of the series that an expression selects.
+func (p *prometheus) services(ctx context.Context, expression string) (names []string, err error) {
+	found, err := p.series(ctx, expression)
+	for _, labels := range found {
+		names = append(names, labels["service"])
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// loadedRule is a rule as Prometheus reports it.
+type loadedRule struct{ Type, Name, Query, Health, LastError string }
+
+func (p *prometheus) rules(ctx context.Context) (all []loadedRule, err error) {
+	var data struct {
+		Groups []struct{ Rules []loadedRule }
+	}
+	err = p.get(ctx, "rules", &data)
+	for _, group := range data.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all, err
+}
+
+// firing returns the alerts that fire for a selector, such as `alertname="A"`.
+func (p *prometheus) firing(ctx context.Context, selector string) ([]map[string]string, error) {
+	return p.series(ctx, `ALERTS{alertstate="firing", `+selector+`}`)
+}
+
+// expectFiring expects that an alert does not fire until a fault occurs, which is caused again until it does.
+func (p *prometheus) expectFiring(ctx context.Context, alert string, fault func(ctx context.Context)) {
+	GinkgoHelper()
+	selector := fmt.Sprintf("alertname=%q", alert)
+	By(alert)
+	Expect(p.firing(ctx, selector)).To(BeEmpty())
+	Eventually(ctx, func(ctx context.Context) ([]map[string]string, error) {
+		fault(ctx)
+		return p.firing(ctx, selector)
+	}, podTimeout).ShouldNot(BeEmpty(), alert)
+	p.fired[alert] = true
+}
+
+// expectResolved expects that an alert no longer fires.
+func (p *prometheus) expectResolved(ctx context.Context, alert string) {
+	GinkgoHelper()
+	Eventually(ctx, p.firing, podTimeout).WithArguments(fmt.Sprintf("alertname=%q", alert)).Should(BeEmpty(), alert)
+}
+
+// describe prints rules, alerts and targets after a failure.
+func (p *prometheus) describe(ctx context.Context) {
+	rules, err := p.rules(ctx)
+	GinkgoWriter.Println(rules, err)
+	for _, expression := range []string{"ALERTS", "up", `odh_platform_resource_not_ready`, "controller:odh_platform_reconcile_errors:ratio_rate10m"} {
+		found, err := p.series(ctx, expression)
+		GinkgoWriter.Println(found, err)
+	}
+}

@@ -1,0 +1,63 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// listen opens a web socket and returns the text of all messages until the server closes it.
+func (e *edge) listen(ctx context.Context, c call) (string, error) {
+	request, err := c.request(ctx, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+		request.Header.Set(key, value)
+	}
+	http1 := e.client()
+	http1.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+	response, err := http1.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }() // all messages are read
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		return "", errors.New(response.Status)
+	}
+	return readMessages(bufio.NewReader(response.Body))
+}
+
+// readMessages reads the frames of a web socket, see RFC 6455. Those of servers are not masked.
+func readMessages(from io.Reader) (string, error) {
+	const opcode, closes, short, long = 0x0f, 8, 126, 127
+	var text strings.Builder
+	for {
+		var head [2]byte
+		if _, err := io.ReadFull(from, head[:]); err != nil {
+			return text.String(), err
+		}
+		length := uint64(head[1])
+		if length == short || length == long {
+			extended := make([]byte, map[uint64]int{short: 2, long: 8}[length])
+			if _, err := io.ReadFull(from, extended); err != nil {
+				return text.String(), err
+			}
+			length = binary.BigEndian.Uint64(append(make([]byte, 8-len(extended)), extended...))
+		}
+		payload := make([]byte, length)
+		if _, err := io.ReadFull(from, payload); err != nil {
+			return text.String(), err
+		}
+		if head[0]&opcode == closes {
+			return text.String(), nil
+		}
+		text.Write(payload)
+	}
+}
