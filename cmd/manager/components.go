@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
@@ -14,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // componentSpec is an entry of the registry: a component with the parameters that the manager needs.
@@ -55,6 +57,14 @@ func (e *Env) served() *capability.Watcher    { return e.Capabilities }
 func (e *Env) domain() *clusterdomain.Watcher { return e.Domain }
 func (e *Env) hub() *aihub.Watcher            { return e.Hub }
 func (e *Env) clock() clock.Clock             { return e.Clock }
+
+// serversEnvironment returns the dependencies of the controllers of registries and the catalog, with appliers of the given options.
+func (e *Env) serversEnvironment(o apply.Options) servers.Environment {
+	return servers.Environment{Served: e.served, Domain: e.domain, Hub: e.hub, Clock: e.clock, Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
+		o.Client, o.Live, o.FullObjectKinds = reader, mgr.GetAPIReader(), e.FullObjectKinds
+		return apply.New(o)
+	}}
+}
 
 // withGuards returns a Component.Webhooks function that passes the checks of the requesting users to register.
 func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) error) func(ctrl.Manager, bool) error {

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
@@ -33,20 +32,10 @@ func modelCatalogSpec(env *Env) componentSpec {
 				})
 				return nil
 			}),
-			Controllers: modelcatalog.Setup(settings, modelcatalog.Environment{
-				Served: env.served,
-				Domain: env.domain,
-				Hub:    env.hub,
-				Clock:  env.clock,
-				Applier: func(mgr ctrl.Manager, reader client.Client) *apply.Applier {
-					return apply.New(apply.Options{
-						Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.FullObjectKinds,
-						FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
-						LegacyManagers:   []string{modelcatalog.LegacyManager},
-						StripAnnotations: []string{modelcatalog.LastApplied},
-					})
-				},
-			}),
+			Controllers: modelcatalog.Setup(settings, env.serversEnvironment(apply.Options{
+				FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
+				LegacyManagers: []string{modelcatalog.LegacyManager}, StripAnnotations: []string{modelcatalog.LastApplied},
+			})),
 		},
 		FieldOwner:      modelcatalog.FieldOwner,
 		CABundleTargets: []certs.Target{{Kind: certs.Validating, Name: webhook.CatalogValidatingConfiguration}},

@@ -36,17 +36,10 @@ func modelRegistrySpec(env *Env) componentSpec {
 				})
 				return nil
 			}),
-			Controllers: modelregistry.Setup(modelregistry.Environment{
-				Settings: settings,
-				Served:   env.served,
-				Domain:   env.domain,
-				Hub:      env.hub,
-				Clock:    env.clock,
-				Applier: env.Applier(apply.Options{
-					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
-					LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
-				}),
-			}),
+			Controllers: modelregistry.Setup(settings, env.serversEnvironment(apply.Options{
+				FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName, Indexed: true,
+				LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
+			})),
 		},
 		FieldOwner: modelregistry.FieldOwner,
 		CABundleTargets: []certs.Target{

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // checkArtifactsServer blocks the reconcile while a separate artifacts server cannot work: it needs an HTTPRoute and stores that
@@ -66,7 +67,7 @@ func (c *storeChecker) check(ctx context.Context, namespace string, store resour
 		return "", nil // the schema validates a URI in the spec
 	}
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
-	metadata, err := capability.GetMetadata(ctx, c.cached, secretKind, name)
+	metadata, err := capability.GetMetadata(ctx, c.cached, servers.Secret, name)
 	if err != nil {
 		return "", err
 	}
@@ -106,9 +107,9 @@ func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlfl
 	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil
 	}
-	existing, err := r.deployment(ctx, resources.Artifacts(m), r.cached)
+	existing, err := r.deployment(ctx, resources.Artifacts(m), r.Cached)
 	if err != nil || !metav1.IsControlledBy(existing, m) {
 		return client.IgnoreNotFound(err)
 	}
-	return r.applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
+	return r.Applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
 }

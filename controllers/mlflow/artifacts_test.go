@@ -197,7 +197,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Fatal("not two certificates")
 	}
-	if w.certificates[1].AwaitRenewal(current(t, w.server).UID) == nil {
+	if uid := current(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
 		t.Error("the second is not renewed")
 	}
 	unite(t, w.server)

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The claim holds the database and artifacts of a user. It is created once, never applied again, and by default has no owner:
@@ -30,13 +31,13 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.get(ctx, resources.ClaimName(m), claim, r.cached, r.apiReader)
+	err := r.get(ctx, resources.ClaimName(m), claim, r.Cached, r.APIReader)
 	if apierrors.IsNotFound(err) {
 		reportClaim(m, "")
-		return reportApplyError(m, r.applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
+		return reportApplyError(m, r.Applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
 	}
 	if err != nil {
-		return reportApplyError(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+		return reportApplyError(m, &apply.Error{Kind: servers.Claim.Kind, Name: resources.ClaimName(m), Err: err})
 	}
 	difference := claimDifference(claim, m)
 	if isManagedClaim(claim) {
@@ -51,12 +52,12 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 
 // updateClaim updates a managed claim with one patch per concern, so that a rejected expansion does not block the others.
 func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
+	reason, err := ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
 	if err == nil {
-		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
+		reason, err = ReasonExpansionRefused, r.Applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { common.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
@@ -116,7 +117,7 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 		fix = "; " + common.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
+		return apply.NewTerminatingError(servers.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
 	}
 	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || common.IsUnbound(claim) && desired.Cmp(current) != 0) {

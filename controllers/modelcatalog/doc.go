@@ -9,10 +9,10 @@
 //   - userdata.go: creates the ConfigMaps of users and the Secret of the database, and adds missing keys
 //   - watchers.go: caches of Secrets by name and of labelled ConfigMaps, watchers of the admin groups and the cluster proxy; package huggingface watches the keys for Hugging Face
 //   - sources.go: selects the labelled ConfigMaps to mount and limits how often new ones replace the pod
-//   - resources/build.go: lists the objects; the other files there build them by kind; pkg/registry has the builders shared with registries
+//   - resources/build.go: lists the objects; the other files there build them by kind; pkg/servers has those shared with registries
 //   - references.go: rolls the pods when a password or the pod of the database changes, and reports missing objects
 //   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure; remove.go deletes objects that are no longer desired
-//   - pkg/registry evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
+//   - pkg/servers evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
 //
 // render.go builds the objects without a cluster, legacy.go adopts objects of the legacy operator, and package beside holds the RBAC
 // markers for the namespace of the Catalog, except those of package huggingface.

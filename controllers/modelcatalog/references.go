@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // deploymentReferences returns the objects that the pods of a Deployment read only at their start, so that a change must roll them. Sources
@@ -47,58 +47,41 @@ func userSourceReferences() []reference.Reference {
 // foundTTL is the period for which a mounted object is assumed to exist after it was found.
 const foundTTL = 10 * time.Minute
 
-// findMissing returns the objects that the spec mounts or uses as pull secrets and that do not exist. Secrets are listed with the
-// permission for keys for Hugging Face; without it they count as found. Objects are not cached: those found are listed again after
-// foundTTL, missing ones in each reconcile, which events of waiting pods trigger.
-func (r *catalogReconciler) findMissing(ctx context.Context, c *aihubv1alpha1.Catalog) ([]reference.Missing, error) {
+// exists reports whether an object exists that the spec mounts or uses as pull secret. Secrets are listed with the permission for keys for
+// Hugging Face; without it they count as found. Objects are not cached: those found are listed again after foundTTL, missing ones in each
+// reconcile, which events of waiting pods trigger.
+func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog, ref reference.Reference) (bool, error) {
 	foundAt := r.stateOf(c.UID).foundAt
-	return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) {
-		name := string(ref.Kind) + "/" + ref.Name
-		if r.clock.Since(foundAt[name]) < foundTTL {
-			return true, nil
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
-		err := r.apiReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
-		found := len(list.Items) > 0 || apierrors.IsForbidden(err)
-		if found {
-			foundAt[name] = r.clock.Now()
-			return true, nil
-		}
-		return false, err
-	})
+	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
+		return true, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
+	err := r.APIReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
+	if len(list.Items) > 0 || apierrors.IsForbidden(err) {
+		foundAt[ref.ID()] = r.Clock.Now()
+		return true, nil
+	}
+	return false, err
 }
 
 // applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
 func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	refs := userSourceReferences()
+	rolling := map[string][]reference.Reference{}
 	for _, d := range deployments(desired) {
-		refs = append(refs, deploymentReferences(c, *d.Name)...)
+		rolling[*d.Name] = deploymentReferences(c, *d.Name)
 	}
-	resolved, err := r.references.Resolve(ctx, c.UID, c.Namespace, refs)
-	if err != nil {
-		return err
-	}
-	missingPodRefs, err := r.findMissing(ctx, c)
-	if err != nil {
-		return err
-	}
-	missing := slices.DeleteFunc(resolved.Missing, func(x reference.Missing) bool { // which this reconcile creates
-		return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
+	hashes, _, err := r.ResolveReferences(ctx, c, c.Namespace, servers.References{
+		Rollouts: rolling, Required: userSourceReferences(), Mounted: reference.OfPods(&c.Spec.Pods),
+		Exists: func(ref reference.Reference) (bool, error) { return r.exists(ctx, c, ref) },
+		IsManaged: func(x reference.Missing) bool { // this reconcile creates it
+			return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
+		},
 	})
-	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, append(missing, missingPodRefs...))
-	for _, d := range deployments(desired) {
-		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *d.Name) // from the API server if it lost its label; otherwise its pods would roll
-		if err != nil {
-			return err
-		}
-		hash, err := reference.ForDeployment(live, resolved.Hashes, deploymentReferences(c, *d.Name))
-		if err != nil {
-			return err
-		}
-		hash.Apply(d)
+	for name, hash := range hashes {
+		hash.Apply(desired.Deployment(name))
 	}
-	return nil
+	return err
 }
 
 // deployments returns the Deployments of the desired objects.
@@ -123,7 +106,7 @@ func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv
 	if desiredServer == nil || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
-	live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
+	live, err := r.Deployment(ctx, c.Namespace, resources.Name)
 	if err != nil || live.Name == "" {
 		return err
 	}
@@ -150,14 +133,14 @@ func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv
 // listPodsIfChanged lists the pods of server and database if the Deployment of an available database changed, or if the Deployment of the
 // server has no annotation because another client recreated it.
 func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, annotated bool) ([]corev1.Pod, error) {
-	database, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName)
+	database, err := r.Deployment(ctx, c.Namespace, resources.DatabaseName)
 	validVersions := r.stateOf(c.UID).validVersions
 	if err != nil || database.Status.AvailableReplicas == 0 || annotated && validVersions[annotationDatabasePod] == objectVersion(database) {
 		return nil, err
 	}
 	pods := &corev1.PodList{}
 	selector := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
-	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), selector, client.Limit(20)); err != nil {
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(c.Namespace), selector, client.Limit(20)); err != nil {
 		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
 	}
 	if databasePod(pods.Items) != nil {

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,22 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -66,31 +60,18 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 
-// Settings is the configuration of the controller.
-type Settings struct {
-	config.ModelRegistry
-	// Authors holds the admission rules for references in specs.
-	Authors admission.Rules
-}
-
-// Environment holds the dependencies of Setup. The functions are called when the controller starts.
-type Environment struct {
-	// Served returns the watcher of optional APIs.
-	Served func() *capability.Watcher
-	// Domain returns the watcher of the domain of OpenShift's routers.
-	Domain func() *clusterdomain.Watcher
-	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
-	Hub func() *aihub.Watcher
-	// Applier returns an Applier that reads through the given client.
-	Applier func(ctrl.Manager, client.Client) *apply.Applier
-	Clock   func() clock.Clock
-}
+type (
+	// Settings is the configuration of the controller.
+	Settings = servers.Settings
+	// Environment holds the dependencies of Setup.
+	Environment = servers.Environment
+)
 
 // Caches returns the informers of the controller: children by their managed label. Objects of users have caches of their own.
 func Caches(namespace string) []component.CacheNeed {
-	return append(registry.Caches(namespace),
+	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
-		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace})
+		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace})
 }
 
 // Setup registers the controller of Catalogs and bootstrap with a manager.
@@ -104,23 +85,21 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 		if err != nil {
 			return fmt.Errorf("building the client for single objects of the platform: %w", err)
 		}
-		served, domain, hub := env.Served(), env.Domain(), env.Hub()
+		served, domain := env.Served(), env.Domain()
 		admins := newAdminGroupsWatcher(ctx, dyn, served, env.Clock(), mgr.GetLogger())
 		proxy := newClusterProxyWatcher(dyn, env.Clock(), mgr.GetLogger())
 		keys := huggingface.NewWatcher(dyn, settings.Namespace, env.Clock(), mgr.GetLogger().WithName("hugging-face"))
 		served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 		reader := extra.delegatingClient(mgr.GetClient())
 		r := &catalogReconciler{
-			settings: settings, aihub: hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: extra, applier: env.Applier(mgr, reader),
-			admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain, clock: env.Clock(),
-			references: reference.NewTracker(reader, mgr.GetAPIReader()),
+			Reconciler: servers.NewReconciler(reader, mgr.GetCache(), mgr.GetAPIReader(), env.Applier(mgr, reader), env.Clock()),
+			settings:   settings, aihub: env.Hub(), extraCaches: extra, admins: admins, proxy: proxy, keys: keys, served: served.Current, domain: domain,
 		}
-		r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the Catalog controller: %w", err)
 		}
-		for _, kind := range registry.OptionalKinds {
+		for _, kind := range servers.OptionalKinds {
 			served.WatchMetadata(ctx, c, kind, r.enqueueAllCatalogs(), catalogPredicate())
 		}
 		routestatus.Watch(ctx, served, mgr.GetCache(), c, routestatus.Kinds, r.enqueueAllCatalogs(), catalogPredicate())
@@ -129,7 +108,7 @@ func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manage
 				return fmt.Errorf("adding what is followed: %w", err)
 			}
 		}
-		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
+		return mgr.Add(&bootstrap{settings: settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.Applier,
 			recorder: mgr.GetEventRecorder(ComponentName), clock: env.Clock(), log: mgr.GetLogger().WithName(ComponentName)})
 	}
 }
@@ -142,8 +121,8 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
 	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
-	b := registry.OwnServerChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
-		For(catalog, builder.WithPredicates(reconciler.Changed()))).
+	b := servers.OwnChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
+		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(createDeletePredicate())).
 		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
@@ -162,18 +141,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 
 // enqueueAllCatalogs maps any event to all Catalogs; normally there is one.
 func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := &aihubv1alpha1.CatalogList{}
-		if err := r.cached.List(ctx, list); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing Catalogs")
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(list.Items))
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
-	})
+	return servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
 }
 
 // createDeletePredicate matches creations, deletions and the start of a deletion, which can change the active Catalog.

@@ -18,8 +18,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // isManaged reports whether an object has the labels of this component.
@@ -27,7 +27,7 @@ func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, Compon
 
 // isValidated reports whether the cached version of an object was validated before.
 func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	metadata, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	metadata, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
@@ -45,18 +45,18 @@ func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alp
 
 func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	if valid, err := r.isValidated(ctx, c, registry.ConfigMap, name); err != nil || valid {
+	if valid, err := r.isValidated(ctx, c, servers.ConfigMap, name); err != nil || valid {
 		return err
 	}
 	live := &corev1.ConfigMap{}
-	err := r.apiReader.Get(ctx, key, live)
+	err := r.APIReader.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesConfigMap(c, name, content), Ownership: apply.Unowned})
+		return r.Applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesConfigMap(c, name, content), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
+	if err := r.Applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
 		return err
 	}
 	r.stateOf(c.UID).validVersions[name] = objectVersion(live)
@@ -69,11 +69,11 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
-	if valid, err := r.isValidated(ctx, c, registry.Secret, key.Name); err != nil || valid {
+	if valid, err := r.isValidated(ctx, c, servers.Secret, key.Name); err != nil || valid {
 		return err
 	}
 	live := &corev1.Secret{}
-	err := r.apiReader.Get(ctx, key, live)
+	err := r.APIReader.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
@@ -82,7 +82,7 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 	}
 	data := withMissingKeys(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
 	objects := withAdoption(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
-	if err := r.applier.Apply(ctx, c, objects); err != nil {
+	if err := r.Applier.Apply(ctx, c, objects); err != nil {
 		return r.reportApplyError(c, err)
 	}
 	if live.UID != "" && isManaged(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {

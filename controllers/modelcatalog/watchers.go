@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
@@ -49,7 +49,7 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 	}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		options := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
-		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Secret), options, apply.Transform(FieldOwner))
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(servers.Secret), options, apply.Transform(FieldOwner))
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 // delegatingClient returns a client that reads the Secrets from their caches.
 func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
-		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == registry.Secret {
+		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == servers.Secret {
 			if c, found := s.secrets[key.Name]; found {
 				return c
 			}
@@ -77,7 +77,7 @@ func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
 	all := []source.Source{source.Kind(s.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
 	for _, c := range s.secrets {
-		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(registry.Secret)), h))
+		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(servers.Secret)), h))
 	}
 	return all
 }

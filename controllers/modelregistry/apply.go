@@ -25,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The catalog has objects of the same kinds, whose names can equal those of a registry.
@@ -56,7 +56,7 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 	}
 	if live.DeletionTimestamp == nil {
 		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
-		if err := r.applier.DeleteForeground(ctx, m.UID, live); err != nil {
+		if err := r.Applier.DeleteForeground(ctx, m.UID, live); err != nil {
 			return err
 		}
 	}
@@ -104,11 +104,11 @@ func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
 		switch kind, _, _ := o.Key(); kind {
-		case capability.Route, capability.HTTPRoute, registry.Ingress:
+		case capability.Route, capability.HTTPRoute, servers.Ingress:
 			return true
-		case registry.Service:
+		case servers.Service:
 			return !t.toProxy
-		case registry.Deployment:
+		case servers.Deployment:
 			return t.certificateMissing
 		}
 		return false
@@ -148,7 +148,7 @@ func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelR
 			toApply = append(toApply, o)
 		}
 	}
-	return errors.Join(append(errs, r.applier.Apply(ctx, m, toApply))...)
+	return errors.Join(append(errs, r.Applier.Apply(ctx, m, toApply))...)
 }
 
 // adoptable returns a predicate for objects of the legacy operator for this registry. That operator set the namespace label on some kinds
@@ -167,7 +167,7 @@ func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelReg
 	*metav1.PartialObjectMetadata, error,
 ) {
 	live := capability.MetadataOf(kind)
-	found, err := registry.Find(ctx, r.cached, r.apiReader, key, live)
+	found, err := r.Find(ctx, key, live)
 	if err == nil && found {
 		err = r.checkNotForeign(ctx, m, live)
 	}
@@ -193,7 +193,7 @@ func (r *registryReconciler) checkNotForeign(ctx context.Context, m *v1beta1.Mod
 	case other == "" || other == m.Namespace:
 		return nil
 	default:
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
+		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: other, Name: m.Name}, &v1beta1.ModelRegistry{})
 		if err != nil {
 			return client.IgnoreNotFound(err) // objects of a deleted registry may be adopted
 		}
@@ -216,13 +216,13 @@ func newForeignError(live client.Object) *apply.ForeignError {
 // empty and never applied again, not even to give up its ownership.
 func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	if live == nil {
-		return r.applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
+		return r.Applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
 	}
 	applied := slices.ContainsFunc(live.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == FieldOwner })
 	if !isManaged(live) && !applied { // its labels may have been removed
 		return &apply.Error{Kind: live.Kind, Name: live.Name, Err: newForeignError(live)}
 	}
-	return r.applier.PatchExisting(ctx, live, func() {
+	return r.Applier.PatchExisting(ctx, live, func() {
 		updateLabels(live, labels.Merge(resources.ClusterLabels(m, live.Name), names.Labels(ComponentName)))
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
@@ -71,7 +71,7 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 // ensureCredentials creates the Secret, or updates its metadata and reads it if it has changed.
 func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	metadata, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
+	metadata, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, key)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,12 @@ func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.M
 		return nil
 	}
 	secret := &corev1.Secret{}
-	err = r.apiReader.Get(ctx, key, secret)
+	err = r.APIReader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
 		if err := r.createCredentials(ctx, m); err != nil {
 			return err
 		}
-		err = r.apiReader.Get(ctx, key, secret)
+		err = r.APIReader.Get(ctx, key, secret)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
@@ -107,7 +107,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 		return rejectSpec(m, err)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
@@ -115,7 +115,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, common.NewPassword()))
+	return r.Applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, common.NewPassword()))
 }
 
 // storeCredentials stores the credentials of a Secret and updates its metadata if it is managed.
@@ -126,7 +126,7 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 		}
 	}
 	if isManaged(secret) {
-		if err := r.applier.PatchExisting(ctx, secret, func() { updateDataMetadata(secret, m) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, secret, func() { updateDataMetadata(secret, m) }); err != nil {
 			return err
 		}
 	}
@@ -141,8 +141,8 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 
 // hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
 func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) (bool, error) {
-	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
-		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): servers.Secret, resources.ClaimName(m): servers.Claim} {
+		object, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
 		if err != nil {
 			return false, err
 		}
@@ -157,7 +157,7 @@ func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta
 // them is retained.
 func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
-		err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
+		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return retained, fmt.Errorf("reading %s: %w", name, err)
 		}
@@ -165,7 +165,7 @@ func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.Mo
 			continue
 		}
 		retained = retained || retainsData(m)
-		if err := r.applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
 			return retained, err
 		}
 	}

@@ -23,27 +23,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
-
-// objectKey identifies an object by kind, namespace and name.
-type objectKey struct {
-	schema.GroupVersionKind
-	types.NamespacedName
-}
 
 // prune deletes objects that are no longer desired: owned ones, those with the labels of the registry, and those of the legacy operator. It
 // sends no request if nothing has changed.
 func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	desiredKeys := map[objectKey]bool{}
+	desiredKeys := map[servers.Key]bool{}
 	for _, o := range desired {
 		kind, name, err := o.Key()
 		if err != nil {
 			return err
 		}
-		desiredKeys[objectKey{kind, name}] = true
+		desiredKeys[servers.NewKey(kind, name.Namespace, name.Name)] = true
 	}
-	err := r.applier.Prune(ctx, m, slices.Concat(desired, retainedDatabase(m)), in.Prunable(cronJobKind), nil)
+	err := r.Applier.Prune(ctx, m, slices.Concat(desired, retainedDatabase(m)), in.Prunable(servers.CronJob), nil)
 	for _, kind := range unownedKinds(in) {
 		err = errors.Join(err, r.deleteUnowned(ctx, m, kind, desiredKeys))
 	}
@@ -70,7 +64,7 @@ func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 
 // unownedKinds returns the served kinds whose objects cannot have an owner reference to a registry.
 func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{registry.ClusterRoleBinding}
+	kinds := []schema.GroupVersionKind{servers.ClusterRoleBinding}
 	if in.HTTPRoutes {
 		kinds = append(kinds, capability.HTTPRoute)
 	}
@@ -82,10 +76,10 @@ func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
 
 // deleteUnowned deletes objects of a kind that have the labels of the registry and are not desired. It searches all namespaces, because the
 // namespace of HTTPRoutes is a setting.
-func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[objectKey]bool) error {
+func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[servers.Key]bool) error {
 	selector := map[string]string{resources.LabelApp: resources.LabelValue(m.Name), resources.LabelNamespace: m.Namespace}
-	return r.applier.DeleteByLabels(ctx, m.UID, kind, selector, func(o client.Object) bool {
-		return desired[objectKey{kind, client.ObjectKeyFromObject(o)}]
+	return r.Applier.DeleteByLabels(ctx, m.UID, kind, selector, func(o client.Object) bool {
+		return desired[servers.NewKey(kind, o.GetNamespace(), o.GetName())]
 	})
 }
 
@@ -124,13 +118,13 @@ func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegis
 func (r *registryReconciler) deleteAllUnowned(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	in := buildInputs(m, &r.stateOf(m).platform)
 	legacyNames := map[schema.GroupVersionKind]types.NamespacedName{
-		registry.ClusterRoleBinding: {Name: resources.DelegatorName(m)},
-		capability.HTTPRoute:        {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
-		capability.UserGroup:        {Name: resources.UsersName(m)},
+		servers.ClusterRoleBinding: {Name: resources.DelegatorName(m)},
+		capability.HTTPRoute:       {Namespace: in.Gateway.RouteNamespace, Name: resources.HTTPRouteName(m)},
+		capability.UserGroup:       {Name: resources.UsersName(m)},
 	}
 	var errs []error
 	for _, kind := range unownedKinds(in) {
-		errs = append(errs, r.deleteUnowned(ctx, m, kind, nil), r.applier.DeleteIf(ctx, m.UID, kind, legacyNames[kind], legacyPredicate(m)))
+		errs = append(errs, r.deleteUnowned(ctx, m, kind, nil), r.Applier.DeleteIf(ctx, m.UID, kind, legacyNames[kind], legacyPredicate(m)))
 	}
 	return errors.Join(errs...)
 }

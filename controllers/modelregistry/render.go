@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -21,7 +21,7 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
 		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
 	}
-	platform := &registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
+	platform := &servers.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
 	ruleSettings := RuleSettings(settings.ModelRegistry, served)
 	m, err := rules.Default(m, ruleSettings)
 	if err != nil {
@@ -37,7 +37,7 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	return apply.Render(desired, ComponentName, m)
 }
 
-func buildAll(m *v1beta1.ModelRegistry, platform *registry.Platform) (apply.Desired, error) {
+func buildAll(m *v1beta1.ModelRegistry, platform *servers.Platform) (apply.Desired, error) {
 	in := buildInputs(m, platform)
 	if !generatesDatabase(m) {
 		return resources.Build(withDefaults(m, platform, credentials{}), in)

@@ -13,7 +13,6 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,17 +25,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
-	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -63,42 +59,28 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 
-// Settings is the configuration of the controller.
-type Settings struct {
-	config.ModelRegistry
-	// Authors holds the admission rules for references in specs.
-	Authors admission.Rules
-}
-
-var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
+type (
+	// Settings is the configuration of the controller.
+	Settings = servers.Settings
+	// Environment holds the dependencies of Setup.
+	Environment = servers.Environment
+)
 
 // Caches returns the informers of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
 // may belong to users. An empty namespace selects all namespaces. Pods have a cache of their own, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
-	return append(registry.Caches(namespace),
-		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: cronJobKind, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: registry.Secret, Namespace: namespace, IncludeForeign: true},
-		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace, IncludeForeign: true},
+	return servers.Caches(namespace,
+		component.CacheNeed{Kind: servers.Claim, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: servers.CronJob, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: servers.Secret, Namespace: namespace, IncludeForeign: true},
+		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace, IncludeForeign: true},
 		component.CacheNeed{Kind: capability.UserGroup})
 }
 
-// Environment holds the dependencies of Setup. The functions are called when the controller starts.
-type Environment struct {
-	Settings Settings
-	Served   func() *capability.Watcher
-	Domain   func() *clusterdomain.Watcher
-	// Hub returns the watcher of the AIHub, nil if component platform is disabled.
-	Hub   func() *aihub.Watcher
-	Clock func() clock.Clock
-	// Applier returns an Applier with FieldOwner, LegacyManagers and LastApplied.
-	Applier func(ctrl.Manager) *apply.Applier
-}
-
 // Setup registers the controller of registries with a manager.
-func Setup(e Environment) func(context.Context, ctrl.Manager) error {
+func Setup(settings Settings, env Environment) func(context.Context, ctrl.Manager) error {
 	return func(ctx context.Context, mgr ctrl.Manager) error {
-		pods, err := newPodCache(mgr, e.Settings.Namespace)
+		pods, err := newPodCache(mgr, settings.Namespace)
 		if err != nil {
 			return err
 		}
@@ -106,23 +88,12 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		if err != nil {
 			return err
 		}
-		served, domain, hub := e.Served(), e.Domain(), e.Hub()
+		served, domain, clk := env.Served(), env.Domain(), env.Clock()
 		r := &registryReconciler{
-			settings:    e.Settings,
-			aihub:       hub,
-			served:      served.Current,
-			domain:      domain,
-			clock:       e.Clock(),
-			cached:      mgr.GetClient(),
-			fullObjects: mgr.GetCache(),
-			apiReader:   mgr.GetAPIReader(),
-			pods:        pods,
-			applier:     e.Applier(mgr),
-			references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-			recorder:    mgr.GetEventRecorder(ComponentName),
-			readPodLog:  logs,
+			Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), env.Applier(mgr, mgr.GetClient()), clk),
+			settings:   settings, aihub: env.Hub(), served: served.Current, domain: domain, pods: pods,
+			recorder: mgr.GetEventRecorder(ComponentName), readPodLog: logs,
 		}
-		r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
 		c, err := r.watch(mgr, pods, served, domain)
 		if err != nil {
 			return fmt.Errorf("building the controller of model registries: %w", err)
@@ -130,10 +101,10 @@ func Setup(e Environment) func(context.Context, ctrl.Manager) error {
 		r.watchOptional(ctx, mgr, served, c)
 		log := mgr.GetLogger().WithName(ComponentName)
 		return errors.Join(
-			mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+			mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.Applier, clock: clk, log: log}),
 			mgr.Add(&storage.Migration{
-				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
-				Source: e.Settings.StorageMigration.Source, Target: e.Settings.StorageMigration.Target,
+				Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: clk, Log: log.WithName("storage"),
+				Source: settings.StorageMigration.Source, Target: settings.StorageMigration.Target,
 			}))
 	}
 }
@@ -143,9 +114,8 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
 	b := ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
-	return registry.OwnServerChildren(b).
+	return servers.OwnChildren(b, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Owns(&batchv1.CronJob{}).
-		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).
 		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
@@ -232,32 +202,12 @@ func enqueueByServiceName() handler.EventHandler {
 
 // enqueueConsumers maps an object to the registries in its namespace that use it.
 func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.requestsForMatching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return isUsed(m, o.GetName()) })
-	})
+	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, true, func(m *v1beta1.ModelRegistry, o client.Object) bool { return isUsed(m, o.GetName()) })
 }
 
 // enqueueAll maps any event to all registries.
 func (r *registryReconciler) enqueueAll() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.requestsForMatching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
-	})
-}
-
-// requestsForMatching returns requests for the matching registries of a namespace, "" for all.
-func (r *registryReconciler) requestsForMatching(ctx context.Context, namespace string, matches func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
-	list := &v1beta1.ModelRegistryList{}
-	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if m := &list.Items[i]; matches(m) {
-			requests = append(requests, registryRequest(m.Namespace, m.Name)...)
-		}
-	}
-	return requests
+	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, false, func(*v1beta1.ModelRegistry, client.Object) bool { return true })
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {

@@ -16,17 +16,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
-func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.aihub.Await(); err != nil {
-		return err
-	}
-	r.stateOf(m).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
-	return nil
+func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) (err error) {
+	r.stateOf(m).platform, err = servers.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
+	return err
 }
 
 // waitForDomain waits until the domain of Routes is known.
@@ -55,7 +52,7 @@ func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRe
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
 		return nil
 	}
-	if err := r.applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
+	if err := r.Applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
 		return err
 	}
 	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
@@ -123,7 +120,7 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 }
 
 // buildInputs returns the platform settings that the objects of a registry depend on.
-func buildInputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
+func buildInputs(m *v1beta1.ModelRegistry, p *servers.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
 		Publishing: p.Publishing(), HasUserAPI: p.Served.Has(capability.UserGroup),
@@ -139,7 +136,7 @@ func managesCertificate(m *v1beta1.ModelRegistry) bool {
 
 // withDefaults returns a copy of the registry with all defaults, and with the connection of a generated database like that of an external
 // one.
-func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credentials) *v1beta1.ModelRegistry {
+func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentials) *v1beta1.ModelRegistry {
 	effective := m.DeepCopy()
 	if generatesDatabase(effective) {
 		setConnection(effective, creds)
@@ -150,7 +147,7 @@ func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credenti
 }
 
 // setDefaults sets the defaults that are never stored.
-func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
+func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 	spec := &m.Spec
 	setDefault(&spec.Rest.Image, p.Images.REST)
 	setDefaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
@@ -174,7 +171,7 @@ func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
 }
 
 // defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
-func defaultDomain(p *registry.Platform) string {
+func defaultDomain(p *servers.Platform) string {
 	own := p.DefaultDomain
 	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
 		own = p.Exposure.IngressDomain

@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // This file can be deleted with release 1.0: migration from the legacy operator then requires an earlier release.
@@ -52,12 +52,12 @@ func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler)
 	var sources []source.Source
 	for _, name := range []string{legacyRegistryDeployment, legacyCatalogDeployment} {
 		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
+		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(servers.Deployment), by, apply.Transform())
 		if err != nil {
 			return nil, nil, err
 		}
 		f.readers[name] = c
-		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(registry.Deployment)), h))
+		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(servers.Deployment)), h))
 	}
 	return f, sources, nil
 }
@@ -82,7 +82,7 @@ func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applie
 }
 
 func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
-	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
+	d, err := capability.GetMetadata(ctx, f.readers[key.Name], servers.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)

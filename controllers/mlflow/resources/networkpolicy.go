@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -22,7 +21,7 @@ type egressRule = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 // networkPolicy allows ingress to the server port from all pods or from spec.networkPolicyIngressFrom, because every request is authorized,
 // and egress to DNS, HTTPS, the supported databases and common object stores.
 func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	ingress := networkingv1ac.NetworkPolicyIngressRule().WithPorts(policyPort(corev1.ProtocolTCP, port))
+	ingress := resources.AllowTCP(port)
 	ingress.From = resources.MustApplyEach[networkingv1ac.NetworkPolicyPeerApplyConfiguration](m.Spec.NetworkPolicyIngressFrom)
 	if len(ingress.From) == 0 {
 		ingress.WithFrom(
@@ -65,17 +64,13 @@ func policySpec(m *mlflowv1.MLflow, pods *metav1ac.LabelSelectorApplyConfigurati
 func dnsRule() *egressRule {
 	rule := networkingv1ac.NetworkPolicyEgressRule()
 	for _, number := range []int32{53, 5353} {
-		rule.WithPorts(policyPort(corev1.ProtocolUDP, number), policyPort(corev1.ProtocolTCP, number))
+		rule.Ports = slices.Concat(rule.Ports, resources.AllowEgress(corev1.ProtocolUDP, number).Ports, tcpRule(number).Ports)
 	}
 	return rule
 }
 
 func tcpRule(ports ...int32) *egressRule {
-	rule := networkingv1ac.NetworkPolicyEgressRule()
-	for _, number := range ports {
-		rule.WithPorts(policyPort(corev1.ProtocolTCP, number))
-	}
-	return rule
+	return resources.AllowEgress(corev1.ProtocolTCP, ports...)
 }
 
 // withURIPorts adds a rule for the ports in URIs that no other rule allows.
@@ -138,10 +133,6 @@ func portsOf(uri string) (ports []int32) {
 		}
 	}
 	return ports
-}
-
-func policyPort(protocol corev1.Protocol, number int32) *networkingv1ac.NetworkPolicyPortApplyConfiguration {
-	return networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(number))
 }
 
 // userRules converts rules of the spec. It sets the default protocol as the API server does: the atomic list of ports would otherwise always
