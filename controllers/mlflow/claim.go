@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
@@ -31,8 +32,8 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.get(ctx, resources.ClaimName(m), claim, r.Cached, r.APIReader)
-	if apierrors.IsNotFound(err) {
+	found, err := r.Find(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.ClaimName(m)}, claim)
+	if err == nil && !found {
 		reportClaim(m, "")
 		return reportApplyError(m, r.Applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
 	}
@@ -82,16 +83,8 @@ func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 
 // setClaimMetadata sets the operator labels, and the owner according to the retention policy.
 func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if claim.Labels == nil {
-		claim.Labels = map[string]string{}
-	}
-	maps.Copy(claim.Labels, names.Labels(ComponentName))
-	claim.OwnerReferences = slices.DeleteFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return resources.IsMLflow(o) && (resources.Retains(m) || o.UID != m.UID)
-	})
-	if !resources.Retains(m) && len(claim.OwnerReferences) == 0 {
-		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
-	}
+	claim.Labels = labels.Merge(claim.Labels, names.Labels(ComponentName))
+	claim.OwnerReferences = servers.DataOwners(claim, m, mlflowv1.GroupVersion.WithKind("MLflow"), resources.Retains(m))
 }
 
 // expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.

@@ -219,14 +219,7 @@ func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in res
 
 // reportApplyError reports a failed apply in the conditions. An object that is terminating is no failure: it returns a Wait.
 func reportApplyError(m *mlflowv1.MLflow, err error) error {
-	if err == nil {
-		return nil
-	}
-	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
-	}
-	failApply(m, err)
-	return err
+	return servers.ReportError(err, func() { failApply(m, err) })
 }
 
 // observeRollout reports the rollout of all Deployments, and completes a migration once they are ready.
@@ -299,22 +292,17 @@ func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s r
 
 // deployment returns the Deployment of a server from the first reader that has it. With an error the Deployment is empty, not nil.
 func (r *mlflowReconciler) deployment(ctx context.Context, s resources.Server, readers ...client.Reader) (*appsv1.Deployment, error) {
-	d := &appsv1.Deployment{}
-	if err := r.get(ctx, s.Name, d, readers...); err != nil {
-		return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
-	}
-	return d, nil
-}
-
-// get reads a child from the first reader that has it.
-func (r *mlflowReconciler) get(ctx context.Context, name string, child client.Object, readers ...client.Reader) (err error) {
+	d, err := &appsv1.Deployment{}, error(nil)
 	for _, reader := range readers {
-		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, child)
+		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
+		if err == nil {
+			return d, nil
+		}
 		if !apierrors.IsNotFound(err) {
 			break
 		}
 	}
-	return err
+	return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {

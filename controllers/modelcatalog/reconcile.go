@@ -257,18 +257,16 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 // reportApplyError sets the catalog unavailable for errors that users must fix. Transient errors are retried without a change of the
 // status.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
-	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "deletions to finish", Retry: reconciler.RequeueSoon}
-	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
-	switch {
-	case apply.IsBlocked(err):
-		setAvailable(c, serving.Unavailable(err.Error()))
-	case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
-		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
-	}
-	return err
+	return servers.ReportError(err, func() {
+		switch {
+		case apply.IsBlocked(err):
+			setAvailable(c, serving.Unavailable(err.Error()))
+		case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
+			setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
+		}
+	})
 }
 
 // observeServer sets the conditions by the state of the server.
@@ -357,8 +355,5 @@ func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1al
 			Labels: resources.Labels(resources.DatabaseName), Condition: servingcert.DatabaseCondition,
 		})
 	}
-	if err := r.Certificates.Ensure(ctx, c, specs...); err != nil {
-		return r.reportApplyError(c, err)
-	}
-	return nil
+	return r.reportApplyError(c, r.Certificates.Ensure(ctx, c, specs...))
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -123,7 +122,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
 	b := servers.OwnChildren(ctrl.NewControllerManagedBy(mgr).Named(ComponentName).WithOptions(reconciler.ControllerOptions()).
 		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
-		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(createDeletePredicate())).
+		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(servers.ExistenceChanged())).
 		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
@@ -142,13 +141,6 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 // enqueueAllCatalogs maps any event to all Catalogs; normally there is one.
 func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
 	return servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
-}
-
-// createDeletePredicate matches creations, deletions and the start of a deletion, which can change the active Catalog.
-func createDeletePredicate() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	}}
 }
 
 // catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed: caches also hold objects of other

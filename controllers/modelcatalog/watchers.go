@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -40,25 +39,17 @@ type extraCaches struct {
 }
 
 func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
-	s := &extraCaches{secrets: map[string]cache.Cache{}, apiReader: mgr.GetAPIReader()}
-	limit := func(options cache.ByObject) cache.ByObject {
-		if namespace != "" {
-			options.Namespaces = map[string]cache.Config{namespace: {}}
-		}
-		return options
+	secrets, err := servers.NamedCaches(mgr, namespace, capability.MetadataOf(servers.Secret), apply.Transform(FieldOwner),
+		resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
-		options := limit(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)})
-		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(servers.Secret), options, apply.Transform(FieldOwner))
-		if err != nil {
-			return nil, err
-		}
-		s.secrets[name] = c
+	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})}
+	if namespace != "" {
+		options.Namespaces = map[string]cache.Config{namespace: {}}
 	}
-	options := limit(cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})})
-	var err error
-	s.labelledConfigMaps, err = component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
-	return s, err
+	labelled, err := component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
+	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader()}, err
 }
 
 // delegatingClient returns a client that reads the Secrets from their caches.

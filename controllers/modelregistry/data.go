@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,10 +96,9 @@ func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.M
 
 // requestedCredentials returns the credentials of a new database.
 func requestedCredentials(m *v1beta1.ModelRegistry) credentials {
-	creds := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-	setDefault(&creds.user, resources.DefaultDatabaseUser)
-	setDefault(&creds.database, resources.DefaultDatabase)
-	return creds
+	return credentials{
+		user: cmp.Or(m.Spec.Postgres.Username, resources.DefaultDatabaseUser), database: cmp.Or(m.Spec.Postgres.Database, resources.DefaultDatabase),
+	}
 }
 
 func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
@@ -130,12 +130,10 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 			return err
 		}
 	}
-	creds := credentials{
+	r.stateOf(m).credentials = credentials{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, retainsData: retainsData(m),
-		user: string(secret.Data[resources.KeyUsername]), database: string(secret.Data[resources.KeyDatabase]),
+		user: string(secret.Data[resources.KeyUsername]), database: cmp.Or(string(secret.Data[resources.KeyDatabase]), resources.DefaultDatabase),
 	}
-	setDefault(&creds.database, resources.DefaultDatabase)
-	r.stateOf(m).credentials = creds
 	return nil
 }
 
@@ -182,7 +180,7 @@ func isManaged(object client.Object) bool {
 // updateDataMetadata sets the labels and owner references of volume or credentials and removes LastApplied.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
-	object.SetOwnerReferences(dataOwnerReferences(object, m))
+	object.SetOwnerReferences(servers.DataOwners(object, m, registryKind, retainsData(m)))
 }
 
 // updateLabels sets labels and removes LastApplied.
@@ -193,27 +191,14 @@ func updateLabels(object client.Object, marks map[string]string) {
 	object.SetAnnotations(annotations)
 }
 
-// dataOwnerReferences returns the owner references of volume or credentials: those of other kinds, and one to the registry only if data is
-// deleted with it.
-func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
-	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
-		return isRegistryReference(ref) && (retainsData(m) || ref.UID != m.UID)
-	})
-	if !retainsData(m) && len(references) == 0 {
-		references = append(references, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
-	}
-	return references
-}
-
 // retainsData reports whether data outlives its registry, which is the default.
 func retainsData(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres == nil || m.Spec.Postgres.RetentionPolicy != v1beta1.DeleteData
 }
 
-func isRegistryReference(ref metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && group.Group == v1beta1.GroupVersion.Group && ref.Kind == v1beta1.Kind
-}
+var registryKind = v1beta1.GroupVersion.WithKind(v1beta1.Kind)
+
+func isRegistryReference(ref metav1.OwnerReference) bool { return servers.RefersTo(ref, registryKind) }
 
 // setConnection replaces the spec of a generated database by the connection to it, without other connection settings of the spec.
 func setConnection(m *v1beta1.ModelRegistry, creds credentials) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,17 +110,10 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
-		if _, isWait := errors.AsType[*reconciler.Wait](err); err == nil || isWait {
-			return err
-		}
-		if apply.IsTerminating(err) {
-			return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
-		}
-		if apply.AllErrorsMatch(err, apierrors.IsConflict) {
+		if _, isWait := errors.AsType[*reconciler.Wait](err); isWait || apply.AllErrorsMatch(err, apierrors.IsConflict) {
 			return err // the event of the other write starts the next reconcile
 		}
-		reportFailure(m, err)
-		return err
+		return servers.ReportError(err, func() { reportFailure(m, err) })
 	}
 }
 

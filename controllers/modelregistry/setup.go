@@ -165,38 +165,40 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// registryRequest returns a request for a registry, or none if namespace or name is empty.
-func registryRequest(namespace, name string) []reconcile.Request {
-	if namespace == "" || name == "" {
+// enqueueNamed maps objects to the registry with a key, none if its namespace or name is empty.
+func enqueueNamed(key func(client.Object) types.NamespacedName) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if name := key(o); name.Namespace != "" && name.Name != "" {
+			return []reconcile.Request{{NamespacedName: name}}
+		}
 		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	})
 }
 
 // enqueueByLabels maps objects without an owner reference to their registry.
 func enqueueByLabels() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.HasComponentLabels(o, ComponentName) {
-			return nil
+	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
+		if apply.HasComponentLabels(o, ComponentName) {
+			name.Namespace, name.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
 		}
-		return registryRequest(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
+		return name
 	})
 }
 
 // enqueueByAppLabel maps pods to their registry.
 func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return registryRequest(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
+	return enqueueNamed(func(o client.Object) types.NamespacedName {
+		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[resources.LabelApp]}
 	})
 }
 
 // enqueueByServiceName maps EndpointSlices to the registry of their Service.
 func enqueueByServiceName() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.HasComponentLabels(o, ComponentName) {
-			return nil
+	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
+		if apply.HasComponentLabels(o, ComponentName) {
+			name.Namespace, name.Name = o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName]
 		}
-		return registryRequest(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
+		return name
 	})
 }
 

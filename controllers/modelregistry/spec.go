@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,24 +150,24 @@ func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentia
 // setDefaults sets the defaults that are never stored.
 func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 	spec := &m.Spec
-	setDefault(&spec.Rest.Image, p.Images.REST)
-	setDefaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
-	setDefaultPointer(&spec.Rest.Resources, rules.DefaultRESTResources())
+	spec.Rest.Image = cmp.Or(spec.Rest.Image, p.Images.REST)
+	spec.Rest.Port = cmp.Or(spec.Rest.Port, new(v1beta1.DefaultRESTPort))
+	spec.Rest.Resources = cmp.Or(spec.Rest.Resources, new(rules.DefaultRESTResources()))
 	if spec.Postgres != nil {
-		setDefault(&spec.Postgres.Image, p.Images.Postgres)
-		setDefaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
+		spec.Postgres.Image = cmp.Or(spec.Postgres.Image, p.Images.Postgres)
+		spec.Postgres.Port = cmp.Or(spec.Postgres.Port, new(v1beta1.DefaultPostgresPort))
 	}
 	if spec.MySQL != nil {
-		setDefaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
+		spec.MySQL.Port = cmp.Or(spec.MySQL.Port, new(v1beta1.DefaultMySQLPort))
 	}
 	if proxy := spec.KubeRBACProxy; proxy != nil {
-		setDefault(&proxy.Image, p.Images.KubeRBACProxy)
-		setDefault(&proxy.Domain, defaultDomain(p))
-		setDefault(&proxy.ServiceRoute, v1beta1.RouteEnabled)
-		setDefaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
-		setDefaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
-		setDefaultPointer(&proxy.TLSCertificateSecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
-		setDefaultPointer(&proxy.TLSKeySecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
+		proxy.Image = cmp.Or(proxy.Image, p.Images.KubeRBACProxy)
+		proxy.Domain = cmp.Or(proxy.Domain, defaultDomain(p))
+		proxy.ServiceRoute = cmp.Or(proxy.ServiceRoute, v1beta1.RouteEnabled)
+		proxy.Port = cmp.Or(proxy.Port, new(v1beta1.DefaultProxyPort))
+		proxy.RoutePort = cmp.Or(proxy.RoutePort, new(v1beta1.DefaultRoutePort))
+		proxy.TLSCertificateSecret = cmp.Or(proxy.TLSCertificateSecret, &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
+		proxy.TLSKeySecret = cmp.Or(proxy.TLSKeySecret, &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
 	}
 }
 
@@ -183,17 +184,4 @@ func defaultDomain(p *servers.Platform) string {
 func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	p := m.Spec.Postgres
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-func setDefaultPointer[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
-	}
 }

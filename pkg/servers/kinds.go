@@ -8,10 +8,17 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
@@ -67,6 +74,29 @@ func CacheNeeds(need component.CacheNeed, kinds ...schema.GroupVersionKind) []co
 		needs = append(needs, need)
 	}
 	return needs
+}
+
+// NamedCaches adds a cache for each name to the manager, of one kind in a namespace, "" for all: RBAC allows list and watch by name only.
+func NamedCaches(mgr ctrl.Manager, namespace string, object client.Object, transform toolscache.TransformFunc, names ...string) (map[string]cache.Cache, error) {
+	all := make(map[string]cache.Cache, len(names))
+	for _, name := range names {
+		by := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+		if namespace != "" {
+			by.Namespaces = map[string]cache.Config{namespace: {}}
+		}
+		var err error
+		if all[name], err = component.NewSelectorCache(mgr, object, by, transform); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ExistenceChanged passes creations, deletions and the start of a deletion.
+func ExistenceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
 }
 
 // OwnChildren adds watches of the children that every server has on every cluster, and of other kinds. Only Deployments are watched as full

@@ -13,7 +13,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -225,6 +227,36 @@ func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service
 	return serving.Evaluate(d, service.Name, r.Clock.Now(), wasAvailable, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, r.Cached, r.APIReader, service.Namespace, service.Name)
 	})
+}
+
+// ReportError returns an error of a write after calling report, or a Wait if it consists of objects that are terminating, which is no failure.
+func ReportError(err error, report func()) error {
+	if err == nil {
+		return nil
+	}
+	if apply.IsTerminating(err) {
+		return &reconciler.Wait{For: "deletions to finish", Retry: reconciler.RequeueSoon}
+	}
+	report()
+	return err
+}
+
+// RefersTo reports whether an owner reference is to an object of a kind in any version.
+func RefersTo(ref metav1.OwnerReference, kind schema.GroupVersionKind) bool {
+	group, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && group.Group == kind.Group && ref.Kind == kind.Kind
+}
+
+// DataOwners returns the owner references of an object with data of a user: those of other kinds, and one to the owner only if the data is
+// deleted with it.
+func DataOwners(object, owner metav1.Object, kind schema.GroupVersionKind, retain bool) []metav1.OwnerReference {
+	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return RefersTo(ref, kind) && (retain || ref.UID != owner.GetUID())
+	})
+	if !retain && len(references) == 0 {
+		references = append(references, *metav1.NewControllerRef(owner, kind))
+	}
+	return references
 }
 
 // Retry calls try until it succeeds or ctx ends, with exponential back-off from first to longest. It calls failed after each failure.

@@ -10,10 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -48,13 +47,9 @@ type configReconciler struct {
 
 // Setup registers the controller with a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, served *capability.Watcher) error {
-	secrets := map[string]cache.Cache{}
-	for _, name := range []string{artifactSecret, archiveSecret} { // list and watch are permitted by name only
-		named, err := component.NewSelectorCache(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
-		if err != nil {
-			return err
-		}
-		secrets[name] = named
+	secrets, err := servers.NamedCaches(mgr, "", secret(), apply.Transform(), artifactSecret, archiveSecret)
+	if err != nil {
+		return err
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
