@@ -297,10 +297,10 @@ func TestStoresAreReadOnce(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	j := &storeChecker{cached: server, apiReader: live}
+	r := &mlflowReconciler{stores: newStoreCache(server, live)}
 	judge := func(want string) {
 		t.Helper()
-		problem, err := j.check(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}

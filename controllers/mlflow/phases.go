@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	common "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -34,7 +35,8 @@ type mlflowReconciler struct {
 	platform    *platformGate
 	authorRules admission.Rules
 	feedback    Feedback
-	stores      *storeChecker
+	// stores has what an artifacts server requires of the Secrets with the URIs of stores.
+	stores *reference.SecretCache[map[string]bool]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {

@@ -70,7 +70,7 @@ func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctr
 			clocktesting.NewFakePassiveClock(midday)),
 		inputs:   func() resources.Inputs { return in },
 		platform: &platformGate{cached: server, served: func() capability.Set { return capability.Set{} }},
-		stores:   &storeChecker{cached: server, apiReader: server},
+		stores:   newStoreCache(server, server),
 	}
 	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.Forget})
 	return r, func() (ctrl.Result, error) {

@@ -162,7 +162,7 @@ func Setup(settings Settings, served func() *capability.Watcher, applier func(ct
 		r := &mlflowReconciler{
 			Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), applier(mgr), clk()),
 			platform:   platform, authorRules: settings.AuthorRules, feedback: feedback, inputs: platform.inputs,
-			stores: &storeChecker{cached: mgr.GetClient(), apiReader: mgr.GetAPIReader()},
+			stores: newStoreCache(mgr.GetClient(), mgr.GetAPIReader()),
 		}
 		owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
 		c, err := r.watch(mgr, served, owned)
