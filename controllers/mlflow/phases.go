@@ -35,7 +35,7 @@ type mlflowReconciler struct {
 	platform    *platformGate
 	authorRules admission.Rules
 	feedback    Feedback
-	// stores has what an artifacts server requires of the Secrets with the URIs of stores.
+	// stores reports which keys of Secrets hold URIs of stores that two servers can share.
 	stores *reference.SecretCache[map[string]bool]
 }
 

@@ -36,7 +36,7 @@ const (
 type Description struct {
 	// Name is the name of Deployment, Service and ServiceAccount.
 	Name, Namespace string
-	// Labels returns the labels of an object by its name.
+	// Labels returns a new map with the labels of an object, by its name.
 	Labels func(object string) map[string]string
 	// Selector selects the pods.
 	Selector map[string]string

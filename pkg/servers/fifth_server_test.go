@@ -23,7 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// This file is what a component has to write for a server in addition to those of this operator: its kind, its description and its phases.
+// This file contains the code of a component for another published server: its kind, its description and its phases.
 
 var notebookKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Notebook"}
 

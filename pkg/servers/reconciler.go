@@ -57,7 +57,7 @@ type Environment struct {
 	Clock   func() clock.Clock
 }
 
-// Reconciler has what the reconcilers of all servers have in common.
+// Reconciler holds the dependencies and the state that the reconcilers of all servers share.
 type Reconciler struct {
 	// Cached reads from caches and writes to the API server. FullObjects reads kinds of which Cached holds only metadata.
 	Cached                 client.Client

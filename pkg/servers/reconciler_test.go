@@ -136,8 +136,7 @@ func newNotebook() *Notebook {
 	return n
 }
 
-// A server in addition to those of this operator needs only a kind, a description and phases, see fifth_server_test.go: it has everything that the
-// others have.
+// Another server needs only a kind, a description and phases, see fifth_server_test.go, to have all objects of the others.
 func TestFifthServer(t *testing.T) {
 	e := newNotebookEnv(t, newNotebook())
 	writes := e.reconcile()
@@ -166,7 +165,7 @@ func TestFifthServer(t *testing.T) {
 	}
 }
 
-// Its references, certificate, availability and disruption budget behave like those of the others. At rest it writes nothing.
+// References, certificate, availability and disruption budget follow changes as those of the others do. The steady state has no writes.
 func TestFifthServerLives(t *testing.T) {
 	e := newNotebookEnv(t, newNotebook())
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "token"}, Data: map[string][]byte{"token": []byte("a"), "other": []byte("a")}}
