@@ -58,7 +58,7 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 		"own":      {[]string{"own"}, []string{"own"}},
 		"stranger": {nil, []string{"stranger"}},
 		"closed":   {nil, []string{"closed"}},
-		"gone":  {nil, []string{"gone"}},
+		"gone":     {nil, []string{"gone"}},
 	} {
 		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
 		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.managed)
