@@ -267,15 +267,11 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 		return err
 	}
 	if legacy != nil {
-		list := newMetadataList(kind)
-		if err := a.Live.List(ctx, list, inNamespace, legacy); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("listing the objects of older operators: %w", err)
+		unmarked, err := a.listLegacy(ctx, kind, inNamespace, legacy)
+		if err != nil {
+			return err
 		}
-		for i := range list.Items {
-			if !a.hasLabels(&list.Items[i]) {
-				found = append(found, &list.Items[i])
-			}
-		}
+		found = append(found, unmarked...)
 	}
 	var errs []error
 	for _, object := range found {
@@ -288,6 +284,20 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// listLegacy returns the objects with the labels of an older operator that do not have those of this one.
+func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unmarked []client.Object, err error) {
+	list := newMetadataList(kind)
+	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("listing the objects of older operators: %w", err)
+	}
+	for i := range list.Items {
+		if !a.hasLabels(&list.Items[i]) {
+			unmarked = append(unmarked, &list.Items[i])
+		}
+	}
+	return unmarked, nil
 }
 
 // pruneObject deletes an object that the owner controls. From a shared object it removes the reference of the owner, unless no other

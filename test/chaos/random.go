@@ -178,7 +178,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
-	live, err := g.testCluster.takeSnapshot(ctx, g.kinds, p.namespace)
+	live, err := g.takeSnapshot(ctx, g.kinds, p.namespace)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ var kinds = map[schema.GroupKind]kind{
 	rayCluster: {ready: "RayClusterProvisioned"},
 }
 
-// catalog is the kind whose server cannot be built from Go modules, so that it is left out on a real node.
+// catalog is the kind whose published server is available only as an image, so that it is left out on a real node.
 var catalog = schema.GroupKind{Group: "aihub.opendatahub.io", Kind: "Catalog"}
 
 // rayCluster is the kind that requires KubeRay.

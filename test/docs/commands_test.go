@@ -22,7 +22,7 @@ var programs = map[string]string{
 	"kubectl": "", "make": "", "go": "", "manager": "", "bin/manager": "", "bin/kubectl-odh": "", "config/manage": "",
 	"git": "", "export": "", "cd": "", "diff": "", "rm": "", "base64": "", "eval": "", "true": "", "jq": "", "curl": "", "kill": "",
 	"head": "", "tail": "", "wc": "", "tar": "", "sort": "", "cp": "", "cat": "", "install": "", "openssl": "", "grep": "", "mkdir": "", "ln": "",
-	"cut": "", "sed": "", "xargs": "", "uniq": "", "echo": "", "python": "", "mlflow": "", "pip": "pypi",
+	"cut": "", "sed": "", "xargs": "", "uniq": "", "echo": "", "python": "", "mlflow": "", "ray": "", "pip": "pypi",
 	"helm": "registry", "oc": "openshift", "docker": "container-engine", "podman": "container-engine", "kind": "kind",
 	"operator-sdk": "olm", "opm": "olm", "promtool": "prometheus", "amtool": "prometheus", "cosign": "registry", "grpcurl": "server",
 }
@@ -33,7 +33,8 @@ var ranElsewhere = map[string]string{
 	"docs/migrate/model-registry-operator.md": "test/integration/install", "docs/migrate/codeflare-operator.md": "test/integration/install",
 	"docs/migrate/appwrapper.md": "test/integration/install", "docs/migrate/modelmesh.md": "test/integration/install",
 	"docs/tutorials/mlflow.md": "test/e2e", "docs/tutorials/modelregistry.md": "test/e2e", "docs/tutorials/appwrapper.md": "test/e2e",
-	"docs/tutorials/modelmesh.md": "test/e2e", "docs/tutorials/journey.md": "test/e2e",
+	"docs/tutorials/modelmesh.md": "test/e2e", "docs/tutorials/journey.md": "test/e2e", "docs/tutorials/raycluster.md": "test/e2e",
+	"docs/tutorials/modelcatalog.md": "test/e2e",
 }
 
 // runHere reports whether test/integration/docs runs a page.

@@ -27,7 +27,7 @@ const commandEnd = 5 * time.Second
 // backgroundTimeout bounds the time until a command in the background has the output of the page.
 const backgroundTimeout = 30 * time.Second
 
-// Reader runs the commands of a page in a shell in the checkout, as administrator of a cluster. Its methods fail the spec.
+// Reader runs the commands of a page in a shell, as administrator of a cluster. Its methods fail the spec.
 type Reader struct {
 	// Page is a path below Root, the root of the checkout.
 	Page, Root string
@@ -35,6 +35,8 @@ type Reader struct {
 	Kubectl, Kubeconfig string
 	// Folder is the folder of saved files. It has to outlive Undo.
 	Folder string
+	// OutsideCheckout has the commands run in Folder, in which files have the names of the page, instead of in Root.
+	OutsideCheckout bool
 	// After has functions to call after commands with a prefix, to simulate actions that the cluster of the test lacks.
 	After map[string]func(context.Context)
 	// Replace replaces example values of the page, such as a registry, with those of the reader; nil changes nothing.
@@ -179,12 +181,15 @@ func (r *Reader) start(command string, line int) (output string) {
 	return file.Name()
 }
 
-// script returns a command with the paths of files in place of their names.
+// script returns a command with the paths of files in place of their names, unless it runs in their folder.
 func (r *Reader) script(command string) string {
 	for _, found := range written.FindAllStringSubmatch(command, -1) {
 		r.file(found[1])
 	}
 	script := r.replaced(command)
+	if r.OutsideCheckout {
+		return script
+	}
 	for name, path := range r.Saved {
 		script = regexp.MustCompile(`([\s=])`+regexp.QuoteMeta(name)+`(\s|$)`).ReplaceAllString(script, "${1}"+path+"${2}")
 	}
@@ -201,6 +206,9 @@ func (r *Reader) shell(ctx context.Context, script string) *exec.Cmd {
 	const keep = `. "$0"; trap 'export -p > "$0"' EXIT` + "\n"
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", keep+script, r.state)
 	shell.Dir = r.Root
+	if r.OutsideCheckout {
+		shell.Dir = r.Folder
+	}
 	shell.Env = append(Environment(), "PATH="+filepath.Dir(r.Kubectl)+":"+os.Getenv("PATH"), "KUBECONFIG="+r.Kubeconfig)
 	shell.Env = append(shell.Env, r.Env...)
 	shell.WaitDelay = commandEnd

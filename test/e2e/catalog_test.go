@@ -15,15 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var (
-	//go:embed testdata/catalog.py
-	catalogServer string
-	//go:embed testdata/catalog_source.yaml
-	catalogSource string
-)
+//go:embed testdata/catalog_source.yaml
+var catalogSource string
 
-// All programs in the pods of a Catalog are real, except for its server.
-var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() {
+// The server of the Catalog is of a version that has no database; test/registrytest/cmd/catalog reports ready while the database responds.
+var _ = Describe("A Catalog", Ordered, func() {
 	var namespace string
 	in := func(args ...string) []string { return append([]string{"-n", namespace}, args...) }
 	available := func(ctx context.Context) {
@@ -35,12 +31,16 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		GinkgoHelper()
 		return onlyPod(ctx, namespace, client.MatchingLabels{"app.kubernetes.io/name": name})
 	}
-	ask := func(ctx context.Context, account string) (string, error) {
+	ask := func(ctx context.Context, account, path string) (string, error) {
 		token := ""
 		if account != "" {
 			token = kubectl(ctx, in("create", "token", account)...)
 		}
-		return tryKubectl(ctx, "", in("exec", "client", "--", "python3", "-c", askScript, http.MethodGet, "https://model-catalog."+namespace+".svc:8443/", token, "")...)
+		return tryKubectl(ctx, "", in("exec", "client", "--", "python3", "-c", askScript, http.MethodGet, "https://model-catalog."+namespace+".svc:8443"+path, token, "")...)
+	}
+	// models returns the response with the models of a source.
+	models := func(ctx context.Context, source string) (string, error) {
+		return ask(ctx, "default", "/api/model_catalog/v1alpha1/models?source="+source)
 	}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -57,14 +57,15 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(startTimeout))
 
-	It("serves the models of its data image and sources to authenticated users only", func(ctx SpecContext) {
-		Expect(ask(ctx, "")).To(HavePrefix("401\n"))
-		Expect(ask(ctx, "default")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring("/shared-data/models-catalog.yaml"),
-			ContainSubstring("/shared-benchmark-data/figures.ndjson"), ContainSubstring(`"/data/labeled-sources/team-models/sources.yaml": "catalogs: []"`)))
+	It("lists the models of its data image and of its sources to authenticated users only", func(ctx SpecContext) {
+		Expect(ask(ctx, "", "/")).To(HavePrefix("401\n"))
+		Expect(ask(ctx, "default", "/")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring("/shared-benchmark-data/figures.ndjson")))
+		Expect(models(ctx, "redhat_ai_models")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring(`"name":"sentiment"`)))
+		Expect(models(ctx, "team")).To(SatisfyAll(HavePrefix("200\n"), ContainSubstring(`"name":"digits"`)))
 		kubectl(ctx, in("patch", "catalogs.aihub.opendatahub.io/catalog", "--type=merge", "-p", `{"spec": {"access": {"authenticated": "Disabled"}}}`)...)
-		Eventually(ctx, ask).WithArguments("default").Should(HavePrefix("403\n"))
+		Eventually(ctx, models).WithArguments("team").Should(HavePrefix("403\n"))
 		kubectl(ctx, in("patch", "catalogs.aihub.opendatahub.io/catalog", "--type=merge", "-p", `{"spec": {"access": null}}`)...)
-		Eventually(ctx, ask).WithArguments("default").Should(HavePrefix("200\n"))
+		Eventually(ctx, models).WithArguments("team").Should(HavePrefix("200\n"))
 	}, SpecTimeout(specTimeout))
 
 	It("lets in only those whom its policies promise", func(ctx SpecContext) {
@@ -86,8 +87,9 @@ var _ = Describe("A Catalog with a placeholder for its server", Ordered, func() 
 		}, podTimeout).Should(BeTrue(), "no other server fills the database")
 		available(ctx)
 
-		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", `{"data": {"sources.yaml": "catalogs: [] # changed"}}`)...)
+		const changed = `{"data": {"team.yaml": "source: Team\nmodels: [{name: faces}]\n"}}`
+		kubectl(ctx, in("patch", "configmap", "team-models", "--type=merge", "-p", changed)...)
 		kubectl(ctx, in("annotate", "pod", podOf(ctx, "model-catalog").Name, "e2e/changed=true")...) // makes its kubelet update the volumes
-		Eventually(ctx, ask, podTimeout).WithArguments("default").Should(ContainSubstring("# changed"))
+		Eventually(ctx, models, podTimeout).WithArguments("team").Should(SatisfyAll(ContainSubstring(`"name":"faces"`), Not(ContainSubstring("digits"))))
 	}, SpecTimeout(specTimeout))
 })

@@ -8,8 +8,8 @@
 //
 // Chromium in a pod opens web pages. E2E_PICTURES names a folder of the checkout for screenshots.
 //
-// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the catalog is a
-// placeholder because no release of it is available as a Go module.
+// Kueue, JobSet, KubeRay and the training operator run as pods of their own manifests, see package peers. The server of the catalog is that
+// of Model Registry v0.2.22, to which test/registrytest/cmd/catalog gives the arguments of the operator.
 //
 // The spec of a release builds it with `make release` and runs the commands of the README in its own cluster, whose node pulls the image
 // from a registry on loopback.

@@ -20,7 +20,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 	"github.com/odh-platform/odh-platform-operator/test/docs"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
-	"github.com/odh-platform/odh-platform-operator/test/operands/programs"
 )
 
 const (
@@ -80,9 +79,7 @@ func (r *release) packOperands(ctx context.Context) {
 	store, err := r.Images()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(operator.Operands(ctx, store)).To(Succeed())
-	server, err := programs.ModelRegistry(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Catalog(ctx, store, server, catalogServer)).To(Succeed())
+	packRegistry(ctx, store)
 	Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 }
 

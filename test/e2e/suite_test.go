@@ -85,13 +85,20 @@ func installOperator(ctx context.Context) {
 	var err error
 	manifests, err = operator.Pods(ctx, store)
 	Expect(err).NotTo(HaveOccurred())
-	// Registries and catalogs share an image, which a node pulls only once.
-	registry, err := programs.ModelRegistry(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(images.Catalog(ctx, store, registry, catalogServer)).To(Succeed())
+	packRegistry(ctx, store)
 	_, err = tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 	rolledOut(ctx, operatorNamespace, managerDeployment)
+}
+
+// packRegistry packs the images of registries and of the catalog. They share one, which a node pulls only once.
+func packRegistry(ctx context.Context, in images.Store) {
+	GinkgoHelper()
+	registry, err := programs.ModelRegistry(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	catalog, err := cluster.BuildProgram(ctx, "./test/registrytest/cmd/catalog", nil, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.Catalog(ctx, in, registry, catalog)).To(Succeed())
 }
 
 var _ = AfterEach(func(ctx SpecContext) {

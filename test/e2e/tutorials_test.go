@@ -35,6 +35,8 @@ var _ = Describe("The tutorial of", func() {
 		followTutorial(ctx, "modelregistry.md", installPython(ctx, "clients", "model-registry-0.3.14", "test/clients/requirements/model-registry-0.3.14.txt"))
 	}, SpecTimeout(specTimeout))
 
+	It("Model Catalog ends with a model that is found", func(ctx SpecContext) { followAnywhere(ctx, "modelcatalog.md", nil) }, SpecTimeout(specTimeout))
+
 	It("ModelMesh ends with predictions over REST and gRPC", func(ctx SpecContext) {
 		packModelMesh(ctx)
 		followTutorial(ctx, "modelmesh.md", installPython(ctx, "tutorials", "modelmesh", "test/e2e/testdata/python/modelmesh.txt"), "long")
@@ -43,6 +45,11 @@ var _ = Describe("The tutorial of", func() {
 
 func describeQueuedTutorials() {
 	It("AppWrappers ends with a workload that has waited", func(ctx SpecContext) { followTutorial(ctx, "appwrapper.md", nil) }, SpecTimeout(specTimeout))
+
+	It("Ray clusters ends with tasks over TLS from the CodeFlare SDK", func(ctx SpecContext) {
+		Expect(images.Ray(ctx, store)).To(Succeed())
+		followAnywhere(ctx, "raycluster.md", installPython(ctx, "tutorials", "raycluster", "test/e2e/testdata/python/raycluster.txt", images.RayPython))
+	}, SpecTimeout(specTimeout))
 
 	It("the whole journey ends with a prediction from the model that Ray trained", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
@@ -53,18 +60,18 @@ func describeQueuedTutorials() {
 	}, SpecTimeout(specTimeout))
 }
 
-// installPython creates an environment with the packages of a file of the checkout, unless it exists.
-func installPython(ctx context.Context, folder, name, requirements string) *machine.Python {
+// installPython creates an environment with the packages of a file of the checkout, unless it exists. It has one of the versions of Python.
+func installPython(ctx context.Context, folder, name, requirements string, versions ...string) *machine.Python {
 	GinkgoHelper()
 	list, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(requirements)))
 	Expect(err).NotTo(HaveOccurred())
-	python, err := machine.InstallPython(ctx, folder, name, list)
+	python, err := machine.InstallPython(ctx, folder, name, list, versions...)
 	Expect(err).NotTo(HaveOccurred())
 	return python
 }
 
-// followTutorial types the commands of a tutorial in an environment of Python, if it needs one.
-func followTutorial(ctx context.Context, page string, python *machine.Python, meets ...string) {
+// tutorial returns the reader of a tutorial, with an environment of Python if it needs one.
+func tutorial(page string, python *machine.Python) *docs.Reader {
 	GinkgoHelper()
 	path := filepath.Dir(kubectlPath) + ":" + os.Getenv("PATH")
 	if python != nil {
@@ -72,8 +79,24 @@ func followTutorial(ctx context.Context, page string, python *machine.Python, me
 	}
 	r := &docs.Reader{
 		Page: "docs/tutorials/" + page, Root: checkout, Folder: GinkgoT().TempDir(), Kubectl: kubectlPath, Kubeconfig: env.KubeconfigPath,
-		Satisfied: meets, Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
+		Timeout: tutorialTimeout, Env: []string{"PATH=" + path, "PYTHONDONTWRITEBYTECODE=1", "GIT_PYTHON_REFRESH=quiet"},
 	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(podTimeout))
+	return r
+}
+
+// followTutorial types the commands of a tutorial in the checkout, if the cluster meets their needs.
+func followTutorial(ctx context.Context, page string, python *machine.Python, meets ...string) {
+	GinkgoHelper()
+	r := tutorial(page, python)
+	r.Satisfied = meets
+	r.Read(ctx)
+}
+
+// followAnywhere types the commands of a tutorial that needs no checkout, in the folder of its files.
+func followAnywhere(ctx context.Context, page string, python *machine.Python) {
+	GinkgoHelper()
+	r := tutorial(page, python)
+	r.OutsideCheckout = true
 	r.Read(ctx)
 }

@@ -5,16 +5,26 @@ import "context"
 // CatalogDataImage is the image in the settings of the operator for the data of the catalog and for measurements of its models.
 const CatalogDataImage = "quay.io/opendatahub/odh-model-metadata-collection:latest"
 
-// Catalog makes the images of a catalog: that of its data, and one of a server in Python, which has the name of the image of Model Registry.
-// Other commands than `catalog` run in the image of the server as they do in the image of the registry alone.
-func Catalog(ctx context.Context, s Store, registry, server string) error {
+// catalogData is a list of models for a source of the release.
+const catalogData = `source: Example
+models:
+- name: sentiment
+  description: Tells whether a text is friendly
+  provider: Example
+  tasks: [text-classification]
+  artifacts:
+  - uri: oci://registry.example.org/sentiment:1
+`
+
+// Catalog makes the images of a catalog: that of its data, and that of Model Registry with both servers. registry is the server of Model
+// Registry, and program is test/registrytest/cmd/catalog, which runs it.
+func Catalog(ctx context.Context, s Store, registry, program string) error {
 	layer, err := s.base(ctx)
 	if err != nil {
 		return err
 	}
-	const choose = "#!/bin/sh\n[ \"$1\" != catalog ] || exec python3 /catalog.py \"$@\"\nexec /registry \"$@\"\n"
 	data := []File{
-		{Target: "/app/data/models-catalog.yaml", Content: "models: []\n", Mode: 0o644},
+		{Target: "/app/data/models-catalog.yaml", Content: catalogData, Mode: 0o644},
 		{Target: "/app/benchmarks/figures.ndjson", Content: "{}\n", Mode: 0o644},
 	}
 	if err := s.Pack(Image{Layers: []Digest{layer}, Files: data, Process: Process{User: "65532:65532"}}, CatalogDataImage); err != nil {
@@ -24,8 +34,7 @@ func Catalog(ctx context.Context, s Store, registry, server string) error {
 		Layers: []Digest{layer},
 		Files: []File{
 			{Target: "/registry", Source: registry, Mode: 0o755},
-			{Target: "/catalog.py", Content: server, Mode: 0o644},
-			{Target: "/model-registry", Content: choose, Mode: 0o755},
+			{Target: "/model-registry", Source: program, Mode: 0o755},
 		},
 		Process: Process{User: "65532:65532", Entrypoint: []string{"/model-registry"}},
 	}, ModelRegistryImage)

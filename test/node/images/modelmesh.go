@@ -23,9 +23,6 @@ const (
 	KubectlImage        = "quay.io/openshift/origin-cli:4.19"
 )
 
-// pythonOfMLServer is a suite of Debian with the latest Python that MLServer supports; the next suite has a later one.
-const pythonOfMLServer = "bookworm"
-
 var (
 	// mlserverRequirements is MLServer with all its dependencies.
 	//
@@ -88,7 +85,7 @@ func MLServer(ctx context.Context, s Store) error {
 
 func (s Store) mlserver(ctx context.Context) ([]Digest, error) {
 	return s.python(ctx, pythonSystem{
-		suite: pythonOfMLServer, debian: rayPackages, // the system of Ray's image, which is cached
+		suite: python311, debian: rayPackages, // the system of Ray's image, which is cached
 		requirements: mlserverRequirements, options: []string{"--no-deps"},
 	})
 }

@@ -12,8 +12,12 @@ import (
 	"strings"
 )
 
-// recentPython is the first suite of Debian with a Python of 3.12 or later.
-const recentPython = "trixie"
+const (
+	// recentPython is the first suite of Debian with a Python of 3.12 or later.
+	recentPython = "trixie"
+	// python311 is the suite of Debian with Python 3.11: the version in the image of Ray, and the latest that MLServer supports.
+	python311 = "bookworm"
+)
 
 // pythonPath is the PATH of images with packages of PyPI.
 const pythonPath = "PATH=/opt/app/bin:/usr/local/bin:/usr/bin:/bin"

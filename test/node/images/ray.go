@@ -5,8 +5,12 @@ import (
 	_ "embed"
 )
 
-// RayImage is the image in the samples of RayClusters.
-const RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
+const (
+	// RayImage is the image in the samples of RayClusters.
+	RayImage = "quay.io/modh/ray:2.47.1-py311-cu121"
+	// RayPython is the version of Python in it, which clients of Ray need too.
+	RayPython = "3.11"
+)
 
 // rayRequirements is Ray with all its dependencies and the packages of a tutorial, because pods cannot reach PyPI.
 //
@@ -18,7 +22,7 @@ var rayPackages = []string{"openssl", "wget"}
 
 // Ray makes an image of Ray. Probes of KubeRay call wget; bash, which runs its commands, is in every Debian.
 func Ray(ctx context.Context, s Store) error {
-	layers, err := s.python(ctx, pythonSystem{debian: rayPackages, requirements: rayRequirements, options: []string{"--no-deps"}})
+	layers, err := s.python(ctx, pythonSystem{suite: python311, debian: rayPackages, requirements: rayRequirements, options: []string{"--no-deps"}})
 	if err != nil {
 		return err
 	}

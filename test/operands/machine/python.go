@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/filelock"
@@ -32,25 +33,27 @@ func newPython(dir, interpreter string) *Python {
 	return &Python{Bin: filepath.Join(dir, "bin"), dir: dir, interpreter: interpreter}
 }
 
-// candidates returns the interpreters in order of preference, starting with the version of the image. Versions in pyenv are not in PATH.
-func candidates() []string {
-	names := []string{"python3.12", "python3.13", "python3.11", "python3"}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return names
+// supported are the minor versions of Python that pinned packages support, in order of preference: the image of MLflow has the first.
+var supported = []string{"3.12", "3.13", "3.11"}
+
+// candidates returns the interpreters of minor versions. Versions in pyenv are not in PATH.
+func candidates(versions []string) []string {
+	var names []string
+	if home, err := os.UserHomeDir(); err == nil {
+		pattern := filepath.Join(home, ".pyenv", "versions", versions[0]+".*", "bin", "python"+versions[0])
+		names, _ = filepath.Glob(pattern) // the pattern is valid
 	}
-	managed, err := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "3.12.*", "bin", "python3.12"))
-	if err != nil {
-		return names
+	for _, version := range versions {
+		names = append(names, "python"+version)
 	}
-	return append(managed, names...)
+	return append(names, "python3")
 }
 
-// findPython returns the first interpreter that supports the pinned packages and venv.
-func findPython(ctx context.Context) (path, version string) {
-	const probe = "import sys, venv, ensurepip; assert (3, 11) <= sys.version_info < (3, 14); print(sys.version.split()[0])"
-	for _, name := range candidates() {
-		output, err := exec.CommandContext(ctx, name, "-c", probe).Output()
+// findPython returns the first interpreter that has one of the versions, and venv.
+func findPython(ctx context.Context, versions []string) (path, version string) {
+	const probe = "import sys, venv, ensurepip; assert '%d.%d' % sys.version_info[:2] in sys.argv; print(sys.version.split()[0])"
+	for _, name := range candidates(versions) {
+		output, err := exec.CommandContext(ctx, name, append([]string{"-c", probe}, versions...)...).Output()
 		if err == nil {
 			return name, string(bytes.TrimSpace(output))
 		}
@@ -59,15 +62,19 @@ func findPython(ctx context.Context) (path, version string) {
 }
 
 // InstallPython creates an environment, unless it exists, with a list of packages that includes all dependencies. Its folder in the cache
-// is named with the digest of the list.
-func InstallPython(ctx context.Context, folder, name string, requirements []byte) (*Python, error) {
-	found, version := findPython(ctx)
+// is named with the digest of the list. Without versions, it has one of the supported minor versions of Python.
+func InstallPython(ctx context.Context, folder, name string, requirements []byte, versions ...string) (*Python, error) {
+	if len(versions) == 0 {
+		versions = supported
+	}
+	names := "Python " + strings.Join(versions, " or ") + " with venv"
+	found, version := findPython(ctx, versions)
 	if found == "" {
-		if err := InstallPackages(ctx, "Python 3.11, 3.12 or 3.13 with venv", "python3", "python3-venv"); err != nil {
+		if err := InstallPackages(ctx, names, "python3", "python3-venv"); err != nil {
 			return nil, err
 		}
-		if found, version = findPython(ctx); found == "" {
-			return nil, errors.New("the Python of this system is not 3.11, 3.12 or 3.13, or has no venv: put one of them on the PATH")
+		if found, version = findPython(ctx, versions); found == "" {
+			return nil, fmt.Errorf("this system has no %s: put it on the PATH", names)
 		}
 	}
 	cache, err := cluster.CacheDir()

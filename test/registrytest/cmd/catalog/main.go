@@ -1,0 +1,124 @@
+// Command catalog runs the servers of Model Registry v0.2.22 in pods of the tests: with the argument `catalog` that of the catalog, otherwise
+// that of a registry.
+//
+// The catalog of that version takes one file of sources, and has neither a database nor a probe. The command joins the files of the
+// operator into one, reports ready while the database responds, and forwards requests below /api/ to the server. At /, it lists the
+// files that the init containers copied.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	// program is the server of Model Registry.
+	program = "/registry"
+	// upstream is the address of the catalog server in the pod.
+	upstream = "127.0.0.1:8081"
+	// dataFolder has the files of the data image.
+	dataFolder = "/shared-data"
+	// scratch is the only folder of a pod with a read-only root that is always writable.
+	scratch = "/dev/shm"
+	// headerTimeout bounds the headers of a request.
+	headerTimeout = 10 * time.Second
+)
+
+func main() {
+	err := run(os.Args[1:])
+	fmt.Fprintln(os.Stderr, "catalog:", err)
+	os.Exit(1)
+}
+
+func run(args []string) error {
+	if len(args) == 0 || args[0] != "catalog" {
+		return syscall.Exec(program, append([]string{program}, args...), os.Environ())
+	}
+	c, err := parse(args[1:])
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	file := filepath.Join(scratch, "sources.yaml")
+	keep, err := c.follow(ctx, file)
+	if err != nil {
+		return err
+	}
+	go keep()
+	server := exec.CommandContext(ctx, program, "catalog", "--listen="+upstream, "--catalogs-path="+file)
+	server.Stdout, server.Stderr = os.Stdout, os.Stderr
+	ended := make(chan error, 2)
+	go func() { ended <- server.Run() }()
+	go func() {
+		listener := &http.Server{Addr: c.listen, Handler: c.handler(), ReadHeaderTimeout: headerTimeout}
+		ended <- listener.ListenAndServe()
+	}()
+	return <-ended
+}
+
+// catalog has the arguments that the operator sets.
+type catalog struct {
+	listen     string
+	sources    []string
+	benchmarks string
+}
+
+func parse(args []string) (*catalog, error) {
+	c := &catalog{}
+	flags := flag.NewFlagSet("catalog", flag.ContinueOnError)
+	flags.StringVar(&c.listen, "listen", "", "address")
+	flags.StringVar(&c.benchmarks, "performance-metrics", "", "folder")
+	flags.Func("catalogs-path", "file of sources, several times", func(path string) error {
+		c.sources = append(c.sources, path)
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if c.listen == "" || c.benchmarks == "" || len(c.sources) == 0 || flags.NArg() > 0 {
+		return nil, fmt.Errorf("incomplete arguments: %q", args)
+	}
+	return c, nil
+}
+
+func (c *catalog) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/api/", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: upstream}))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := c.ready(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		data, _ := filepath.Glob(dataFolder + "/*")              // the pattern is valid
+		measured, _ := filepath.Glob(c.benchmarks + "/*")        // likewise
+		_ = json.NewEncoder(w).Encode(append(data, measured...)) // an error means that the client has disconnected
+	})
+	return mux
+}
+
+// ready returns an error unless the server accepts connections and the database responds.
+func (c *catalog) ready(ctx context.Context) error {
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", upstream)
+	if err != nil {
+		return fmt.Errorf("the server: %w", err)
+	}
+	_ = connection.Close()
+	if err := databaseResponds(ctx); err != nil {
+		return fmt.Errorf("the database: %w", err)
+	}
+	return nil
+}
