@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
@@ -14,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // componentSpec is an entry of the registry: a component with the parameters that the manager needs.
@@ -46,6 +48,18 @@ type Env struct {
 func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 	o.Client, o.Live, o.FullObjectKinds, o.Indexed = mgr.GetClient(), mgr.GetAPIReader(), e.FullObjectKinds, true
 	return apply.New(o)
+}
+
+// serverDeps returns the dependencies of the controllers of registries and the catalog, with appliers of the given options.
+func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
+	return servers.Deps{
+		Settings: servers.Settings{Authors: e.Config.Authors, ModelRegistry: e.Config.ModelRegistry},
+		Served:   e.Capabilities, Domain: e.Domain, Hub: e.Hub, Dynamic: e.Dynamic, Clock: e.Clock,
+		Applier: func(reader client.Client) *apply.Applier {
+			o.Client, o.Live, o.FullObjectKinds = reader, mgr.GetAPIReader(), e.FullObjectKinds
+			return apply.New(o)
+		},
+	}
 }
 
 // withGuards returns a Component.Webhooks function that passes the checks of the requesting users to register.

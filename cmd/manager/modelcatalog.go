@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
@@ -33,18 +32,10 @@ func modelCatalogSpec(env *Env) componentSpec {
 				return nil
 			}),
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
-				return modelcatalog.Setup(ctx, mgr, modelcatalog.Deps{
-					Settings: modelcatalog.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry},
-					Served:   env.Capabilities, Domain: env.Domain, Hub: env.Hub, Dynamic: env.Dynamic, Clock: env.Clock,
-					Applier: func(reader client.Client) *apply.Applier {
-						return apply.New(apply.Options{
-							Client: reader, Live: mgr.GetAPIReader(), FullObjectKinds: env.FullObjectKinds,
-							FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
-							LegacyManagers:   []string{modelcatalog.LegacyManager},
-							StripAnnotations: []string{modelcatalog.LastApplied},
-						})
-					},
-				})
+				return modelcatalog.Setup(ctx, mgr, env.serverDeps(mgr, apply.Options{
+					FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
+					LegacyManagers: []string{modelcatalog.LegacyManager}, StripAnnotations: []string{modelcatalog.LastApplied},
+				}))
 			},
 		},
 		FieldOwner:      modelcatalog.FieldOwner,

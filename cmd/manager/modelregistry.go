@@ -36,14 +36,10 @@ func modelRegistrySpec(env *Env) componentSpec {
 				return nil
 			}),
 			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
-				return modelregistry.Setup(mgr, modelregistry.Deps{
-					Settings: modelregistry.Settings{Authors: env.Config.Authors, ModelRegistry: env.Config.ModelRegistry},
-					Served:   env.Capabilities, Domain: env.Domain, Hub: env.Hub, Clock: env.Clock,
-					Applier: env.Applier(mgr, apply.Options{
-						FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName,
-						LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
-					}),
-				})
+				return modelregistry.Setup(mgr, env.serverDeps(mgr, apply.Options{
+					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName, Indexed: true,
+					LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
+				}))
 			},
 		},
 		FieldOwner: modelregistry.FieldOwner,

@@ -3,17 +3,14 @@ package mlflow
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
@@ -31,7 +28,7 @@ func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1
 		return &reconciler.Wait{For: "the HTTPRoute API"}
 	}
 	for _, store := range resources.Stores(m) {
-		problem, err := r.stores.check(ctx, in.Namespace, store)
+		problem, err := r.checkStore(ctx, in.Namespace, store)
 		if err != nil {
 			fail(m, ReasonMetadataStore, fmt.Sprintf("Failed to check spec.%sFrom: %v", store.Field, err))
 			return err
@@ -44,54 +41,37 @@ func (r *mlflowReconciler) checkArtifactsServer(ctx context.Context, m *mlflowv1
 	return nil
 }
 
-// storeChecker checks that two servers can share the stores whose URIs are in Secrets. It stores the result for one version of
-// each Secret, but none of the content.
-type storeChecker struct {
-	// cached reads the metadata of Secrets, apiReader their content.
-	cached, apiReader client.Reader
-	results           sync.Map // field of the spec to storeResult
+// newStoreCache returns a cache that reports, by key of a Secret, whether the key holds the URI of a database that two servers can share.
+func newStoreCache(cached, live client.Reader) *reference.SecretCache[map[string]bool] {
+	return reference.NewSecretCache(cached, live, func(secret *corev1.Secret) map[string]bool {
+		keys := map[string]bool{}
+		for key, value := range secret.Data {
+			keys[key] = resources.IsSQLServer(string(value))
+		}
+		return keys
+	})
 }
 
-// storeResult is the problem with a key in one version of a Secret, or "".
-type storeResult struct {
-	key     string
-	uid     types.UID
-	version string
-	problem string
-}
-
-// check returns the problem with a store, or "". A Secret that is optional for pods is required here.
-func (c *storeChecker) check(ctx context.Context, namespace string, store resources.Store) (string, error) {
+// checkStore returns the problem with a store, or "". A Secret that is optional for pods is required here.
+func (r *mlflowReconciler) checkStore(ctx context.Context, namespace string, store resources.Store) (string, error) {
 	if store.From == nil {
 		return "", nil // the schema validates a URI in the spec
 	}
 	name := client.ObjectKey{Namespace: namespace, Name: store.From.Name}
-	metadata, err := capability.GetMetadata(ctx, c.cached, secretKind, name)
-	if err != nil {
+	keys, found, err := r.stores.Get(ctx, name)
+	switch isSQLServer, hasKey := keys[store.From.Key]; {
+	case err != nil:
 		return "", err
-	}
-	if metadata == nil {
+	case !found:
 		return missingStoreMessage(namespace, store, ""), nil
-	}
-	result := storeResult{key: store.From.Key, uid: metadata.UID, version: metadata.ResourceVersion}
-	if stored, found := c.results.Load(store.Field); found {
-		if last, _ := stored.(storeResult); last.key == result.key && last.uid == result.uid && last.version == result.version {
-			return last.problem, nil
-		}
-	}
-	secret := &corev1.Secret{}
-	if err := c.apiReader.Get(ctx, name, secret); err != nil {
-		return "", fmt.Errorf("reading Secret %s: %w", name, err)
-	}
-	if uri, found := secret.Data[store.From.Key]; !found {
-		result.problem = missingStoreMessage(namespace, store, store.From.Key)
-	} else if !resources.IsSQLServer(string(uri)) {
-		result.problem = fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
+	case !hasKey:
+		return missingStoreMessage(namespace, store, store.From.Key), nil
+	case !isSQLServer:
+		return fmt.Sprintf("spec.%sFrom: key %s of Secret %s must hold a postgresql or mysql URI, because with "+
 			"spec.artifactsServer.enabled two servers use the store at the same time: write such a URI, or set spec.artifactsServer.enabled to false",
-			store.Field, store.From.Key, name)
+			store.Field, store.From.Key, name), nil
 	}
-	c.results.Store(store.Field, result)
-	return result.problem, nil
+	return "", nil
 }
 
 func missingStoreMessage(namespace string, store resources.Store, key string) string {
@@ -106,9 +86,9 @@ func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlfl
 	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil
 	}
-	existing, err := r.deployment(ctx, resources.Artifacts(m), r.cached)
+	existing, err := r.deployment(ctx, resources.Artifacts(m), r.Cached)
 	if err != nil || !metav1.IsControlledBy(existing, m) {
 		return client.IgnoreNotFound(err)
 	}
-	return r.applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
+	return r.Applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
 }

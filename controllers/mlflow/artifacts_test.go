@@ -197,8 +197,8 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Fatal("want different certificates for the tracking server and the artifact server")
 	}
-	if w.certificates[1].AwaitRenewal(current(t, w.server).UID) == nil {
-		t.Error("the certificate of the artifact server has no renewal timer")
+	if uid := current(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
+		t.Error("the certificate of the artifact server has no renewal timer or no CA")
 	}
 	unite(t, w.server)
 	w.rest()
@@ -297,10 +297,10 @@ func TestStoresAreReadOnce(t *testing.T) {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	j := &storeChecker{cached: server, apiReader: live}
+	r := &mlflowReconciler{stores: newStoreCache(server, live)}
 	judge := func(want string) {
 		t.Helper()
-		problem, err := j.check(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}

@@ -56,7 +56,7 @@ func TestCertificateIsIssued(t *testing.T) {
 func TestCertificateErrors(t *testing.T) {
 	w, m := newFixture(t), mlflowtest.Server()
 	broken := errors.New("no answer")
-	w.certificates[0].Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+	w.Certificates.Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		},

@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The claim holds the database and artifacts of a user. It is created once, never applied again, and by default has no owner:
@@ -30,13 +32,13 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.get(ctx, resources.ClaimName(m), claim, r.cached, r.apiReader)
-	if apierrors.IsNotFound(err) {
+	found, err := r.Find(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: resources.ClaimName(m)}, claim)
+	if err == nil && !found {
 		reportClaim(m, "")
-		return reportApplyError(m, r.applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
+		return reportApplyError(m, r.Applier.Apply(ctx, m, apply.Desired{resources.PersistentVolumeClaim(m, r.inputs())}))
 	}
 	if err != nil {
-		return reportApplyError(m, &apply.Error{Kind: claimKind.Kind, Name: resources.ClaimName(m), Err: err})
+		return reportApplyError(m, &apply.Error{Kind: servers.Claim.Kind, Name: resources.ClaimName(m), Err: err})
 	}
 	difference := claimDifference(claim, m)
 	if isManagedClaim(claim) {
@@ -51,12 +53,12 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 
 // updateClaim updates a managed claim with one patch per concern, so that a rejected expansion does not block the others.
 func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, claim *corev1.PersistentVolumeClaim) error {
-	reason, err := ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
+	reason, err := ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { setClaimMetadata(claim, m) })
 	if err == nil {
-		reason, err = ReasonExpansionRefused, r.applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
+		reason, err = ReasonExpansionRefused, r.Applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
@@ -81,16 +83,8 @@ func isManagedClaim(claim *corev1.PersistentVolumeClaim) bool {
 
 // setClaimMetadata sets the operator labels, and the owner according to the retention policy.
 func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if claim.Labels == nil {
-		claim.Labels = map[string]string{}
-	}
-	maps.Copy(claim.Labels, names.Labels(ComponentName))
-	claim.OwnerReferences = slices.DeleteFunc(claim.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return resources.IsMLflow(o) && (resources.Retains(m) || o.UID != m.UID)
-	})
-	if !resources.Retains(m) && len(claim.OwnerReferences) == 0 {
-		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
-	}
+	claim.Labels = labels.Merge(claim.Labels, names.Labels(ComponentName))
+	claim.OwnerReferences = servers.DataOwners(claim, m, mlflowv1.GroupVersion.WithKind("MLflow"), resources.Retains(m))
 }
 
 // expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.
@@ -116,7 +110,7 @@ func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) st
 		fix = "; " + pkgresources.UnboundHint(claim)
 	}
 	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(claimKind.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
+		return apply.NewTerminatingError(servers.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
 	}
 	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || pkgresources.IsUnbound(claim) && desired.Cmp(current) != 0) {

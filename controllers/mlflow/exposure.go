@@ -14,6 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -23,11 +24,11 @@ type exposureError struct{ condition, reason, object string }
 var exposureErrors = map[string]exposureError{
 	capability.HTTPRoute.Kind:        {ConditionRoute, ReasonHTTPRouteFailed, "HttpRoute"},
 	capability.ConsoleLink.Kind:      {ConditionConsoleLink, ReasonConsoleLinkFailed, "ConsoleLink"},
-	disruptionBudgetKind.Kind:        {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
+	servers.DisruptionBudget.Kind:    {ConditionBudget, ReasonBudgetFailed, "PodDisruptionBudget"},
 	capability.ServiceMonitor.Kind:   {ConditionMonitor, ReasonServiceMonitorFailed, "ServiceMonitor"},
 	capability.BackendTLSPolicy.Kind: {ConditionRoute, ReasonHTTPRouteFailed, "BackendTLSPolicy"},
-	configMapKind.Kind:               {ConditionRoute, ReasonHTTPRouteFailed, "the ConfigMap of the BackendTLSPolicy"},
-	ingressKind.Kind:                 {ConditionRoute, ReasonHTTPRouteFailed, "Ingress"},
+	servers.ConfigMap.Kind:           {ConditionRoute, ReasonHTTPRouteFailed, "the ConfigMap of the BackendTLSPolicy"},
+	servers.Ingress.Kind:             {ConditionRoute, ReasonHTTPRouteFailed, "Ingress"},
 }
 
 // applyExposure writes Services, routes, monitors and disruption budgets, regardless of the state of the server and its database.
@@ -35,7 +36,7 @@ var exposureErrors = map[string]exposureError{
 func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {
-		err := r.applier.Apply(ctx, m, apply.Desired{object})
+		err := r.Applier.Apply(ctx, m, apply.Desired{object})
 		nonFatal.add("publishing the server", err)
 		if err == nil || apply.IsTerminating(err) {
 			continue
@@ -75,7 +76,7 @@ func reportExposureError(m *mlflowv1.MLflow, err error) (condition string, ok bo
 
 // checkRoutes clears the external URL while the Gateway rejects its route, and sets ConditionRoute unless it is already reported.
 func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, reported bool) error {
-	report, err := routestatus.Read(ctx, r.fullObjects, in.Gateway(), exposed, r.clock.Now())
+	report, err := routestatus.Read(ctx, r.FullObjects, in.Gateway(), exposed, r.Clock.Now())
 	for _, p := range report.Problems {
 		if p.Rejected {
 			clearURL(m, p.Name)

@@ -26,7 +26,7 @@ import (
 // planMigration returns the migration decision of this reconcile. It writes nothing, and reads from the API server only while a
 // migration is requested that the recorded status does not decide.
 func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs) (migration.Decision, error) {
-	f := migration.FactsOf(m, in, r.clock.Now())
+	f := migration.FactsOf(m, in, r.Clock.Now())
 	d := migration.Decide(&f)
 	if d.Step == migration.StepObserve {
 		var err error
@@ -112,7 +112,7 @@ func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, 
 		return r.createJob(ctx, m, resources.CheckJob(m, in, d.CheckHash))
 	case migration.StepDeleteJob:
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: d.Job.Name, UID: d.Job.UID}}
-		if err := r.applier.DeleteOwned(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
+		if err := r.Applier.DeleteOwned(ctx, m.UID, job); err != nil && !apierrors.IsConflict(err) { // with its pods
 			return failMigration(m, err)
 		}
 	case migration.StepRemoveAnnotation:
@@ -123,7 +123,7 @@ func (r *mlflowReconciler) executeStep(ctx context.Context, m *mlflowv1.MLflow, 
 }
 
 func (r *mlflowReconciler) createJob(ctx context.Context, m *mlflowv1.MLflow, job *batchv1ac.JobApplyConfiguration) error {
-	err := r.applier.Create(ctx, m, apply.Object{Config: job})
+	err := r.Applier.Create(ctx, m, apply.Object{Config: job})
 	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {
 		return &reconciler.Wait{For: failMigration(m, err).Error(), Retry: reconciler.RequeueUnavailable}
 	}
@@ -139,7 +139,7 @@ func (r *mlflowReconciler) removeForceAnnotation(ctx context.Context, m *mlflowv
 	updated := m.DeepCopy()
 	delete(updated.Annotations, migration.ForceAnnotation)
 	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
-	err := r.cached.Patch(ctx, updated, patch, client.FieldOwner(FieldOwner))
+	err := r.Cached.Patch(ctx, updated, patch, client.FieldOwner(FieldOwner))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return failMigration(m, fmt.Errorf("removing the annotation %s: %w", migration.ForceAnnotation, err))
 	}

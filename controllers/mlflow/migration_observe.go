@@ -41,10 +41,10 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 	workloads, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
 	jobs, pods, crons := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
 	// CronJobs first: a Job that a CronJob created before it was suspended is in the later list of Jobs.
-	if err := r.apiReader.List(ctx, crons, namespace, workloadSelector(m)); err != nil {
+	if err := r.APIReader.List(ctx, crons, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing CronJobs: %w", err)
 	}
-	if err := r.apiReader.List(ctx, jobs, namespace); err != nil {
+	if err := r.APIReader.List(ctx, jobs, namespace); err != nil {
 		return nil, fmt.Errorf("listing migration Jobs: %w", err)
 	}
 	for i := range jobs.Items {
@@ -52,7 +52,7 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 			return nil, err
 		}
 	}
-	if err := r.apiReader.List(ctx, pods, namespace, workloadSelector(m)); err != nil {
+	if err := r.APIReader.List(ctx, pods, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
 	}
 	for i := range crons.Items {
@@ -115,7 +115,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 		}
 	}
 	pods := &corev1.PodList{}
-	if err := r.apiReader.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabels{jobUIDLabel: string(job.UID)}); err != nil {
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabels{jobUIDLabel: string(job.UID)}); err != nil {
 		return state, fmt.Errorf("list pods for migration Job %s: %w", job.Name, err)
 	}
 	if state.Phase != migration.JobRunning {
@@ -147,7 +147,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 // podCreationError returns why the pods of a Job could not be created, from Events: a Job has no such condition.
 func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Job) (string, error) {
 	events := &corev1.EventList{}
-	err := r.apiReader.List(ctx, events, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID)})
+	err := r.APIReader.List(ctx, events, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID)})
 	if err != nil {
 		return "", fmt.Errorf("list Events of migration Job %s: %w", job.Name, err)
 	}
@@ -186,7 +186,7 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 	var counts []string
 	hasArtifactsServer := false
 	for _, s := range []resources.Server{resources.Tracking(m), resources.Artifacts(m)} {
-		d, err := r.deployment(ctx, s, r.apiReader)
+		d, err := r.deployment(ctx, s, r.APIReader)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLfl
 		return cause, nil
 	}
 	namespace := r.inputs().Namespace
-	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
+	resolved, err := r.References.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
 	if err != nil || len(resolved.Missing) == 0 {
 		return "", err
 	}

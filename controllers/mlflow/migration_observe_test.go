@@ -22,7 +22,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/migration"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -39,8 +39,8 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *m
 		},
 	}).Build()
 	return &mlflowReconciler{
-		cached: server, apiReader: server, references: reference.NewTracker(server, server), clock: clocktesting.NewFakePassiveClock(midday),
-		inputs: func() resources.Inputs { return on["plain"] },
+		Reconciler: servers.NewReconciler(server, server, server, nil, clocktesting.NewFakePassiveClock(midday)),
+		inputs:     func() resources.Inputs { return on["plain"] },
 	}
 }
 

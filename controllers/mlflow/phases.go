@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,27 +22,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
 // mlflowReconciler reconciles the children of an MLflow.
 type mlflowReconciler struct {
-	cached      client.Client
-	apiReader   client.Reader
-	applier     *apply.Applier
-	references  *reference.Tracker
+	*servers.Reconciler
+
 	inputs      func() resources.Inputs
 	platform    *platformGate
 	authorRules admission.Rules
 	feedback    Feedback
-	clock       clock.PassiveClock
-	// fullObjects reads the full objects of kinds for which the other readers return metadata only.
-	fullObjects client.Reader
-	// certificates issues serving certificates where the platform does not, one Keeper for each possible server.
-	certificates []*servingcert.Issuer
-	stores       *storeChecker
+	// stores reports which keys of Secrets hold URIs of stores that two servers can share.
+	stores *reference.SecretCache[map[string]bool]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -78,11 +70,7 @@ func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLf
 	if err := r.applyObjects(ctx, m, nonFatal); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
-	var renewals error
-	for _, keeper := range r.certificates {
-		renewals = errors.Join(renewals, keeper.AwaitRenewal(m.UID))
-	}
-	return renewals
+	return r.AwaitDeadlines(m.UID)
 }
 
 // nonFatalErrors collects the errors of a reconcile that do not block its other steps. Each has its own condition.
@@ -118,15 +106,6 @@ func isRefusal(err error) bool {
 	}
 	_, status := any(err).(apierrors.APIStatus)
 	return status && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
-}
-
-// onDeleted removes the state in memory of a deleted MLflow.
-func (r *mlflowReconciler) onDeleted(uid types.UID) {
-	r.applier.Forget(uid)
-	r.references.Forget(uid)
-	for _, keeper := range r.certificates {
-		keeper.Forget(uid)
-	}
 }
 
 // checkReferences rejects references that no author may give to pods. The webhook rejects them too, but an MLflow may have been
@@ -183,8 +162,8 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return err
 	}
 	in.PlatformCABundle = exists
-	existing, err := r.deployment(ctx, resources.Tracking(m), r.cached, r.apiReader) // the cache omits a Deployment without the operator label
-	if client.IgnoreNotFound(err) != nil {
+	existing, err := r.Deployment(ctx, in.Namespace, resources.NameOf(m))
+	if err != nil {
 		return reportApplyError(m, err)
 	}
 	in.VerifyPostgreSQL, in.Authorities = resources.VerifiesPostgres(existing), r.authorities(m)
@@ -202,14 +181,14 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return err
 	}
 	server, cronJobs := applyDecision(&p, &d)
-	if err := r.applier.Apply(ctx, m, server); err != nil {
+	if err := r.Applier.Apply(ctx, m, server); err != nil {
 		return reportApplyError(m, err)
 	}
 	if err := r.scaleDownArtifactsServer(ctx, m, &d); err != nil {
 		return reportApplyError(m, err)
 	}
 	nonFatal.add("scheduling jobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
-		"Garbage collection or trace archival could not be set up", r.applier.Apply(ctx, m, cronJobs)))
+		"Garbage collection or trace archival could not be set up", r.Applier.Apply(ctx, m, cronJobs)))
 	nonFatal.add("deleting objects that are no longer desired", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
 		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, p.All(), &d)))
 	result := r.executeDecision(ctx, m, in, &d)
@@ -227,57 +206,22 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
 	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
 	if pruneArtifacts {
-		kinds = append(kinds, serviceKind, deploymentKind)
+		kinds = append(kinds, servers.Service, servers.Deployment)
 	}
-	err := r.applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
+	err := r.Applier.Prune(ctx, m, desired, kinds, &client.ListOptions{Namespace: in.Namespace, LabelSelector: workloadSelector(m).Selector})
 	if err != nil || !pruneArtifacts {
 		return err
 	}
-	secret, err := capability.GetMetadata(ctx, r.cached, secretKind, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
+	secret, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, client.ObjectKey{Namespace: in.Namespace, Name: resources.Artifacts(m).Secret})
 	if err != nil || secret == nil || !apply.HasComponentLabels(secret, ComponentName) || !metav1.IsControlledBy(secret, m) {
 		return err
 	}
-	return r.applier.DeleteOwned(ctx, m.UID, secret)
+	return r.Applier.DeleteOwned(ctx, m.UID, secret)
 }
 
 // reportApplyError reports a failed apply in the conditions. An object that is terminating is no failure: it returns a Wait.
 func reportApplyError(m *mlflowv1.MLflow, err error) error {
-	if err == nil {
-		return nil
-	}
-	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
-	}
-	failApply(m, err)
-	return err
-}
-
-// rolloutHashes returns the RolloutHash of each server, which changes when a Secret or ConfigMap that its pods consume changes. It
-// reports the missing ones.
-func (r *mlflowReconciler) rolloutHashes(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
-	resolved, err := r.references.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
-	if err != nil {
-		return nil, err
-	}
-	if err := r.reportMissing(ctx, m, namespace, resolved.Missing); err != nil {
-		return nil, err
-	}
-	hashes := map[string]reference.RolloutHash{}
-	for _, s := range resources.Servers(m) {
-		d, err := r.deployment(ctx, s, r.cached, r.apiReader)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, err
-		}
-		refs := references(m, s)
-		if s.Name == resources.NameOf(m) && resources.Archives(m) {
-			ref, hash := resources.ArchivalReference(m)
-			refs, resolved.Hashes[ref.ID()] = append(refs, ref), hash
-		}
-		if hashes[s.Name], err = reference.ForDeployment(d, resolved.Hashes, refs); err != nil {
-			return nil, err
-		}
-	}
-	return hashes, nil
+	return servers.ReportError(err, func() { failApply(m, err) })
 }
 
 // observeRollout reports the rollout of all Deployments, and completes a migration once they are ready.
@@ -298,7 +242,7 @@ func (r *mlflowReconciler) observeRollout(ctx context.Context, m *mlflowv1.MLflo
 
 // observeServer reports the rollout of a server's Deployment, unless it is ready.
 func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (ready bool, err error) {
-	readers := []client.Reader{r.cached, r.apiReader}
+	readers := []client.Reader{r.Cached, r.APIReader}
 	if rolloutPending(m) {
 		readers = readers[1:] // the cache may still hold the Deployment from before the migration
 	}
@@ -342,7 +286,7 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
 	pods := &corev1.PodList{}
 	serverPods := client.MatchingLabels{resources.LabelApp: s.Name}
-	if err := r.apiReader.List(ctx, pods, client.InNamespace(r.inputs().Namespace), serverPods, client.Limit(20)); err != nil {
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(r.inputs().Namespace), serverPods, client.Limit(20)); err != nil {
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
 	return r.podFailureCause(ctx, m, pods.Items)
@@ -350,25 +294,20 @@ func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s r
 
 // deployment returns the Deployment of a server from the first reader that has it. With an error the Deployment is empty, not nil.
 func (r *mlflowReconciler) deployment(ctx context.Context, s resources.Server, readers ...client.Reader) (*appsv1.Deployment, error) {
-	d := &appsv1.Deployment{}
-	if err := r.get(ctx, s.Name, d, readers...); err != nil {
-		return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
-	}
-	return d, nil
-}
-
-// get reads a child from the first reader that has it.
-func (r *mlflowReconciler) get(ctx context.Context, name string, child client.Object, readers ...client.Reader) (err error) {
+	d, err := &appsv1.Deployment{}, error(nil)
 	for _, reader := range readers {
-		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name}, child)
+		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
+		if err == nil {
+			return d, nil
+		}
 		if !apierrors.IsNotFound(err) {
 			break
 		}
 	}
-	return err
+	return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {
-	configMap, err := capability.GetMetadata(ctx, r.cached, configMapKind, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
+	configMap, err := capability.GetMetadata(ctx, r.Cached, servers.ConfigMap, client.ObjectKey{Namespace: r.inputs().Namespace, Name: name})
 	return configMap != nil, err
 }

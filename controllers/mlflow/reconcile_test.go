@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
@@ -66,13 +66,13 @@ func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctr
 	t.Helper()
 	in := on["openshift"]
 	r := &mlflowReconciler{
-		cached: server, apiReader: server, fullObjects: server, references: reference.NewTracker(server, server),
-		clock: clocktesting.NewFakePassiveClock(midday), inputs: func() resources.Inputs { return in },
+		Reconciler: servers.NewReconciler(server, server, server, apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
+			clocktesting.NewFakePassiveClock(midday)),
+		inputs:   func() resources.Inputs { return in },
 		platform: &platformGate{cached: server, served: func() capability.Set { return capability.Set{} }},
-		applier:  apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
+		stores:   newStoreCache(server, server),
 	}
-	r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: server, apiReader: server}
-	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.onDeleted})
+	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.Forget})
 	return r, func() (ctrl.Result, error) {
 		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}
@@ -263,7 +263,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 		}
 		return nil
 	}
-	w.applier.Forget(current(t, w.server).UID)
+	w.Applier.Forget(current(t, w.server).UID)
 	if _, err := w.settle(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,14 @@ package mlflow
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -40,18 +38,27 @@ func isServingCertificate(m *mlflowv1.MLflow, secret string) bool {
 	return slices.ContainsFunc(resources.Servers(m), func(s resources.Server) bool { return s.Secret == secret })
 }
 
-// reportMissing sets a condition that lists the missing Secrets and ConfigMaps, also while running pods do not need them. It omits
-// the serving certificate unless the user provides it, because the operator or the platform will issue it.
-func (r *mlflowReconciler) reportMissing(ctx context.Context, m *mlflowv1.MLflow, namespace string, missing []reference.Missing) error {
-	missing = slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		return isServingCertificate(m, x.Name) && (m.Spec.TLS == nil || m.Spec.TLS.Mode != mlflowv1.TLSProvided)
-	})
-	missingMounts, err := r.references.FindMissing(ctx, namespace, mountedReferences(m))
-	if err != nil {
-		return err
+// rolloutHashes returns the RolloutHash of each server, which changes when a Secret or ConfigMap that its pods consume changes. A condition
+// lists the missing ones, also while running pods do not need them. It omits the serving certificate unless the user provides it.
+func (r *mlflowReconciler) rolloutHashes(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
+	refs := servers.References{
+		Rollouts: map[string][]reference.Reference{}, Mounted: mountedReferences(m),
+		IsManaged: func(x reference.Missing) bool { return isServingCertificate(m, x.Name) && !providesCertificate(m) },
 	}
-	reference.SetCondition(&m.Status.Conditions, m.Generation, namespace, append(missing, missingMounts...))
-	return nil
+	for _, s := range resources.Servers(m) {
+		refs.Rollouts[s.Name] = references(m, s)
+	}
+	if name := resources.NameOf(m); resources.Archives(m) {
+		ref, hash := resources.ArchivalReference(m)
+		refs.Rollouts[name], refs.Hashes = append(refs.Rollouts[name], ref), map[string]string{ref.ID(): hash}
+	}
+	hashes, _, err := r.ResolveReferences(ctx, m, namespace, refs)
+	return hashes, err
+}
+
+// providesCertificate reports whether the user provides the serving certificates.
+func providesCertificate(m *mlflowv1.MLflow) bool {
+	return m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided
 }
 
 // mountedReferences returns the objects that pods need to start and whose changes reach running pods without a rollout.
@@ -68,19 +75,11 @@ func consumes(m *mlflowv1.MLflow, kind reference.Kind, name string) bool {
 
 const certificateAuthority = "odh-platform-operator-mlflow-ca"
 
-// certificateKeepers returns a Keeper for each possible server, in the order of resources.Servers.
-func (r *mlflowReconciler) certificateKeepers() (keepers []*servingcert.Issuer) {
-	for range 2 {
-		keepers = append(keepers, &servingcert.Issuer{Cached: r.cached, Live: r.apiReader, Applier: r.applier, Clock: r.clock})
-	}
-	return keepers
-}
-
 // authorities returns the CAs of the certificates that this operator issued, by server name.
 func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 	all := map[string][]byte{}
-	for i, s := range resources.Servers(m) {
-		all[s.Name] = r.certificates[i].CABundle(m.UID)
+	for _, s := range resources.Servers(m) {
+		all[s.Name] = r.Certificates.CABundle(m.UID, s.Secret)
 	}
 	return all
 }
@@ -88,26 +87,16 @@ func (r *mlflowReconciler) authorities(m *mlflowv1.MLflow) map[string][]byte {
 // reconcileCertificates issues and renews the serving certificates where neither the platform nor a user provides them. Their common
 // condition reports the first failure.
 func (r *mlflowReconciler) reconcileCertificates(ctx context.Context, m *mlflowv1.MLflow) error {
-	in, servers := r.inputs(), resources.Servers(m)
-	provided := in.OpenShift || m.Spec.TLS != nil && m.Spec.TLS.Mode == mlflowv1.TLSProvided
-	var errs []error
-	var condition *metav1.Condition
-	for i, s := range servers {
-		scratch := m.DeepCopy() // each Keeper sets or removes the condition
-		errs = append(errs, r.certificates[i].Ensure(ctx, scratch, servingcert.Spec{
-			Namespace: in.Namespace, Name: s.Secret, External: provided, CACommonName: certificateAuthority, Service: s.Name,
+	in := r.inputs()
+	var specs []servingcert.Spec
+	for _, s := range resources.Servers(m) {
+		specs = append(specs, servingcert.Spec{
+			Namespace: in.Namespace, Name: s.Secret, External: in.OpenShift || providesCertificate(m), CACommonName: certificateAuthority, Service: s.Name,
 			Labels: resources.Labels(resources.NameOf(m)),
-		}))
-		if condition == nil {
-			condition = meta.FindStatusCondition(scratch.Status.Conditions, ConditionCertificate)
-		}
+		})
 	}
-	for _, unused := range r.certificates[len(servers):] {
-		unused.Forget(m.UID)
-	}
-	if err := errors.Join(errs...); err != nil || condition == nil {
+	if err := r.Certificates.Ensure(ctx, m, specs...); err != nil {
 		return reportNonFatal(m, ConditionCertificate, ReasonCertificateFailed, "Maintaining the serving certificate failed", err)
 	}
-	setCondition(m, ConditionCertificate, condition.Status, condition.Reason, condition.Message)
 	return nil
 }

@@ -84,7 +84,7 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 		secret := db.DeepCopy()
 		secret.Data["uri"] = []byte(tc.uri)
 		r := observer(t, nil, secret)
-		r.apiReader = observer(t, nil, secret, d).apiReader
+		r.APIReader = observer(t, nil, secret, d).APIReader
 		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
 			t.Errorf("%s: unexpected result: %+v", name, got)
 		}

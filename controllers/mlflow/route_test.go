@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
@@ -46,8 +48,7 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	if status != nil {
 		route.Object["status"] = status
 	}
-	r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), inputs: func() resources.Inputs { return in },
-		clock: clocktesting.NewFakePassiveClock(midday)}
+	r := &mlflowReconciler{Reconciler: readingRoutes(route), inputs: func() resources.Inputs { return in }}
 	m := mlflowtest.Server()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
@@ -57,6 +58,13 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// readingRoutes returns a Reconciler that reads routes from a fake cache.
+func readingRoutes(routes ...client.Object) *servers.Reconciler {
+	return &servers.Reconciler{
+		FullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(routes...).Build(), Clock: clocktesting.NewFakePassiveClock(midday),
+	}
 }
 
 func TestRouteRefusal(t *testing.T) {
@@ -145,7 +153,7 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
 		route := framework.Unstructured(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
-		r := &mlflowReconciler{fullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(route).Build(), clock: clocktesting.NewFakePassiveClock(midday)}
+		r := &mlflowReconciler{Reconciler: readingRoutes(route)}
 		m := mlflowtest.Server()
 		if err := r.checkRoutes(t.Context(), m, on["plain"], resources.NewPlan(m, on["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
@@ -154,7 +162,7 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
 		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		r := &mlflowReconciler{clock: clocktesting.NewFakePassiveClock(midday)}
+		r := &mlflowReconciler{Reconciler: readingRoutes()}
 		if err := r.checkRoutes(t.Context(), m, on["bare"], resources.NewPlan(m, on["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}

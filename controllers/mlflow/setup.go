@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
@@ -132,21 +131,6 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 	return apply.Render(desired, ComponentName, m)
 }
 
-var (
-	deploymentKind       = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	serviceKind          = corev1.SchemeGroupVersion.WithKind("Service")
-	claimKind            = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
-	serviceAccountKind   = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
-	secretKind           = corev1.SchemeGroupVersion.WithKind("Secret")
-	configMapKind        = corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	disruptionBudgetKind = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
-	cronJobKind          = batchv1.SchemeGroupVersion.WithKind("CronJob")
-	ingressKind          = networkingv1.SchemeGroupVersion.WithKind("Ingress")
-	jobKind              = batchv1.SchemeGroupVersion.WithKind("Job")
-	roleKind             = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-	bindingKind          = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
-)
-
 // optionalChildKinds lists the kinds of children whose APIs can be installed or removed at runtime.
 var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
@@ -158,27 +142,13 @@ func OptionalKinds() []schema.GroupVersionKind {
 // Caches returns the needs of the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
 // of the operand namespace, because pods consume those of users.
 func Caches(namespace string) []component.CacheNeed {
-	return []component.CacheNeed{
-		{Kind: deploymentKind, Namespace: namespace, FullObjects: true},
-		{Kind: claimKind, Namespace: namespace, FullObjects: true},
-		{Kind: serviceKind, Namespace: namespace},
-		{Kind: serviceAccountKind, Namespace: namespace},
-		{Kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Namespace: namespace},
-		{Kind: disruptionBudgetKind, Namespace: namespace},
-		{Kind: ingressKind, Namespace: namespace},
-		{Kind: cronJobKind, Namespace: namespace},
-		{Kind: jobKind, Namespace: namespace},
-		{Kind: roleKind},
-		{Kind: bindingKind},
-		{Kind: secretKind, Namespace: namespace, IncludeForeign: true},
-		{Kind: configMapKind, Namespace: namespace, IncludeForeign: true},
-		{Kind: capability.ServiceMonitor, Namespace: namespace},
-		{Kind: capability.HTTPRoute, Namespace: namespace},
-		{Kind: capability.BackendTLSPolicy, Namespace: namespace},
-		{Kind: capability.ConsoleLink},
-		{Kind: mlflowOperatorKind, IncludeForeign: true},
-		{Kind: artifactstore.Kind, FullObjects: true, IncludeForeign: true},
-	}
+	return slices.Concat(
+		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, servers.Deployment, servers.Claim),
+		servers.CacheNeeds(component.CacheNeed{Namespace: namespace}, servers.Service, servers.ServiceAccount, servers.NetworkPolicy, servers.DisruptionBudget,
+			servers.Ingress, servers.CronJob, servers.Job, capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy),
+		servers.CacheNeeds(component.CacheNeed{}, servers.ClusterRole, servers.ClusterRoleBinding, capability.ConsoleLink),
+		servers.CacheNeeds(component.CacheNeed{Namespace: namespace, IncludeForeign: true}, servers.Secret, servers.ConfigMap),
+		[]component.CacheNeed{{Kind: mlflowOperatorKind, IncludeForeign: true}, {Kind: artifactstore.Kind, FullObjects: true, IncludeForeign: true}})
 }
 
 // Deps are the dependencies of the controller.
@@ -196,18 +166,10 @@ type Deps struct {
 func Setup(mgr ctrl.Manager, d Deps) error {
 	platform := &platformGate{settings: d.Settings, cached: mgr.GetClient(), served: d.Served.Current}
 	r := &mlflowReconciler{
-		platform:    platform,
-		authorRules: d.Settings.AuthorRules,
-		feedback:    d.Feedback,
-		cached:      mgr.GetClient(),
-		apiReader:   mgr.GetAPIReader(),
-		applier:     d.Applier,
-		references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-		inputs:      platform.inputs,
-		clock:       d.Clock,
-		fullObjects: mgr.GetCache(),
+		Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), d.Applier, d.Clock),
+		platform:   platform, authorRules: d.Settings.AuthorRules, feedback: d.Feedback, inputs: platform.inputs,
+		stores: newStoreCache(mgr.GetClient(), mgr.GetAPIReader()),
 	}
-	r.certificates, r.stores = r.certificateKeepers(), &storeChecker{cached: r.cached, apiReader: r.apiReader}
 	if err := r.watch(mgr, d.Served); err != nil {
 		return fmt.Errorf("building the MLflow controller: %w", err)
 	}
@@ -222,7 +184,7 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
-		Phases: r.phases(), OnDeleted: r.onDeleted, InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
+		Phases: r.phases(), OnDeleted: r.Forget, InformationalConditions: []string{ConditionCredentials, ConditionMLflowOperator, ConditionNamespaceRBAC, servingcert.ReasonExpires},
 	})
 
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &mlflowv1.MLflow{})
@@ -237,17 +199,8 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
 	}
 	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute, capability.BackendTLSPolicy}, owned)
-	return b.
-		For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed())).
-		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}, builder.OnlyMetadata).
-		Owns(&corev1.ServiceAccount{}, builder.OnlyMetadata).
-		Owns(&networkingv1.NetworkPolicy{}, builder.OnlyMetadata).
-		Owns(&policyv1.PodDisruptionBudget{}, builder.OnlyMetadata).
-		Owns(&networkingv1.Ingress{}, builder.OnlyMetadata).
-		Owns(&batchv1.CronJob{}, builder.OnlyMetadata).
-		Owns(&batchv1.Job{}, builder.OnlyMetadata).
-		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
+	b.For(&mlflowv1.MLflow{}, builder.WithPredicates(reconciler.Changed()))
+	return servers.OwnChildren(b, &batchv1.CronJob{}, &batchv1.Job{}, &corev1.ConfigMap{}).
 		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueMLflow()).
 		WatchesMetadata(&rbacv1.ClusterRole{}, owned).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, owned).
@@ -270,7 +223,7 @@ func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHan
 func (r *mlflowReconciler) enqueueMLflowIf(matches func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		m, key := &mlflowv1.MLflow{}, client.ObjectKey{Name: mlflowv1.SingletonName}
-		if err := r.cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !matches(m, o) {
+		if err := r.Cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !matches(m, o) {
 			return nil
 		}
 		return []reconcile.Request{{NamespacedName: key}}
@@ -279,7 +232,7 @@ func (r *mlflowReconciler) enqueueMLflowIf(matches func(*mlflowv1.MLflow, client
 
 // prunableKinds returns the served kinds whose objects are deleted when they are no longer desired.
 func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{disruptionBudgetKind, cronJobKind, configMapKind, serviceAccountKind, bindingKind, roleKind, ingressKind}
+	kinds := []schema.GroupVersionKind{servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount, servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress}
 	for kind, served := range map[schema.GroupVersionKind]bool{
 		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
 		capability.BackendTLSPolicy: in.BackendTLSPolicies,

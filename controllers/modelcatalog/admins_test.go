@@ -9,11 +9,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 func TestCollectInputs(t *testing.T) {
-	p := registry.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
+	p := servers.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
 	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
@@ -23,7 +23,7 @@ func TestCollectInputs(t *testing.T) {
 	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("unexpected result of buildInputs: %+v", in)
 	}
-	set, plain := registry.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, registry.Platform{}
+	set, plain := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}
 	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {
 		t.Error("WaitForDomain waits although the domain is set or not needed")
 	}
@@ -36,7 +36,7 @@ func TestDelegatingClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		object client.Object
 		found  bool
-	}{resources.DatabaseName: {capability.MetadataOf(registry.Secret), true}, "other": {capability.MetadataOf(registry.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
+	}{resources.DatabaseName: {capability.MetadataOf(servers.Secret), true}, "other": {capability.MetadataOf(servers.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
 		err := routed.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, c.object)
 		if (err == nil) != c.found {
 			t.Errorf("%s: unexpected error: %v", name, err)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // CreatedAtStart marks a Catalog created by bootstrap, which also deletes it if the settings disable the catalog.
@@ -53,7 +52,7 @@ type bootstrap struct {
 
 // Start implements manager.Runnable. It retries until it succeeds or ctx ends.
 func (b *bootstrap) Start(ctx context.Context) error {
-	registry.Retry(ctx, b.clock, minBootstrapBackoff, maxBootstrapBackoff, b.run, func(err error, after time.Duration) {
+	servers.Retry(ctx, b.clock, minBootstrapBackoff, maxBootstrapBackoff, b.run, func(err error, after time.Duration) {
 		b.log.Info("Creating the default Catalog failed; retrying", "reason", err.Error(), "after", after)
 	})
 	return nil
@@ -168,7 +167,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 
 // reportUntrusted emits an event for a Deployment with legacy labels in a namespace where users may have created it.
 func (b *bootstrap) reportUntrusted(d *metav1.PartialObjectMetadata) {
-	d.SetGroupVersionKind(registry.Deployment)
+	d.SetGroupVersionKind(servers.Deployment)
 	text := fmt.Sprintf("Deployment %s has the labels of an earlier operator's catalog, but neither the settings nor ClusterRoleBinding %s name its namespace: "+
 		"nothing is taken over; if it is the catalog of this cluster, set REGISTRIES_NAMESPACE to %s or create Catalog %s there",
 		client.ObjectKeyFromObject(d), resources.DelegatorBinding, d.Namespace, aihubv1alpha1.CatalogName)
@@ -214,26 +213,26 @@ func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.
 }
 
 // catalogKeys returns the objects of a legacy catalog. Objects owned by its Deployments are garbage collected.
-func (b *bootstrap) catalogKeys(namespace string) []objectKey {
-	keys := []objectKey{
-		{registry.ClusterRoleBinding, types.NamespacedName{Name: resources.DelegatorBinding}},
-		{capability.HTTPRoute, types.NamespacedName{Namespace: b.settings.Gateway.ForPlatform(true).RouteNamespace, Name: resources.Name}},
+func (b *bootstrap) catalogKeys(namespace string) []servers.Key {
+	keys := []servers.Key{
+		servers.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorBinding),
+		servers.NewKey(capability.HTTPRoute, b.settings.Gateway.ForPlatform(true).RouteNamespace, resources.Name),
 	}
 	add := func(kind schema.GroupVersionKind, names ...string) {
 		for _, name := range names {
-			keys = append(keys, objectKey{kind, types.NamespacedName{Namespace: namespace, Name: name}})
+			keys = append(keys, servers.NewKey(kind, namespace, name))
 		}
 	}
-	add(registry.Deployment, resources.Name, resources.DatabaseName)
-	add(registry.Service, resources.DatabaseName)
-	add(registry.ServiceAccount, resources.Name)
-	add(registry.ConfigMap, resources.ProxyConfig)
-	add(registry.Claim, resources.DatabaseName)
-	add(registry.NetworkPolicy, resources.DatabaseName, resources.RoutePolicy)
-	add(registry.Secret, legacyCookieSecret)
+	add(servers.Deployment, resources.Name, resources.DatabaseName)
+	add(servers.Service, resources.DatabaseName)
+	add(servers.ServiceAccount, resources.Name)
+	add(servers.ConfigMap, resources.ProxyConfig)
+	add(servers.Claim, resources.DatabaseName)
+	add(servers.NetworkPolicy, resources.DatabaseName, resources.RoutePolicy)
+	add(servers.Secret, legacyCookieSecret)
 	add(capability.Route, resources.RouteName)
 	if !b.settings.SkipCatalogDatabase {
-		add(registry.Secret, resources.DatabaseName)
+		add(servers.Secret, resources.DatabaseName)
 	}
 	return keys
 }

@@ -25,7 +25,7 @@ import (
 // start returns the bootstrap of a process with these settings.
 func (b *testEnv) start(change func(*Settings)) *bootstrap {
 	change(&b.r.settings)
-	return &bootstrap{settings: b.r.settings, client: b.r.cached, apiReader: b.r.apiReader, applier: b.r.applier,
+	return &bootstrap{settings: b.r.settings, client: b.r.Cached, apiReader: b.r.APIReader, applier: b.r.Applier,
 		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
 }
 

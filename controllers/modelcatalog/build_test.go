@@ -19,6 +19,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -267,7 +268,7 @@ func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 		"gateway, no Routes": {func() resources.Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
 	} {
 		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
-		if got := s.Annotations[resources.AnnotationAddress]; got != c.want {
+		if got := s.Annotations[servers.AnnotationAddress]; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -357,7 +358,7 @@ func TestProxy(t *testing.T) {
 		s.Proxy = &aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}
 	})
 	s = typed[corev1.Service](t, own, openShift(), "Service", resources.Name)
-	if _, requested := s.Annotations[resources.AnnotationServingCert]; requested {
+	if _, requested := s.Annotations[servers.AnnotationServingCert]; requested {
 		t.Error("the Service requests a serving certificate, although the user provides one")
 	}
 	found := false

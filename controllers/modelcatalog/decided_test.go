@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // Before the AIHub was read, nothing is written or deleted: it may override settings.
@@ -23,7 +24,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
 	r := &catalogReconciler{
-		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, Reconciler: &servers.Reconciler{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))},
 		served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{

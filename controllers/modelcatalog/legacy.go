@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,17 +23,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // This file adopts or deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then
 // needs an earlier release first.
-
-// objectKey identifies an object by kind, namespace and name.
-type objectKey struct {
-	kind schema.GroupVersionKind
-	types.NamespacedName
-}
 
 // Legacy names without an object of this operator.
 const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
@@ -44,25 +37,23 @@ const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-sec
 func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
 	state, errs := r.stateOf(c.UID), make([]error, 2)
 	if !state.legacyDeleted {
-		key := func(name string) types.NamespacedName {
-			return types.NamespacedName{Namespace: c.Namespace, Name: name}
-		}
-		errs[0] = deleteManaged(ctx, r.applier, c.UID, []objectKey{
-			{registry.Claim, key(resources.DatabaseName)}, {registry.ConfigMap, key(legacyDefaultSources)}, {registry.Secret, key(legacyCookieSecret)},
+		errs[0] = deleteManaged(ctx, r.Applier, c.UID, []servers.Key{
+			servers.NewKey(servers.Claim, c.Namespace, resources.DatabaseName), servers.NewKey(servers.ConfigMap, c.Namespace, legacyDefaultSources),
+			servers.NewKey(servers.Secret, c.Namespace, legacyCookieSecret),
 		})
 		state.legacyDeleted = errs[0] == nil
 	}
 	if in.ReferenceGrants && !state.sharedGrantDeleted {
-		state.sharedGrantDeleted, errs[1] = registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, c.UID, c.Namespace)
+		state.sharedGrantDeleted, errs[1] = servers.DeleteSharedGrant(ctx, r.APIReader, r.Applier, c.UID, c.Namespace)
 	}
 	return errors.Join(errs...)
 }
 
 // deleteManaged deletes objects of this or the legacy operator.
-func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []objectKey) error {
+func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []servers.Key) error {
 	var errs []error
 	for _, key := range keys {
-		errs = append(errs, applier.DeleteIf(ctx, forOwner, key.kind, key.NamespacedName,
+		errs = append(errs, applier.DeleteIf(ctx, forOwner, key.GroupVersionKind, key.NamespacedName,
 			func(found *metav1.PartialObjectMetadata) (bool, error) { return isManagedOrLegacy(found), nil }))
 	}
 	return errors.Join(errs...)
@@ -98,7 +89,7 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
 		objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return !isOfOtherComponent(live) }
-		if kind, _, err := objects[i].Key(); err == nil && (kind == registry.ClusterRoleBinding || kind.Kind == capability.HTTPRoute.Kind) {
+		if kind, _, err := objects[i].Key(); err == nil && (kind == servers.ClusterRoleBinding || kind.Kind == capability.HTTPRoute.Kind) {
 			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return isManagedOrLegacy(live) }
 		}
 	}
@@ -110,7 +101,7 @@ func withAdoption(objects apply.Desired) apply.Desired {
 func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range deployments(desired) {
-		live, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, *desiredDeployment.Name)
+		live, err := r.Deployment(ctx, c.Namespace, *desiredDeployment.Name)
 		if err != nil {
 			return err
 		}
@@ -121,11 +112,11 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 	if len(outdated) == 0 {
 		return nil
 	}
-	if err := r.applier.Apply(ctx, c, desired.InStages(apply.Prerequisites, apply.Exposure)); err != nil {
+	if err := r.Applier.Apply(ctx, c, desired.InStages(apply.Prerequisites, apply.Exposure)); err != nil {
 		return r.reportApplyError(c, err)
 	}
 	for _, d := range outdated {
-		if err := r.applier.DeleteForeground(ctx, c.UID, d); err != nil {
+		if err := r.Applier.DeleteForeground(ctx, c.UID, d); err != nil {
 			return err
 		}
 	}

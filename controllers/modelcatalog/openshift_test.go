@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // onOpenShift makes a testEnv serve the APIs of OpenShift.
@@ -70,7 +71,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; of != "lab-registries" {
 		t.Errorf("the HTTPRoute is that of %q", of)
 	}
-	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; got != "gateway.example.com/catalog" {
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[servers.AnnotationAddress]; got != "gateway.example.com/catalog" {
 		t.Errorf("address %q", got)
 	}
 
@@ -106,7 +107,7 @@ func TestCapabilitiesChange(t *testing.T) {
 	b.r.settings.Gateway.Domain = "gateway.example.com"
 	b.served = capability.NewSet(capability.Route)
 	b.reconcileUntilStable()
-	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[resources.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
+	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[servers.AnnotationAddress]; strings.HasPrefix(got, "gateway") {
 		t.Errorf("[D22] address %q without a Gateway API", got)
 	}
 	b.onOpenShift()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // shipped returns the rules of the roles of this component.
@@ -94,7 +94,7 @@ func TestRBACOfOtherObjects(t *testing.T) {
 		}
 	}
 	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
-		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", registry.SharedGrantName) != want {
+		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", servers.SharedGrantName) != want {
 			t.Errorf("%s on the grant of the original: not %v", verb, want)
 		}
 	}

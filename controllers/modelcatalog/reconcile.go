@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
@@ -26,9 +25,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -45,23 +44,18 @@ const (
 
 // catalogReconciler reconciles Catalogs. Its phases run in the order of the method phases.
 type catalogReconciler struct {
+	*servers.Reconciler
+
 	settings Settings
 	// aihub watches the AIHub; nil if component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
 	// domain is the default domain of the routers of OpenShift.
-	domain       registry.Domain
-	cached       client.Client
-	apiReader    client.Reader
-	fullObjects  client.Reader // for kinds of which cached holds only metadata
-	extraCaches  *extraCaches
-	applier      *apply.Applier
-	admins       *singleton.Value[[]string]
-	proxy        *singleton.Value[resources.EgressProxy]
-	keys         *huggingface.Watcher
-	clock        clock.Clock
-	references   *reference.Tracker
-	certificates *registry.Certificates
+	domain      servers.Domain
+	extraCaches *extraCaches
+	admins      *singleton.Value[[]string]
+	proxy       *singleton.Value[resources.EgressProxy]
+	keys        *huggingface.Watcher
 	// states holds the cachedState of each Catalog.
 	states reconciler.UIDMap[*cachedState]
 }
@@ -70,9 +64,7 @@ type catalogReconciler struct {
 // pods are replaced.
 type cachedState struct {
 	// platform is the snapshot of platform settings for this reconcile.
-	platform registry.Platform
-	// routeReport holds the status of the routes that publish the catalog, as reported by Gateway and routers.
-	routeReport routestatus.Report
+	platform servers.Platform
 	// validVersions holds the versions of validated objects by name.
 	validVersions map[string]string
 	// foundAt holds the time when an object that pods mount was last found, by kind and name.
@@ -92,7 +84,7 @@ func (r *catalogReconciler) stateOf(uid types.UID) *cachedState {
 	if !ok {
 		state = &cachedState{
 			validVersions: map[string]string{}, foundAt: map[string]time.Time{},
-			additionLimiter: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(sourceAdditionsPerSecond, maxSourceAdditions, r.clock),
+			additionLimiter: flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(sourceAdditionsPerSecond, maxSourceAdditions, r.Clock),
 		}
 		r.states.Set(uid, state)
 	}
@@ -104,10 +96,8 @@ func objectVersion(o metav1.Object) string { return string(o.GetUID()) + "/" + o
 
 // forget removes the state of a deleted Catalog.
 func (r *catalogReconciler) forget(uid types.UID) {
-	r.applier.Forget(uid)
-	r.references.Forget(uid)
+	r.Forget(uid)
 	r.states.Delete(uid)
-	r.certificates.Forget(uid)
 }
 
 func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
@@ -120,17 +110,14 @@ func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] 
 		{Name: "applying objects", Run: r.applyObjects},
 		{Name: "deleting objects that are no longer desired", Run: r.deleteUnwanted},
 		{Name: "observing the rollout", Run: r.observeServer},
-		{Name: "awaiting the renewal of the certificates", Run: r.requeueForRenewal},
+		{Name: "awaiting the renewal of the certificates", Run: func(_ context.Context, c *aihubv1alpha1.Catalog) error { return r.AwaitDeadlines(c.UID) }},
 	}
 }
 
 // waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
-func (r *catalogReconciler) waitForPlatform(c *aihubv1alpha1.Catalog) error {
-	if err := r.aihub.Await(); err != nil {
-		return err
-	}
-	r.stateOf(c.UID).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
-	return nil
+func (r *catalogReconciler) waitForPlatform(c *aihubv1alpha1.Catalog) (err error) {
+	r.stateOf(c.UID).platform, err = servers.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
+	return err
 }
 
 // inputsOf returns the platform settings that the objects depend on.
@@ -138,7 +125,7 @@ func (r *catalogReconciler) inputsOf(c *aihubv1alpha1.Catalog) resources.Inputs 
 	return buildInputs(&r.stateOf(c.UID).platform)
 }
 
-func buildInputs(p *registry.Platform) resources.Inputs {
+func buildInputs(p *servers.Platform) resources.Inputs {
 	return resources.Inputs{
 		Publishing: p.Publishing(), Domain: clusterdomain.Prefer(p.DefaultDomain, p.RouterDomain),
 		Images: p.Images, SkipDatabase: p.SkipCatalogDatabase,
@@ -151,7 +138,7 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 		return err
 	}
 	list := &aihubv1alpha1.CatalogList{}
-	if err := r.cached.List(ctx, list); err != nil {
+	if err := r.Cached.List(ctx, list); err != nil {
 		return fmt.Errorf("listing Catalogs: %w", err)
 	}
 	problem := inactiveState(c, list.Items, r.stateOf(c.UID).platform.Namespace)
@@ -190,7 +177,7 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	if !known {
 		return in, &reconciler.Wait{For: "the groups of administrators", Retry: reconciler.RequeueSoon}
 	}
-	in.AdminGroups, in.Authority = groups, r.certificates.CABundle(c.UID)
+	in.AdminGroups, in.Authority = groups, r.Certificates.CABundle(c.UID, resources.CertificateSecret)
 	if !resources.HasEgressProxy(c) {
 		if in.Proxy, known = r.proxy.Current(); !known {
 			return in, &reconciler.Wait{For: "the proxy of the cluster", Retry: reconciler.RequeueSoon}
@@ -203,7 +190,7 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	if err != nil {
 		return in, err
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
+	d, err := r.Deployment(ctx, c.Namespace, resources.Name)
 	if err != nil {
 		return in, err
 	}
@@ -212,10 +199,7 @@ func (r *catalogReconciler) collectInputs(ctx context.Context, c *aihubv1alpha1.
 	state.mountedSources, state.postponed = selection.mounted, selection.postponed
 	c.Status.Sources, c.Status.SourcesOmitted = selection.statuses, selection.omitted
 	in.Sources = selection.mounted
-	err = in.ReadRouteReport(ctx, r.fullObjects, resources.Published(c, in), r.clock.Now())
-	state.routeReport = in.RouteReport
-	in.RouteReport.Set(&c.Status.Conditions, c.Generation)
-	return in, err
+	return in, r.ReadRoutes(ctx, c, &in.Publishing, resources.Published(c, in))
 }
 
 // addHuggingFaceKeys adds the keys for Hugging Face and reports invalid Secrets.
@@ -252,10 +236,10 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	if err := errors.Join(r.applyRolloutHashes(ctx, c, desired), r.restartForNewDatabase(ctx, c, desired)); err != nil {
 		return err
 	}
-	if err := r.applier.Apply(ctx, c, desired); err != nil {
+	if err := r.Applier.Apply(ctx, c, desired); err != nil {
 		return r.reportApplyError(c, err)
 	}
-	if err := r.applier.Prune(ctx, c, withRetained(c, in, desired), in.Prunable(registry.RoleBinding), nil); err != nil {
+	if err := r.Applier.Prune(ctx, c, withRetained(c, in, desired), in.Prunable(servers.RoleBinding), nil); err != nil {
 		return fmt.Errorf("deleting objects that are no longer desired: %w", err)
 	}
 	return nil
@@ -273,29 +257,27 @@ func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.D
 // reportApplyError sets the catalog unavailable for errors that users must fix. Transient errors are retried without a change of the
 // status.
 func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error) error {
-	if apply.IsTerminating(err) {
-		return &reconciler.Wait{For: "deletions to finish", Retry: reconciler.RequeueSoon}
-	}
 	_, foreign := errors.AsType[*apply.ForeignError](err)
 	_, terminating := errors.AsType[*apply.TerminatingError](err)
-	switch {
-	case apply.IsBlocked(err):
-		setAvailable(c, serving.Unavailable(err.Error()))
-	case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
-		setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
-	}
-	return err
+	return servers.ReportError(err, func() {
+		switch {
+		case apply.IsBlocked(err):
+			setAvailable(c, serving.Unavailable(err.Error()))
+		case foreign, terminating, apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsInternalError(err): // InternalError: a webhook fails
+			setAvailable(c, serving.Unavailable("unexpected reconcile error: "+err.Error()))
+		}
+	})
 }
 
 // observeServer sets the conditions by the state of the server.
 func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, c.Namespace, resources.Name)
+	d, err := r.Deployment(ctx, c.Namespace, resources.Name)
 	if err != nil {
 		return err
 	}
 	c.Status.Scale = pkgresources.ScaleStatus(d, resources.Selector(resources.Name))
 	service := client.ObjectKey{Namespace: c.Namespace, Name: resources.Name}
-	state, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
+	state, err := r.Evaluate(ctx, d, service, conditions.IsTrue(c.Status.Conditions, ConditionAvailable))
 	if err != nil {
 		return err
 	}
@@ -333,7 +315,7 @@ func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alph
 	if err != nil {
 		return state, err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.apiReader, c.Namespace, resources.DatabaseName, pods, resourceFields)
+	cause, err := r.DatabaseCause(ctx, c.Namespace, resources.DatabaseName, pods, resourceFields)
 	state.Message += cause
 	return state, err
 }
@@ -341,7 +323,7 @@ func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alph
 // podsOf lists pods of the server or its database.
 func (r *catalogReconciler) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	if err := r.apiReader.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", name, err)
 	}
 	return pods.Items, nil
@@ -360,26 +342,18 @@ func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 
 // ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.
 func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
-	var server, database *servingcert.Spec
+	var specs []servingcert.Spec
 	if issuesCertificate(c, r.inputsOf(c)) {
-		server = &servingcert.Spec{
+		specs = append(specs, servingcert.Spec{
 			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: certificateAuthority, Service: resources.Name,
 			Labels: resources.Labels(resources.Name), DropOwnerReferences: isLegacyOwner,
-		}
+		})
 	}
 	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputsOf(c)) {
-		database = &servingcert.Spec{
+		specs = append(specs, servingcert.Spec{
 			Namespace: c.Namespace, Name: resources.DatabaseCertificate, CACommonName: databaseAuthority, Service: resources.DatabaseName,
-			Labels: resources.Labels(resources.DatabaseName),
-		}
+			Labels: resources.Labels(resources.DatabaseName), Condition: servingcert.DatabaseCondition,
+		})
 	}
-	if err := r.certificates.Ensure(ctx, c, server, database); err != nil {
-		return r.reportApplyError(c, err)
-	}
-	return nil
-}
-
-// requeueForRenewal requeues the Catalog when a certificate is to be renewed or the deadline for the status of a Gateway ends.
-func (r *catalogReconciler) requeueForRenewal(_ context.Context, c *aihubv1alpha1.Catalog) error {
-	return errors.Join(r.certificates.RequeueForRenewal(c.UID), r.stateOf(c.UID).routeReport.Wait())
+	return r.reportApplyError(c, r.Certificates.Ensure(ctx, c, specs...))
 }

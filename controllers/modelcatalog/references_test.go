@@ -188,17 +188,21 @@ func TestMissingVolumes(t *testing.T) {
 		}
 	}
 	b.remove(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
-	b.r.apiReader = nil
-	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
+	findMissing := func() ([]reference.Missing, error) {
+		c := must(b, sample())
+		return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return b.r.exists(t.Context(), c, ref) })
+	}
+	b.r.APIReader = nil
+	if absent, err := findMissing(); err != nil || absent != nil {
 		t.Errorf("what was found a moment ago is looked for again: %v, %v", absent, err)
 	}
 	b.r.forget(must(b, sample()).UID)
-	b.r.apiReader = b.server
-	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || len(absent) != 1 {
+	b.r.APIReader = b.server
+	if absent, err := findMissing(); err != nil || len(absent) != 1 {
 		t.Errorf("after a restart: %v, %v", absent, err)
 	}
-	b.r.apiReader = refusing{b.server}
-	if absent, err := b.r.findMissing(t.Context(), must(b, sample())); err != nil || absent != nil {
+	b.r.APIReader = refusing{b.server}
+	if absent, err := findMissing(); err != nil || absent != nil {
 		t.Errorf("without the right to list: %v, %v", absent, err)
 	}
 }

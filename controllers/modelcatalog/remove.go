@@ -12,7 +12,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // deleteUnwanted deletes objects without an owner reference that are no longer desired, and legacy objects.
@@ -20,7 +20,7 @@ func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1
 	in := r.inputsOf(c)
 	errs := []error{r.deleteLegacyObjects(ctx, c, in)}
 	if !resources.HasProxy(c) {
-		errs = append(errs, r.deleteUnowned(ctx, c, registry.ClusterRoleBinding, ""))
+		errs = append(errs, r.deleteUnowned(ctx, c, servers.ClusterRoleBinding, ""))
 	}
 	if in.HTTPRoutes {
 		keep := ""
@@ -34,7 +34,7 @@ func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1
 
 // deleteUnowned deletes managed objects of this Catalog of a kind without owner references, except those in namespace keep.
 func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
-	return r.applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
+	return r.Applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
 		return keep != "" && o.GetNamespace() == keep
 	})
 }
@@ -49,7 +49,7 @@ func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catal
 		return err
 	}
 	in := r.inputsOf(c)
-	errs := []error{r.deleteUnownedByName(ctx, c, registry.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
+	errs := []error{r.deleteUnownedByName(ctx, c, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
 	if in.HTTPRoutes {
 		errs = append(errs,
 			r.deleteUnownedByName(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
@@ -60,14 +60,14 @@ func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catal
 
 // deleteUnownedByName deletes an object by name after reading it from the API server.
 func (r *catalogReconciler) deleteUnownedByName(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
-	return r.applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
+	return r.Applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
 		namespace, hasNamespace := found.Labels[resources.LabelNamespace]
 		if !isManagedOrLegacy(found) || hasNamespace {
 			return isManagedOrLegacy(found) && namespace == c.Namespace, nil
 		}
 		// Legacy objects have no namespace label: they belong to the active Catalog.
 		list := &aihubv1alpha1.CatalogList{}
-		if err := r.cached.List(ctx, list); err != nil {
+		if err := r.Cached.List(ctx, list); err != nil {
 			return false, fmt.Errorf("listing Catalogs: %w", err)
 		}
 		active := activeCatalog(list.Items, r.stateOf(c.UID).platform.Namespace)

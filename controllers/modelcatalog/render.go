@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the one of its routers, or "". The
@@ -28,7 +28,7 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 	if err := resources.CheckImages(c); err != nil {
 		return nil, nil, fmt.Errorf("rendering Catalog %s: %w", c.Name, err)
 	}
-	in := buildInputs(&registry.Platform{ModelRegistry: settings.ModelRegistry, Served: served, RouterDomain: domain})
+	in := buildInputs(&servers.Platform{ModelRegistry: settings.ModelRegistry, Served: served, RouterDomain: domain})
 	var desired apply.Desired
 	for _, m := range resources.UserSources {
 		desired = append(desired, apply.Object{Config: resources.UserSourcesConfigMap(c, m.Name, m.Content), Ownership: apply.Unowned})

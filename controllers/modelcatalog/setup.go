@@ -3,36 +3,39 @@ package modelcatalog
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/huggingface"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -65,31 +68,18 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=list;watch;create
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 
-// Settings is the configuration of the controller.
-type Settings struct {
-	config.ModelRegistry
-	// Authors holds the admission rules for references in specs.
-	Authors admission.Rules
-}
-
-// Deps are the dependencies of the controller.
-type Deps struct {
-	Settings Settings
-	Served   *capability.Watcher
-	Domain   *clusterdomain.Watcher
-	Dynamic  dynamic.Interface
-	// Hub watches the AIHub; nil if component platform is disabled.
-	Hub *aihub.Watcher
-	// Applier returns an Applier that reads through the given client.
-	Applier func(client.Client) *apply.Applier
-	Clock   clock.Clock
-}
+type (
+	// Settings is the configuration of the controller.
+	Settings = servers.Settings
+	// Deps are the dependencies of the controller.
+	Deps = servers.Deps
+)
 
 // Caches returns the informers of the controller: children by their managed label. Objects of users have caches of their own.
 func Caches(namespace string) []component.CacheNeed {
-	return append(registry.Caches(namespace),
+	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
-		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace})
+		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace})
 }
 
 // Setup registers the controller of Catalogs and bootstrap with a manager.
@@ -104,11 +94,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	d.Served.OnChange(ctx, func(s capability.Set) { proxy.SetServed(s.Has(capability.OpenShiftProxy)) })
 	reader := extra.delegatingClient(mgr.GetClient())
 	r := &catalogReconciler{
-		settings: d.Settings, aihub: d.Hub, cached: reader, apiReader: mgr.GetAPIReader(), fullObjects: mgr.GetCache(), extraCaches: extra, applier: d.Applier(reader),
-		admins: admins, proxy: proxy, keys: keys, served: d.Served.Current, domain: d.Domain, clock: d.Clock,
-		references: reference.NewTracker(reader, mgr.GetAPIReader()),
+		Reconciler: servers.NewReconciler(reader, mgr.GetCache(), mgr.GetAPIReader(), d.Applier(reader), d.Clock),
+		settings:   d.Settings, aihub: d.Hub, extraCaches: extra, admins: admins, proxy: proxy, keys: keys, served: d.Served.Current, domain: d.Domain,
 	}
-	r.certificates = registry.NewCertificates(reader, r.apiReader, r.applier, r.clock)
 	if err := r.watch(mgr, d.Served, d.Domain); err != nil {
 		return fmt.Errorf("building the Catalog controller: %w", err)
 	}
@@ -117,7 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 			return fmt.Errorf("adding what is followed: %w", err)
 		}
 	}
-	return mgr.Add(&bootstrap{settings: d.Settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.applier,
+	return mgr.Add(&bootstrap{settings: d.Settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.Applier,
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock, log: mgr.GetLogger().WithName(ComponentName)})
 }
 
@@ -129,9 +117,9 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
 	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
-	b := registry.OwnServerChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
-		For(catalog, builder.WithPredicates(reconciler.Changed()))).
-		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(createDeletePredicate())).
+	b := servers.OwnChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
+		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
+		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(servers.ExistenceChanged())).
 		WatchesMetadata(&corev1.ConfigMap{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		Watches(&discoveryv1.EndpointSlice{}, enqueue, builder.WithPredicates(apply.ManagedByPredicate(ComponentName))).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueue, builder.WithPredicates(catalogPredicate())).
@@ -141,7 +129,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 		WatchesRawSource(r.admins.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.proxy.EventSource(catalog, enqueue)).
 		WatchesRawSource(r.keys.EventSource(catalog, enqueue))
-	for _, kind := range registry.OptionalKinds {
+	for _, kind := range servers.OptionalKinds {
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueue, catalogPredicate()))
 	}
 	routestatus.Watch(b, served, mgr.GetCache(), routestatus.Kinds, enqueue, catalogPredicate())
@@ -150,25 +138,7 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 
 // enqueueAllCatalogs maps any event to all Catalogs; normally there is one.
 func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := &aihubv1alpha1.CatalogList{}
-		if err := r.cached.List(ctx, list); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing Catalogs")
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(list.Items))
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
-	})
-}
-
-// createDeletePredicate matches creations, deletions and the start of a deletion, which can change the active Catalog.
-func createDeletePredicate() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	}}
+	return servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
 }
 
 // catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed: caches also hold objects of other
@@ -176,4 +146,88 @@ func createDeletePredicate() predicate.Predicate {
 func catalogPredicate() predicate.Predicate {
 	managedNames := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
 	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
+}
+
+// extraCaches holds objects of users that the cache of the manager does not contain.
+type extraCaches struct {
+	// secrets holds the metadata of the three Secrets of the catalog, by name: RBAC allows no others.
+	secrets map[string]cache.Cache
+	// labelledConfigMaps holds the ConfigMaps of users with sources.
+	labelledConfigMaps cache.Cache
+	apiReader          client.Reader
+
+	mu              sync.Mutex
+	contentProblems map[string]string // by UID and resourceVersion of a labelled ConfigMap
+}
+
+func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
+	secrets, err := servers.NamedCaches(mgr, namespace, capability.MetadataOf(servers.Secret), apply.Transform(FieldOwner),
+		resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate)
+	if err != nil {
+		return nil, err
+	}
+	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})}
+	if namespace != "" {
+		options.Namespaces = map[string]cache.Config{namespace: {}}
+	}
+	labelled, err := component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
+	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader()}, err
+}
+
+// delegatingClient returns a client that reads the Secrets from their caches.
+func (s *extraCaches) delegatingClient(main client.Client) client.Client {
+	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
+		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == servers.Secret {
+			if c, found := s.secrets[key.Name]; found {
+				return c
+			}
+		}
+		return nil
+	}}
+}
+
+// eventSources returns sources of the events of all caches.
+func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
+	all := []source.Source{source.Kind(s.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
+	for _, c := range s.secrets {
+		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(servers.Secret)), h))
+	}
+	return all
+}
+
+// authName is the name of the Auth singleton.
+const authName = "auth"
+
+// adminGroups returns the non-empty groups of administrators in an Auth, none for a missing object or field or another type.
+func adminGroups(auth *unstructured.Unstructured) []string {
+	if auth == nil {
+		return nil
+	}
+	groups, _, err := unstructured.NestedStringSlice(auth.Object, "spec", "adminGroups")
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(groups, func(name string) bool { return name == "" })
+}
+
+// newAdminGroupsWatcher watches the groups of administrators while Auth is served.
+func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *capability.Watcher, clk clock.Clock, log logr.Logger) *singleton.Value[[]string] {
+	resource := capability.PlatformAuth.GroupVersion().WithResource("auths")
+	groups := singleton.NewValue(singleton.Options{
+		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: authName, Clock: clk, Log: log.WithName("auth"),
+	}, singleton.Unknown, adminGroups)
+	served.OnChange(ctx, func(s capability.Set) { groups.SetServed(s.Has(capability.PlatformAuth)) })
+	return groups
+}
+
+// clusterProxyName is the name of the Proxy singleton of OpenShift.
+const clusterProxyName = "cluster"
+
+// newClusterProxyWatcher watches the Proxy of the cluster. Without permission it has no settings, as on other clusters. If the permission is
+// lost later, the last value is kept, because a change would replace the pod.
+func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
+	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
+	return singleton.NewValue(singleton.Options{
+		Client: dyn.Resource(resource), Resource: resource.GroupResource(), Name: clusterProxyName, Clock: clk, Log: log.WithName("proxy"),
+	}, singleton.AbsentUnlessKnown, resources.ClusterProxy)
 }

@@ -9,17 +9,17 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-const sharedGrantGone = "delete ReferenceGrant/" + registry.SharedGrantName
+const sharedGrantGone = "delete ReferenceGrant/" + servers.SharedGrantName
 
 // sharedGrant returns the legacy ReferenceGrant.
 func sharedGrant() *unstructured.Unstructured {
 	g := &unstructured.Unstructured{}
 	g.SetGroupVersionKind(capability.ReferenceGrant)
 	g.SetNamespace(sample().Namespace)
-	g.SetName(registry.SharedGrantName)
+	g.SetName(servers.SharedGrantName)
 	g.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 	return g
 }

@@ -35,8 +35,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
@@ -88,7 +87,7 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
-	for _, kind := range registry.OptionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
+	for _, kind := range servers.OptionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
@@ -117,7 +116,7 @@ func newRESTMapper() meta.RESTMapper {
 	}
 	m.Add(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), meta.RESTScopeNamespace)
 	m.Add(v1beta1.GroupVersion.WithKind(v1beta1.Kind), meta.RESTScopeNamespace)
-	for _, kind := range registry.OptionalKinds {
+	for _, kind := range servers.OptionalKinds {
 		m.Add(kind, meta.RESTScopeNamespace)
 	}
 	return m
@@ -136,13 +135,10 @@ func (b *testEnv) restart() {
 	}
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogReconciler{
-		settings: settings, cached: cached, apiReader: cached, fullObjects: cached, extraCaches: side, clock: b.clock,
-		served: func() capability.Set { return b.served },
-		applier: apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
-			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment}}),
-		references: reference.NewTracker(side.delegatingClient(cached), cached),
+		Reconciler: servers.NewReconciler(side.delegatingClient(cached), cached, cached, apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
+			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), b.clock),
+		settings: settings, extraCaches: side, served: func() capability.Set { return b.served },
 	}
-	b.r.certificates = registry.NewCertificates(side.delegatingClient(cached), cached, b.r.applier, b.clock)
 	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
 	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
 	b.r.keys.OnList(b.huggingFaceKeys)
@@ -170,7 +166,7 @@ func (b *testEnv) interceptors() interceptor.Funcs {
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			heads, ok := list.(*metav1.PartialObjectMetadataList)
 			kind := schema.GroupVersionKind{}
-			for _, optional := range registry.OptionalKinds {
+			for _, optional := range servers.OptionalKinds {
 				if ok && heads.Kind == optional.Kind+"List" {
 					kind = optional
 				}

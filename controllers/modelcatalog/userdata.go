@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +20,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // isManaged reports whether an object has the labels of this component.
@@ -27,7 +30,7 @@ func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, Compon
 
 // isValidated reports whether the cached version of an object was validated before.
 func (r *catalogReconciler) isValidated(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, name string) (bool, error) {
-	metadata, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
+	metadata, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: c.Namespace, Name: name})
 	return metadata != nil && r.stateOf(c.UID).validVersions[name] == objectVersion(metadata), err
 }
 
@@ -45,18 +48,18 @@ func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alp
 
 func (r *catalogReconciler) ensureUserSource(ctx context.Context, c *aihubv1alpha1.Catalog, name, content string) error {
 	key := client.ObjectKey{Namespace: c.Namespace, Name: name}
-	if valid, err := r.isValidated(ctx, c, registry.ConfigMap, name); err != nil || valid {
+	if valid, err := r.isValidated(ctx, c, servers.ConfigMap, name); err != nil || valid {
 		return err
 	}
 	live := &corev1.ConfigMap{}
-	err := r.apiReader.Get(ctx, key, live)
+	err := r.APIReader.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		return r.applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesConfigMap(c, name, content), Ownership: apply.Unowned})
+		return r.Applier.Create(ctx, c, apply.Object{Config: resources.UserSourcesConfigMap(c, name, content), Ownership: apply.Unowned})
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
+	if err := r.Applier.PatchExisting(ctx, live, func() { cleanUserSources(ctx, live) }); err != nil {
 		return err
 	}
 	r.stateOf(c.UID).validVersions[name] = objectVersion(live)
@@ -69,11 +72,11 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 		return nil
 	}
 	key := client.ObjectKey{Namespace: c.Namespace, Name: resources.DatabaseName}
-	if valid, err := r.isValidated(ctx, c, registry.Secret, key.Name); err != nil || valid {
+	if valid, err := r.isValidated(ctx, c, servers.Secret, key.Name); err != nil || valid {
 		return err
 	}
 	live := &corev1.Secret{}
-	err := r.apiReader.Get(ctx, key, live)
+	err := r.APIReader.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
@@ -82,7 +85,7 @@ func (r *catalogReconciler) ensureDatabaseSecret(ctx context.Context, c *aihubv1
 	}
 	data := withMissingKeys(live.Data, r.settings.CatalogPostgresUser, r.settings.CatalogPostgresDatabase)
 	objects := withAdoption(apply.Desired{{Config: databaseSecret(c, live.Type, data), NeverDelete: true}})
-	if err := r.applier.Apply(ctx, c, objects); err != nil {
+	if err := r.Applier.Apply(ctx, c, objects); err != nil {
 		return r.reportApplyError(c, err)
 	}
 	if live.UID != "" && isManaged(live) && metav1.IsControlledBy(live, c) && maps.EqualFunc(live.Data, data, slices.Equal[[]byte]) {
@@ -115,4 +118,156 @@ func databaseSecret(c *aihubv1alpha1.Catalog, kind corev1.SecretType, data map[s
 		kind = corev1.SecretTypeOpaque
 	}
 	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(kind).WithData(data)
+}
+
+// deploymentReferences returns the objects that the pods of a Deployment read only at their start, so that a change must roll them. Sources
+// and the serving certificate are reloaded, and the ConfigMap of the proxy is constant. The Secret of an external database is included only
+// under the name of the managed one: RBAC allows no other Secrets, which include passwords of registries.
+func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
+	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
+		return nil
+	}
+	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.DatabaseName, Keys: []string{resources.KeyDatabase, resources.KeyUser, resources.KeyPassword}}}
+	if resources.EncryptsDatabase(c) {
+		refs = append(refs, reference.Reference{Kind: reference.Secret, Name: resources.DatabaseCertificate, Keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, pkgresources.CAKey}})
+	}
+	return refs
+}
+
+// userSourceReferences returns the ConfigMaps of users whose key the server needs to start. It reloads them, so that changes do not roll
+// its pods.
+func userSourceReferences() []reference.Reference {
+	refs := make([]reference.Reference, 0, len(resources.UserSources))
+	for _, s := range resources.UserSources {
+		refs = append(refs, reference.Reference{Kind: reference.ConfigMap, Name: s.Name, Keys: []string{resources.SourcesKey}})
+	}
+	return refs
+}
+
+// foundTTL is the period for which a mounted object is assumed to exist after it was found.
+const foundTTL = 10 * time.Minute
+
+// exists reports whether an object exists that the spec mounts or uses as pull secret. Secrets are listed with the permission for keys for
+// Hugging Face; without it they count as found. Objects are not cached: those found are listed again after foundTTL, missing ones in each
+// reconcile, which events of waiting pods trigger.
+func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog, ref reference.Reference) (bool, error) {
+	foundAt := r.stateOf(c.UID).foundAt
+	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
+		return true, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
+	err := r.APIReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
+	if len(list.Items) > 0 || apierrors.IsForbidden(err) {
+		foundAt[ref.ID()] = r.Clock.Now()
+		return true, nil
+	}
+	return false, err
+}
+
+// applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
+func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	rolling := map[string][]reference.Reference{}
+	for _, d := range deployments(desired) {
+		rolling[*d.Name] = deploymentReferences(c, *d.Name)
+	}
+	hashes, _, err := r.ResolveReferences(ctx, c, c.Namespace, servers.References{
+		Rollouts: rolling, Required: userSourceReferences(), Mounted: reference.OfPods(&c.Spec.Pods),
+		Exists: func(ref reference.Reference) (bool, error) { return r.exists(ctx, c, ref) },
+		IsManaged: func(x reference.Missing) bool { // this reconcile creates it
+			return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
+		},
+	})
+	for name, hash := range hashes {
+		hash.Apply(desired.Deployment(name))
+	}
+	return err
+}
+
+// deployments returns the Deployments of the desired objects.
+func deployments(desired apply.Desired) []*appsv1ac.DeploymentApplyConfiguration {
+	var all []*appsv1ac.DeploymentApplyConfiguration
+	for _, o := range desired {
+		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// annotationDatabasePod is the UID of the database pod: on the Deployment of the server the last one seen, on its pod template the one for
+// which the pods were replaced.
+const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
+
+// restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts empty, and the server
+// fills the database only at its start. Server pods younger than the database pod are kept.
+func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+	desiredServer := desired.Deployment(resources.Name)
+	if desiredServer == nil || !resources.OwnsDatabase(c, r.inputsOf(c)) {
+		return nil
+	}
+	live, err := r.Deployment(ctx, c.Namespace, resources.Name)
+	if err != nil || live.Name == "" {
+		return err
+	}
+	lastSeen, restartedFor := live.Annotations[annotationDatabasePod], live.Spec.Template.Annotations[annotationDatabasePod]
+	pods, err := r.listPodsIfChanged(ctx, c, lastSeen != "")
+	if err != nil {
+		return err
+	}
+	if current := databasePod(pods); current != nil {
+		if lastSeen != "" && lastSeen != string(current.UID) && hasOlderServerPod(pods, current) {
+			restartedFor = string(current.UID)
+		}
+		lastSeen = string(current.UID)
+	}
+	if lastSeen != "" {
+		desiredServer.WithAnnotations(map[string]string{annotationDatabasePod: lastSeen})
+	}
+	if restartedFor != "" {
+		desiredServer.Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: restartedFor})
+	}
+	return nil
+}
+
+// listPodsIfChanged lists the pods of server and database if the Deployment of an available database changed, or if the Deployment of the
+// server has no annotation because another client recreated it.
+func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alpha1.Catalog, annotated bool) ([]corev1.Pod, error) {
+	database, err := r.Deployment(ctx, c.Namespace, resources.DatabaseName)
+	validVersions := r.stateOf(c.UID).validVersions
+	if err != nil || database.Status.AvailableReplicas == 0 || annotated && validVersions[annotationDatabasePod] == objectVersion(database) {
+		return nil, err
+	}
+	pods := &corev1.PodList{}
+	selector := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(c.Namespace), selector, client.Limit(20)); err != nil {
+		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
+	}
+	if databasePod(pods.Items) != nil {
+		validVersions[annotationDatabasePod] = objectVersion(database)
+	}
+	return pods.Items, nil
+}
+
+// databasePod returns the only active pod of the database, nil if there is none or more than one.
+func databasePod(pods []corev1.Pod) *corev1.Pod {
+	var found *corev1.Pod
+	for i := range pods {
+		if pods[i].Labels[resources.LabelName] != resources.DatabaseName || !pods[i].DeletionTimestamp.IsZero() || pods[i].Status.Phase == corev1.PodFailed {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = &pods[i]
+	}
+	return found
+}
+
+// hasOlderServerPod reports whether a pod of the server is older than the pod of the database.
+func hasOlderServerPod(pods []corev1.Pod, database *corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		isOlder := p.CreationTimestamp.Before(&database.CreationTimestamp)
+		return p.Labels[resources.LabelName] == resources.Name && p.DeletionTimestamp.IsZero() && isOlder
+	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
@@ -137,13 +137,13 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 		w.requireWait(w.finalize(t.Context(), m), "status")
 		w.requireNoError(w.finalize(t.Context(), m))
 		for kind, place := range map[schema.GroupVersionKind][2]string{
-			registry.ClusterRoleBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
+			servers.ClusterRoleBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
 		} {
 			if w.get(wholeObject(kind), place[0], place[1]) {
 				t.Errorf("call %d: %s %s is left", n, kind.Kind, place[1])
 			}
 		}
-		if !w.get(wholeObject(registry.Claim), "ns", "demo-postgres-storage") || !w.get(wholeObject(registry.Secret), "ns", "demo-postgres-credentials") {
+		if !w.get(wholeObject(servers.Claim), "ns", "demo-postgres-storage") || !w.get(wholeObject(servers.Secret), "ns", "demo-postgres-credentials") {
 			t.Errorf("call %d: data is lost", n)
 		}
 	}

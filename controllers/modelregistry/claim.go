@@ -21,8 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -38,7 +38,7 @@ const (
 // getClaim returns a claim, or nil if it does not exist.
 func (r *registryReconciler) getClaim(ctx context.Context, m *v1beta1.ModelRegistry, name string) (*corev1.PersistentVolumeClaim, error) {
 	claim := &corev1.PersistentVolumeClaim{}
-	found, err := registry.Find(ctx, r.cached, r.apiReader, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
+	found, err := r.Find(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, claim)
 	if err != nil {
 		return nil, fmt.Errorf("reading PersistentVolumeClaim %s: %w", name, err)
 	}
@@ -64,9 +64,9 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 		if config, ok := created.Config.(*corev1ac.PersistentVolumeClaimApplyConfiguration); ok {
 			config.WithAnnotations(annotations).WithAnnotations(database.EmptyAnnotations())
 		}
-		return "", r.applier.Create(ctx, m, created)
+		return "", r.Applier.Create(ctx, m, created)
 	}
-	server, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, resources.DatabaseName(m))
+	server, err := r.Deployment(ctx, m.Namespace, resources.DatabaseName(m))
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +74,7 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 	s.dataVersion = database.ImageOfData(claim, server, desired)
 	if isManaged(claim) {
 		maps.Copy(annotations, s.dataVersion.Annotations())
-		if err := r.applier.PatchExisting(ctx, claim, func() {
+		if err := r.Applier.PatchExisting(ctx, claim, func() {
 			updateDataMetadata(claim, m)
 			for key, value := range annotations {
 				metav1.SetMetaDataAnnotation(&claim.ObjectMeta, key, value)
@@ -91,13 +91,13 @@ func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRe
 	requested *v1beta1.PostgresStorage, field string,
 ) (string, error) {
 	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(registry.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim", nil
+		return apply.NewTerminatingError(servers.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim", nil
 	}
 	if requested == nil {
 		return "", nil
 	}
 	if isManaged(claim) {
-		if err := r.applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
@@ -147,7 +147,7 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 		return last.message, nil
 	}
 	rejection := rejectedSize{resourceVersion: claim.ResourceVersion, size: requested.String()}
-	err := r.applier.PatchExisting(ctx, claim, func() {
+	err := r.Applier.PatchExisting(ctx, claim, func() {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: requested}
 	})
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
@@ -209,7 +209,7 @@ func (r *registryReconciler) ensureBackupClaim(ctx context.Context, m *v1beta1.M
 	case err != nil:
 		return "", err
 	case claim == nil:
-		return "", r.applier.Create(ctx, m, resources.BackupClaim(m))
+		return "", r.Applier.Create(ctx, m, resources.BackupClaim(m))
 	case !isManaged(claim):
 		r.stateOf(m).backupBlocked = &metav1.Condition{Status: metav1.ConditionFalse, Reason: database.ReasonForeign, Message: fmt.Sprintf(
 			"PersistentVolumeClaim %s was not created by this operator, so nothing is written to it: delete it, recreate it under another name, or let the operator use it with the label %s=%s",
@@ -224,7 +224,7 @@ func (r *registryReconciler) applyBackup(ctx context.Context, m, effective *v1be
 	if r.stateOf(m).backupBlocked != nil || !hasBackups(m) {
 		return nil
 	}
-	err := r.applier.Apply(ctx, m, resources.BuildBackup(effective, in))
+	err := r.Applier.Apply(ctx, m, resources.BuildBackup(effective, in))
 	if !apply.AllErrorsMatch(err, func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }) && !apply.IsBlocked(err) {
 		return err
 	}
@@ -242,7 +242,7 @@ func (r *registryReconciler) reportBackup(ctx context.Context, m *v1beta1.ModelR
 	c := r.stateOf(m).backupBlocked
 	if c == nil {
 		job := &batchv1.CronJob{}
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
+		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.BackupName(m)}, job)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading CronJob %s: %w", resources.BackupName(m), err)
 		}

@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The volume and credentials of a generated database hold user data. They are created once, never updated from the spec, and have no owner
@@ -71,7 +72,7 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 // ensureCredentials creates the Secret, or updates its metadata and reads it if it has changed.
 func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	key := client.ObjectKey{Namespace: m.Namespace, Name: resources.CredentialsName(m)}
-	metadata, err := capability.GetMetadata(ctx, r.cached, registry.Secret, key)
+	metadata, err := capability.GetMetadata(ctx, r.Cached, servers.Secret, key)
 	if err != nil {
 		return err
 	}
@@ -80,12 +81,12 @@ func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.M
 		return nil
 	}
 	secret := &corev1.Secret{}
-	err = r.apiReader.Get(ctx, key, secret)
+	err = r.APIReader.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
 		if err := r.createCredentials(ctx, m); err != nil {
 			return err
 		}
-		err = r.apiReader.Get(ctx, key, secret)
+		err = r.APIReader.Get(ctx, key, secret)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
@@ -95,10 +96,9 @@ func (r *registryReconciler) ensureCredentials(ctx context.Context, m *v1beta1.M
 
 // requestedCredentials returns the credentials of a new database.
 func requestedCredentials(m *v1beta1.ModelRegistry) credentials {
-	creds := credentials{user: m.Spec.Postgres.Username, database: m.Spec.Postgres.Database}
-	setDefault(&creds.user, resources.DefaultDatabaseUser)
-	setDefault(&creds.database, resources.DefaultDatabase)
-	return creds
+	return credentials{
+		user: cmp.Or(m.Spec.Postgres.Username, resources.DefaultDatabaseUser), database: cmp.Or(m.Spec.Postgres.Database, resources.DefaultDatabase),
+	}
 }
 
 func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.ModelRegistry) error {
@@ -107,7 +107,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 		return rejectSpec(m, err)
 	}
 	claim := &corev1.PersistentVolumeClaim{}
-	err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.ClaimName(m)}, claim)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
@@ -115,7 +115,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
-	return r.applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))
+	return r.Applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))
 }
 
 // storeCredentials stores the credentials of a Secret and updates its metadata if it is managed.
@@ -126,23 +126,21 @@ func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.Mo
 		}
 	}
 	if isManaged(secret) {
-		if err := r.applier.PatchExisting(ctx, secret, func() { updateDataMetadata(secret, m) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, secret, func() { updateDataMetadata(secret, m) }); err != nil {
 			return err
 		}
 	}
-	creds := credentials{
+	r.stateOf(m).credentials = credentials{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, retainsData: retainsData(m),
-		user: string(secret.Data[resources.KeyUsername]), database: string(secret.Data[resources.KeyDatabase]),
+		user: string(secret.Data[resources.KeyUsername]), database: cmp.Or(string(secret.Data[resources.KeyDatabase]), resources.DefaultDatabase),
 	}
-	setDefault(&creds.database, resources.DefaultDatabase)
-	r.stateOf(m).credentials = creds
 	return nil
 }
 
 // hasOwnedRetainedData reports whether retained data has an owner reference to a registry in the cache, and would be deleted with it.
 func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta1.ModelRegistry) (bool, error) {
-	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): registry.Secret, resources.ClaimName(m): registry.Claim} {
-		object, err := capability.GetMetadata(ctx, r.cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
+	for name, kind := range map[string]schema.GroupVersionKind{resources.CredentialsName(m): servers.Secret, resources.ClaimName(m): servers.Claim} {
+		object, err := capability.GetMetadata(ctx, r.Cached, kind, client.ObjectKey{Namespace: m.Namespace, Name: name})
 		if err != nil {
 			return false, err
 		}
@@ -157,7 +155,7 @@ func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta
 // them is retained.
 func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
-		err := r.apiReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
+		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return retained, fmt.Errorf("reading %s: %w", name, err)
 		}
@@ -165,7 +163,7 @@ func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.Mo
 			continue
 		}
 		retained = retained || retainsData(m)
-		if err := r.applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, object, func() { updateDataMetadata(object, m) }); err != nil {
 			return retained, err
 		}
 	}
@@ -182,7 +180,7 @@ func isManaged(object client.Object) bool {
 // updateDataMetadata sets the labels and owner references of volume or credentials and removes LastApplied.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
-	object.SetOwnerReferences(dataOwnerReferences(object, m))
+	object.SetOwnerReferences(servers.DataOwners(object, m, registryKind, retainsData(m)))
 }
 
 // updateLabels sets labels and removes LastApplied.
@@ -193,27 +191,14 @@ func updateLabels(object client.Object, marks map[string]string) {
 	object.SetAnnotations(annotations)
 }
 
-// dataOwnerReferences returns the owner references of volume or credentials: those of other kinds, and one to the registry only if data is
-// deleted with it.
-func dataOwnerReferences(object client.Object, m *v1beta1.ModelRegistry) []metav1.OwnerReference {
-	references := slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
-		return isRegistryReference(ref) && (retainsData(m) || ref.UID != m.UID)
-	})
-	if !retainsData(m) && len(references) == 0 {
-		references = append(references, *metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind(v1beta1.Kind)))
-	}
-	return references
-}
-
 // retainsData reports whether data outlives its registry, which is the default.
 func retainsData(m *v1beta1.ModelRegistry) bool {
 	return m.Spec.Postgres == nil || m.Spec.Postgres.RetentionPolicy != v1beta1.DeleteData
 }
 
-func isRegistryReference(ref metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && group.Group == v1beta1.GroupVersion.Group && ref.Kind == v1beta1.Kind
-}
+var registryKind = v1beta1.GroupVersion.WithKind(v1beta1.Kind)
+
+func isRegistryReference(ref metav1.OwnerReference) bool { return servers.RefersTo(ref, registryKind) }
 
 // setConnection replaces the spec of a generated database by the connection to it, without other connection settings of the spec.
 func setConnection(m *v1beta1.ModelRegistry, creds credentials) {

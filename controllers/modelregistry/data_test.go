@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 func ownerReference(kind, name string, uid types.UID) metav1.OwnerReference {
@@ -48,7 +49,7 @@ func TestDataOwnerReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
 			var got []types.UID
-			for _, o := range dataOwnerReferences(claim, withData(test.policy)) {
+			for _, o := range servers.DataOwners(claim, withData(test.policy), registryKind, test.policy != v1beta1.DeleteData) {
 				got = append(got, o.UID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
@@ -51,7 +51,7 @@ func TestMigrateProxy(t *testing.T) {
 
 // [modelregistry-12] [modelregistry-20] [modelregistry-21] Defaults are set only for unset fields.
 func TestSetDefaults(t *testing.T) {
-	p := &registry.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
+	p := &servers.Platform{ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "r", KubeRBACProxy: "k", Postgres: "p"}}, RouterDomain: "apps"}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	m.Spec.Postgres, m.Spec.MySQL, m.Spec.KubeRBACProxy = &v1beta1.PostgresConfig{}, &v1beta1.MySQLConfig{}, &v1beta1.ProxyConfig{}
 	m.Spec.OAuthProxy = &v1beta1.ProxyConfig{}
@@ -71,7 +71,7 @@ func TestSetDefaults(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	given := m.DeepCopy()
-	setDefaults(m, &registry.Platform{
+	setDefaults(m, &servers.Platform{
 		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, RouterDomain: "x",
 	})
 	if diff := cmp.Diff(given, m); diff != "" {
@@ -89,7 +89,7 @@ func TestDomainOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
-			setDefaults(m, &registry.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, RouterDomain: test.cluster})
+			setDefaults(m, &servers.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, RouterDomain: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
 				t.Errorf("got %q", got)
 			}

@@ -24,7 +24,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -97,7 +96,7 @@ func (r *registryReconciler) addDatabaseCause(ctx context.Context, m *v1beta1.Mo
 	if err != nil {
 		return err
 	}
-	cause, err := registry.DatabaseCause(ctx, r.cached, r.apiReader, m.Namespace, resources.DatabaseName(m), pods, resourceFields)
+	cause, err := r.DatabaseCause(ctx, m.Namespace, resources.DatabaseName(m), pods, resourceFields)
 	if err != nil {
 		return err
 	}
@@ -194,7 +193,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 		return finding{}, nil
 	}
 	route := pkgresources.NewUnstructured(capability.Route)
-	err = r.fullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
+	err = r.FullObjects.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.SecureRouteName(m)}, route)
 	if client.IgnoreNotFound(err) != nil {
 		return finding{}, fmt.Errorf("reading Route %s: %w", resources.SecureRouteName(m), err)
 	}

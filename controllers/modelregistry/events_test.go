@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -120,10 +120,10 @@ func TestCaches(t *testing.T) {
 				t.Errorf("%s is declared twice", need.Kind)
 			}
 			seen[need.Kind.String()] = true
-			if need.IncludeForeign && need.Kind != registry.Secret && need.Kind != registry.ConfigMap {
+			if need.IncludeForeign && need.Kind != servers.Secret && need.Kind != servers.ConfigMap {
 				t.Errorf("%s owned by others is held", need.Kind)
 			}
-			if need.FullObjects && (need.Kind == registry.Secret || need.Kind == registry.ConfigMap) {
+			if need.FullObjects && (need.Kind == servers.Secret || need.Kind == servers.ConfigMap) {
 				t.Errorf("the content of %s is held", need.Kind)
 			}
 			if scoped := need.Namespace != ""; scoped && need.Namespace != namespace {

@@ -17,6 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -87,7 +88,12 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 			w := newTestEnv(t, nil, binding)
 			m := newRegistry("model-catalog", registrytest.Proxied)
 			w.requireWait(w.reconcile(m), "a valid spec") // the name is reserved
-			if err := w.applyUnowned(t.Context(), m, apply.Desired{{Config: resources.DelegatorBinding(m), Ownership: apply.Unowned}}); !apply.IsBlocked(err) {
+			d := &servers.Description{Name: m.Name, Namespace: m.Namespace, Labels: func(object string) map[string]string { return resources.Labels(m, object) }}
+			proxy, err := d.ProxyObjects()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.applyUnowned(t.Context(), m, proxy[1:]); !apply.IsBlocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
 			for range 5 { // an end takes several reconciles

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -32,7 +32,7 @@ func TestGatewayModeIsEnabledLater(t *testing.T) {
 		desired, err := resources.Build(used, in)
 		w.requireNoError(err)
 		own, published := splitByOwnership(desired)
-		w.requireNoError(w.applier.Apply(t.Context(), m, own))
+		w.requireNoError(w.Applier.Apply(t.Context(), m, own))
 		w.requireNoError(w.applyUnowned(t.Context(), m, published))
 		return w.takeWrites()
 	}
@@ -75,14 +75,14 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		served []schema.GroupVersionKind
 		want   resources.Inputs
 	}{
-		"everything":             {everything, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}},
+		"everything":             {everything, resources.Inputs{HasUserAPI: true, Publishing: servers.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}},
 		"no optional API":        {nil, resources.Inputs{}},
 		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, resources.Inputs{HasUserAPI: true}},
-		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{Publishing: registry.Publishing{OpenShift: true}}},
-		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: registry.Publishing{HTTPRoutes: true}}},
+		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, resources.Inputs{Publishing: servers.Publishing{OpenShift: true}}},
+		"a gateway on plain one": {[]schema.GroupVersionKind{capability.HTTPRoute}, resources.Inputs{Publishing: servers.Publishing{HTTPRoutes: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := buildInputs(&v1beta1.ModelRegistry{}, &registry.Platform{Served: capability.NewSet(test.served...)})
+			got := buildInputs(&v1beta1.ModelRegistry{}, &servers.Platform{Served: capability.NewSet(test.served...)})
 			if got.OpenShift != test.want.OpenShift || got.HasUserAPI != test.want.HasUserAPI || got.HTTPRoutes != test.want.HTTPRoutes ||
 				got.ReferenceGrants != test.want.ReferenceGrants {
 				t.Errorf("got %+v", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -256,7 +257,7 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 		service, d := &corev1.Service{}, &appsv1.Deployment{}
 		w.get(service, "ns", "demo")
 		w.get(d, "ns", "demo")
-		if asked := service.Annotations[resources.AnnotationServingCert]; (asked == "demo-kube-rbac-proxy") == own || (asked != "") == own {
+		if asked := service.Annotations[servers.AnnotationServingCert]; (asked == "demo-kube-rbac-proxy") == own || (asked != "") == own {
 			t.Errorf("own %t: asked for %q", own, asked)
 		}
 		var got []string

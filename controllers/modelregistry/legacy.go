@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,8 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -47,11 +46,11 @@ func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 // appear. Since they may have been adopted after that, they are read again before deletion.
 type legacyCache struct {
 	mu         sync.Mutex
-	namespaces map[string]map[objectKey]*metav1.PartialObjectMetadata
+	namespaces map[string]map[servers.Key]*metav1.PartialObjectMetadata
 }
 
 // deleteLegacyObjects deletes objects of the legacy operator under known names that are not desired.
-func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[objectKey]bool, in resources.Inputs) error {
+func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[servers.Key]bool, in resources.Inputs) error {
 	cache := &r.legacy
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
@@ -62,7 +61,7 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 			return err
 		}
 		if cache.namespaces == nil {
-			cache.namespaces = map[string]map[objectKey]*metav1.PartialObjectMetadata{}
+			cache.namespaces = map[string]map[servers.Key]*metav1.PartialObjectMetadata{}
 		}
 		cache.namespaces[m.Namespace] = objects
 	}
@@ -72,16 +71,16 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 		if object == nil || desired[key] || !isLegacyObject(object, m) {
 			continue
 		}
-		err := r.applier.DeleteIf(ctx, m.UID, key.GroupVersionKind, key.NamespacedName, legacyPredicate(m))
+		err := r.Applier.DeleteIf(ctx, m.UID, key.GroupVersionKind, key.NamespacedName, legacyPredicate(m))
 		if err == nil || apierrors.IsConflict(err) { // an object with another UID has the name
 			delete(objects, key)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	sharedGrant := objectKey{capability.ReferenceGrant, types.NamespacedName{Namespace: m.Namespace, Name: registry.SharedGrantName}}
+	sharedGrant := servers.NewKey(capability.ReferenceGrant, m.Namespace, servers.SharedGrantName)
 	if objects[sharedGrant] != nil {
-		removed, err := registry.DeleteSharedGrant(ctx, r.apiReader, r.applier, m.UID, m.Namespace)
+		removed, err := servers.DeleteSharedGrant(ctx, r.APIReader, r.Applier, m.UID, m.Namespace)
 		if errs = append(errs, err); removed {
 			delete(objects, sharedGrant)
 		}
@@ -111,30 +110,30 @@ func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegist
 }
 
 // legacyKeys returns the names that releases of the legacy operator used for objects of a registry.
-func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []objectKey {
-	key := func(kind schema.GroupVersionKind, name string) objectKey {
-		return objectKey{kind, types.NamespacedName{Namespace: m.Namespace, Name: name}}
+func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []servers.Key {
+	key := func(kind schema.GroupVersionKind, name string) servers.Key {
+		return servers.NewKey(kind, m.Namespace, name)
 	}
-	return []objectKey{
+	return []servers.Key{
 		key(capability.Route, resources.PlainRouteName(m)),
 		key(capability.Route, resources.SecureRouteName(m)),
 		key(capability.Route, m.Name+"-catalog-https"),
-		key(registry.NetworkPolicy, resources.RoutePolicyName(m)),
-		key(registry.NetworkPolicy, m.Name+"-catalog-https-route"),
-		key(registry.ConfigMap, resources.ProxyConfigName(m)),
-		key(registry.Deployment, m.Name+"-catalog"),
-		key(registry.Service, m.Name+"-catalog"),
-		key(registry.Secret, resources.CookieSecretName(m)),
-		{registry.ClusterRoleBinding, types.NamespacedName{Name: resources.DelegatorName(m)}},
-		{capability.HTTPRoute, types.NamespacedName{Namespace: routeNamespace, Name: resources.HTTPRouteName(m)}},
+		key(servers.NetworkPolicy, resources.RoutePolicyName(m)),
+		key(servers.NetworkPolicy, m.Name+"-catalog-https-route"),
+		key(servers.ConfigMap, resources.ProxyConfigName(m)),
+		key(servers.Deployment, m.Name+"-catalog"),
+		key(servers.Service, m.Name+"-catalog"),
+		key(servers.Secret, resources.CookieSecretName(m)),
+		servers.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorName(m)),
+		servers.NewKey(capability.HTTPRoute, routeNamespace, resources.HTTPRouteName(m)),
 	}
 }
 
 // findLegacyObjects lists the objects of the legacy operator in a namespace, and its cluster-scoped ones.
-func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[objectKey]*metav1.PartialObjectMetadata, error) {
+func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[servers.Key]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
-		registry.Deployment: namespace, registry.Service: namespace, registry.NetworkPolicy: namespace, registry.ConfigMap: namespace,
-		registry.Secret: namespace, registry.ClusterRoleBinding: "",
+		servers.Deployment: namespace, servers.Service: namespace, servers.NetworkPolicy: namespace, servers.ConfigMap: namespace,
+		servers.Secret: namespace, servers.ClusterRoleBinding: "",
 	}
 	if in.OpenShift {
 		kinds[capability.Route] = namespace
@@ -145,11 +144,11 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 	if in.ReferenceGrants {
 		kinds[capability.ReferenceGrant] = namespace
 	}
-	found := map[objectKey]*metav1.PartialObjectMetadata{}
+	found := map[servers.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := r.apiReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
+		err := r.APIReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -162,7 +161,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 				continue // it is in the cache
 			}
 			object.SetGroupVersionKind(kind)
-			found[objectKey{kind, client.ObjectKeyFromObject(object)}] = object
+			found[servers.NewKey(kind, object.Namespace, object.Name)] = object
 		}
 	}
 	return found, nil
@@ -181,7 +180,7 @@ type legacyCleaner struct {
 
 // Start implements manager.Runnable. It retries failures and always returns nil.
 func (s *legacyCleaner) Start(ctx context.Context) error {
-	registry.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
+	servers.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
 		s.log.Error(err, "Removing objects of deleted registries failed; retrying", "after", after)
 	})
 	return nil

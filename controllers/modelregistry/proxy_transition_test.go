@@ -12,6 +12,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -86,7 +87,7 @@ func TestServiceRequestsTheCertificate(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	s := &corev1.Service{}
 	w.get(s, "ns", "demo")
-	if s.Annotations[resources.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
+	if s.Annotations[servers.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
 		t.Errorf("unexpected annotations %v or ports %v of the Service", s.Annotations, s.Spec.Ports)
 	}
 }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -23,31 +21,25 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
-	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // registryReconciler reconciles ModelRegistry objects. Its phases run in the order of the method phases.
 type registryReconciler struct {
+	*servers.Reconciler
+
 	settings Settings
 	// aihub watches the AIHub; nil if component platform is disabled.
 	aihub  *aihub.Watcher
 	served func() capability.Set
 	// domain is the default domain of the routers of OpenShift.
-	domain       registry.Domain
-	clock        clock.Clock
-	cached       client.Client
-	fullObjects  client.Reader // for kinds of which cached holds only metadata
-	apiReader    client.Reader
-	pods         client.Reader
-	applier      *apply.Applier
-	references   *reference.Tracker
-	certificates *registry.Certificates
-	recorder     events.EventRecorder
-	readPodLog   logReader
-	states       reconciler.UIDMap[*state]
-	legacy       legacyCache
+	domain     servers.Domain
+	pods       client.Reader
+	recorder   events.EventRecorder
+	readPodLog logReader
+	states     reconciler.UIDMap[*state]
+	legacy     legacyCache
 	// publishing serializes writes of cluster-scoped objects: two registries of the same name use the same names.
 	publishing sync.Mutex
 }
@@ -55,9 +47,7 @@ type registryReconciler struct {
 // state holds data of one registry between reconciles, which never overlap.
 type state struct {
 	// platform is the snapshot of platform settings for this reconcile.
-	platform registry.Platform
-	// routeReport holds the status of the routes that publish the registry, as reported by Gateway and routers.
-	routeReport routestatus.Report
+	platform servers.Platform
 	// defaulted is the registry with the defaults of admission, nil if the webhooks are enabled.
 	defaulted *v1beta1.ModelRegistry
 	// missingReferences are the objects found missing in this reconcile, without which no pods start.
@@ -86,9 +76,7 @@ func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
 
 // forget removes the state of a deleted registry.
 func (r *registryReconciler) forget(uid types.UID) {
-	r.applier.Forget(uid)
-	r.references.Forget(uid)
-	r.certificates.Forget(uid)
+	r.Forget(uid)
 	r.states.Delete(uid)
 }
 
@@ -114,7 +102,7 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 		{Name: "keeping the certificates", Run: r.reportErrors(r.ensureCertificates)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
 		{Name: "observing the server", Run: r.reportErrors(r.observeServer)},
-		{Name: "awaiting the renewal of the certificates", Run: r.requeueForRenewal},
+		{Name: "awaiting the renewal of the certificates", Run: func(_ context.Context, m *v1beta1.ModelRegistry) error { return r.AwaitDeadlines(m.UID) }},
 	}
 }
 
@@ -122,17 +110,10 @@ func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry]
 func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.ModelRegistry) error) func(context.Context, *v1beta1.ModelRegistry) error {
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
-		if _, isWait := errors.AsType[*reconciler.Wait](err); err == nil || isWait {
-			return err
-		}
-		if apply.IsTerminating(err) {
-			return &reconciler.Wait{For: "deletions to finish", Retry: time.Second}
-		}
-		if apply.AllErrorsMatch(err, apierrors.IsConflict) {
+		if _, isWait := errors.AsType[*reconciler.Wait](err); isWait || apply.AllErrorsMatch(err, apierrors.IsConflict) {
 			return err // the event of the other write starts the next reconcile
 		}
-		reportFailure(m, err)
-		return err
+		return servers.ReportError(err, func() { reportFailure(m, err) })
 	}
 }
 
@@ -145,25 +126,20 @@ const (
 // ensureCertificates issues the serving certificate of the proxy, unless the platform or the user provides one, and the certificate of a
 // generated database with TLS.
 func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.ModelRegistry) error {
-	var server, database *servingcert.Spec
+	var specs []servingcert.Spec
 	if m.Spec.KubeRBACProxy != nil && managesCertificate(m) && !r.stateOf(m).platform.Served.Has(capability.Route) {
-		server = &servingcert.Spec{
+		specs = append(specs, servingcert.Spec{
 			Namespace: m.Namespace, Name: resources.ServingSecretName(m), CACommonName: certificateAuthority, Service: resources.ServiceName(m),
 			Labels: resources.Labels(m, resources.ServiceName(m)),
-		}
+		})
 	}
 	if generatesDatabase(m) && resources.EncryptsDatabase(m) {
-		database = &servingcert.Spec{
+		specs = append(specs, servingcert.Spec{
 			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), CACommonName: databaseAuthority, Service: resources.DatabaseName(m),
-			Labels: resources.Labels(m, resources.DatabaseName(m)),
-		}
+			Labels: resources.Labels(m, resources.DatabaseName(m)), Condition: servingcert.DatabaseCondition,
+		})
 	}
-	return r.certificates.Ensure(ctx, m, server, database)
-}
-
-// requeueForRenewal requeues the registry when a certificate is to be renewed or the deadline for the status of a Gateway ends.
-func (r *registryReconciler) requeueForRenewal(_ context.Context, m *v1beta1.ModelRegistry) error {
-	return errors.Join(r.certificates.RequeueForRenewal(m.UID), r.stateOf(m).routeReport.Wait())
+	return r.Certificates.Ensure(ctx, m, specs...)
 }
 
 // applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
@@ -173,15 +149,13 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	effective := withDefaults(cmp.Or(s.defaulted, m), &s.platform, s.credentials)
 	r.pinDatabaseImage(m, effective)
 	in := buildInputs(m, &s.platform)
-	in.Authority = r.certificates.CABundle(m.UID)
+	in.Authority = r.Certificates.CABundle(m.UID, resources.ServingSecretName(m))
 	if err := r.resolveReferences(ctx, m, effective, &in); err != nil {
 		return err
 	}
-	if err := in.ReadRouteReport(ctx, r.fullObjects, resources.Published(effective, in), r.clock.Now()); err != nil {
+	if err := r.ReadRoutes(ctx, m, &in.Publishing, resources.Published(effective, in)); err != nil {
 		return err
 	}
-	s.routeReport = in.RouteReport
-	s.routeReport.Set(&m.Status.Conditions, m.Generation)
 	if err := reportSpec(m, effective, in); err != nil {
 		return err
 	}
@@ -210,7 +184,7 @@ func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1
 	if err := r.applyUnowned(ctx, m, published.InStages(apply.Prerequisites)); err != nil {
 		return err
 	}
-	err = r.applier.Apply(ctx, m, own)
+	err = r.Applier.Apply(ctx, m, own)
 	if err != nil && !apply.OnlyExposureFailed(err) {
 		return errors.Join(exposureErr, err)
 	}
@@ -232,7 +206,7 @@ func (r *registryReconciler) applyDatabase(ctx context.Context, m, effective *v1
 	if err != nil {
 		return nil, rejectSpec(m, err)
 	}
-	if exposureErr = r.applier.Apply(ctx, m, database); exposureErr != nil && !apply.OnlyExposureFailed(exposureErr) {
+	if exposureErr = r.Applier.Apply(ctx, m, database); exposureErr != nil && !apply.OnlyExposureFailed(exposureErr) {
 		return nil, exposureErr
 	}
 	return exposureErr, r.applyBackup(ctx, m, effective, in)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
@@ -168,7 +168,7 @@ func TestNamesOfClusterScope(t *testing.T) {
 func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 	invalid := func(verb, kind string) error {
 		if verb == "apply" && kind == "Deployment" {
-			return apierrors.NewInvalid(registry.Deployment.GroupKind(), "demo", nil)
+			return apierrors.NewInvalid(servers.Deployment.GroupKind(), "demo", nil)
 		}
 		return nil
 	}

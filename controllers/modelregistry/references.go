@@ -2,54 +2,35 @@ package modelregistry
 
 import (
 	"context"
-	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
 // selector differs.
 func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective *v1beta1.ModelRegistry, in *resources.Inputs) error {
-	var databaseRefs []reference.Reference
+	rolling := map[string][]reference.Reference{resources.ServiceName(m): serverReferences(effective)}
+	selectors := map[string]map[string]string{resources.ServiceName(m): resources.ServerSelector(m)}
 	if generatesDatabase(m) {
-		databaseRefs = databaseReferences(m)
+		rolling[resources.DatabaseName(m)], selectors[resources.DatabaseName(m)] = databaseReferences(m), resources.DatabaseSelector(m)
 	}
-	serverRefs := serverReferences(effective)
-	resolved, err := r.references.Resolve(ctx, m.UID, m.Namespace, slices.Concat(serverRefs, certificateReferences(effective), databaseRefs))
-	if err != nil {
-		return err
-	}
-	missingPodRefs, err := r.references.FindMissing(ctx, m.Namespace, reference.OfPods(&m.Spec.Pods))
-	if err != nil {
-		return err
-	}
-	r.stateOf(m).missingReferences = slices.Concat(resolved.Missing, missingPodRefs)
-	reference.SetCondition(&m.Status.Conditions, m.Generation, m.Namespace, append(missingUserObjects(m, resolved.Missing), missingPodRefs...))
-	in.ServerHash, err = r.rolloutHash(ctx, m, resources.ServiceName(m), resources.ServerSelector(m), resolved, serverRefs)
-	if err == nil && generatesDatabase(m) {
-		in.DatabaseHash, err = r.rolloutHash(ctx, m, resources.DatabaseName(m), resources.DatabaseSelector(m), resolved, databaseRefs)
-	}
+	hashes, missing, err := r.ResolveReferences(ctx, m, m.Namespace, servers.References{
+		Rollouts: rolling, Required: certificateReferences(effective), Mounted: reference.OfPods(&m.Spec.Pods),
+		IsManaged: func(x reference.Missing) bool { return createsMissing(m, x) },
+		Inspect: func(live *appsv1.Deployment) error {
+			return r.recreateOnSelectorChange(ctx, m, live, selectors[live.Name])
+		},
+	})
+	r.stateOf(m).missingReferences = missing
+	in.ServerHash, in.DatabaseHash = hashes[resources.ServiceName(m)], hashes[resources.DatabaseName(m)]
 	return err
-}
-
-// rolloutHash returns the hash of the objects that the pods of a Deployment consume. A new hash rolls the pods.
-func (r *registryReconciler) rolloutHash(ctx context.Context, m *v1beta1.ModelRegistry, deployment string, selector map[string]string,
-	resolved reference.Resolved, refs []reference.Reference,
-) (reference.RolloutHash, error) {
-	d, err := registry.FindDeployment(ctx, r.cached, r.apiReader, m.Namespace, deployment)
-	if err == nil {
-		err = r.recreateOnSelectorChange(ctx, m, d, selector)
-	}
-	if err != nil {
-		return reference.RolloutHash{}, err
-	}
-	return reference.ForDeployment(d, resolved.Hashes, refs)
 }
 
 // serverReferences returns the Secrets and ConfigMaps that the server reads at its start only, so that a change must roll its pods. The
@@ -91,14 +72,12 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return refs
 }
 
-// missingUserObjects returns the missing objects that users must create: neither credentials nor certificate of a generated database, nor a
-// managed serving certificate.
-func missingUserObjects(m *v1beta1.ModelRegistry, missing []reference.Missing) []reference.Missing {
-	return slices.DeleteFunc(slices.Clone(missing), func(x reference.Missing) bool {
-		serving := managesCertificate(m) && x.Name == resources.ServingSecretName(m)
-		database := generatesDatabase(m) && isDatabaseSecret(m, x.Name) && (x.Key == "" || x.Name == resources.CredentialsName(m))
-		return x.Kind == reference.Secret && (serving || database)
-	})
+// createsMissing reports whether operator or platform, and not the user, creates a missing object: credentials or certificate of a generated
+// database, or a managed serving certificate.
+func createsMissing(m *v1beta1.ModelRegistry, missing reference.Missing) bool {
+	serving := managesCertificate(m) && missing.Name == resources.ServingSecretName(m)
+	database := generatesDatabase(m) && isDatabaseSecret(m, missing.Name) && (missing.Key == "" || missing.Name == resources.CredentialsName(m))
+	return missing.Kind == reference.Secret && (serving || database)
 }
 
 // isDatabaseSecret reports whether the operator creates a Secret for a generated database.

@@ -15,13 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -237,7 +238,7 @@ func TestLegacyCleaner(t *testing.T) {
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
-	s := &legacyCleaner{apiReader: w.server, applier: w.applier, clock: w.clock}
+	s := &legacyCleaner{apiReader: w.server, applier: w.Applier, clock: clocktesting.NewFakeClock(now)}
 	w.requireNoError(s.Start(t.Context()))
 	got := strings.Split(w.takeWrites(), "\n")
 	slices.Sort(got)
@@ -248,14 +249,14 @@ func TestLegacyCleaner(t *testing.T) {
 
 // APIs that are not served are not requested [D2].
 func TestUnownedKinds(t *testing.T) {
-	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: registry.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
-	if got := len(plainKinds.Prunable(cronJobKind)); got != 7 {
+	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: servers.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
+	if got := len(plainKinds.Prunable(servers.CronJob)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
 	}
-	if got := all.Prunable(cronJobKind); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
+	if got := all.Prunable(servers.CronJob); got[len(got)-1] != capability.ReferenceGrant || got[len(got)-2] != capability.Route {
 		t.Errorf("kinds %v", got)
 	}
-	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != registry.ClusterRoleBinding {
+	if got := unownedKinds(plainKinds); len(got) != 1 || got[0] != servers.ClusterRoleBinding {
 		t.Errorf("kinds %v", got)
 	}
 	if got := unownedKinds(all); len(got) != 3 {

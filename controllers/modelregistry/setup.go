@@ -13,7 +13,6 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,17 +24,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/storage"
-	"github.com/odh-platform/odh-platform-operator/pkg/admission"
-	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
-	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -62,36 +58,22 @@ const LastApplied = "banzaicloud.com/last-applied"
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants;backendtlspolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=list;watch
 
-// Settings is the configuration of the controller.
-type Settings struct {
-	config.ModelRegistry
-	// Authors holds the admission rules for references in specs.
-	Authors admission.Rules
-}
-
-var cronJobKind = batchv1.SchemeGroupVersion.WithKind("CronJob")
+type (
+	// Settings is the configuration of the controller.
+	Settings = servers.Settings
+	// Deps are the dependencies of the controller.
+	Deps = servers.Deps
+)
 
 // Caches returns the informers of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
 // may belong to users. An empty namespace selects all namespaces. Pods have a cache of their own, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
-	return append(registry.Caches(namespace),
-		component.CacheNeed{Kind: registry.Claim, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: cronJobKind, Namespace: namespace, FullObjects: true},
-		component.CacheNeed{Kind: registry.Secret, Namespace: namespace, IncludeForeign: true},
-		component.CacheNeed{Kind: registry.ConfigMap, Namespace: namespace, IncludeForeign: true},
+	return servers.Caches(namespace,
+		component.CacheNeed{Kind: servers.Claim, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: servers.CronJob, Namespace: namespace, FullObjects: true},
+		component.CacheNeed{Kind: servers.Secret, Namespace: namespace, IncludeForeign: true},
+		component.CacheNeed{Kind: servers.ConfigMap, Namespace: namespace, IncludeForeign: true},
 		component.CacheNeed{Kind: capability.UserGroup})
-}
-
-// Deps are the dependencies of the controller.
-type Deps struct {
-	Settings Settings
-	Served   *capability.Watcher
-	Domain   *clusterdomain.Watcher
-	// Hub watches the AIHub; nil if component platform is disabled.
-	Hub   *aihub.Watcher
-	Clock clock.Clock
-	// Applier has FieldOwner, LegacyManagers and LastApplied.
-	Applier *apply.Applier
 }
 
 // Setup registers the controller of registries with a manager.
@@ -105,29 +87,18 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 		return err
 	}
 	r := &registryReconciler{
-		settings:    d.Settings,
-		aihub:       d.Hub,
-		served:      d.Served.Current,
-		domain:      d.Domain,
-		clock:       d.Clock,
-		cached:      mgr.GetClient(),
-		fullObjects: mgr.GetCache(),
-		apiReader:   mgr.GetAPIReader(),
-		pods:        pods,
-		applier:     d.Applier,
-		references:  reference.NewTracker(mgr.GetClient(), mgr.GetAPIReader()),
-		recorder:    mgr.GetEventRecorder(ComponentName),
-		readPodLog:  logs,
+		Reconciler: servers.NewReconciler(mgr.GetClient(), mgr.GetCache(), mgr.GetAPIReader(), d.Applier(mgr.GetClient()), d.Clock),
+		settings:   d.Settings, aihub: d.Hub, served: d.Served.Current, domain: d.Domain, pods: pods,
+		recorder: mgr.GetEventRecorder(ComponentName), readPodLog: logs,
 	}
-	r.certificates = registry.NewCertificates(r.cached, r.apiReader, r.applier, r.clock)
 	if err := r.watch(mgr, pods, d.Served, d.Domain); err != nil {
 		return fmt.Errorf("building the controller of model registries: %w", err)
 	}
 	log := mgr.GetLogger().WithName(ComponentName)
 	return errors.Join(
-		mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.applier, clock: r.clock, log: log}),
+		mgr.Add(&legacyCleaner{apiReader: mgr.GetAPIReader(), applier: r.Applier, clock: d.Clock, log: log}),
 		mgr.Add(&storage.Migration{
-			Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: r.clock, Log: log.WithName("storage"),
+			Reader: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: d.Clock, Log: log.WithName("storage"),
 			Source: d.Settings.StorageMigration.Source, Target: d.Settings.StorageMigration.Target,
 		}))
 }
@@ -146,9 +117,8 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 	}
 	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
 	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
-	return registry.OwnServerChildren(b).
+	return servers.OwnChildren(b, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Owns(&batchv1.CronJob{}).
-		Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
 		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).
 		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
@@ -185,69 +155,51 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// registryRequest returns a request for a registry, or none if namespace or name is empty.
-func registryRequest(namespace, name string) []reconcile.Request {
-	if namespace == "" || name == "" {
+// enqueueNamed maps objects to the registry with a key, none if its namespace or name is empty.
+func enqueueNamed(key func(client.Object) types.NamespacedName) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		if name := key(o); name.Namespace != "" && name.Name != "" {
+			return []reconcile.Request{{NamespacedName: name}}
+		}
 		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	})
 }
 
 // enqueueByLabels maps objects without an owner reference to their registry.
 func enqueueByLabels() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.HasComponentLabels(o, ComponentName) {
-			return nil
+	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
+		if apply.HasComponentLabels(o, ComponentName) {
+			name.Namespace, name.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
 		}
-		return registryRequest(o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp])
+		return name
 	})
 }
 
 // enqueueByAppLabel maps pods to their registry.
 func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return registryRequest(o.GetNamespace(), o.GetLabels()[resources.LabelApp])
+	return enqueueNamed(func(o client.Object) types.NamespacedName {
+		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[resources.LabelApp]}
 	})
 }
 
 // enqueueByServiceName maps EndpointSlices to the registry of their Service.
 func enqueueByServiceName() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if !apply.HasComponentLabels(o, ComponentName) {
-			return nil
+	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
+		if apply.HasComponentLabels(o, ComponentName) {
+			name.Namespace, name.Name = o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName]
 		}
-		return registryRequest(o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName])
+		return name
 	})
 }
 
 // enqueueConsumers maps an object to the registries in its namespace that use it.
 func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.requestsForMatching(ctx, o.GetNamespace(), func(m *v1beta1.ModelRegistry) bool { return isUsed(m, o.GetName()) })
-	})
+	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, true, func(m *v1beta1.ModelRegistry, o client.Object) bool { return isUsed(m, o.GetName()) })
 }
 
 // enqueueAll maps any event to all registries.
 func (r *registryReconciler) enqueueAll() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return r.requestsForMatching(ctx, "", func(*v1beta1.ModelRegistry) bool { return true })
-	})
-}
-
-// requestsForMatching returns requests for the matching registries of a namespace, "" for all.
-func (r *registryReconciler) requestsForMatching(ctx context.Context, namespace string, matches func(*v1beta1.ModelRegistry) bool) []reconcile.Request {
-	list := &v1beta1.ModelRegistryList{}
-	if err := r.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing model registries")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if m := &list.Items[i]; matches(m) {
-			requests = append(requests, registryRequest(m.Namespace, m.Name)...)
-		}
-	}
-	return requests
+	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, false, func(*v1beta1.ModelRegistry, client.Object) bool { return true })
 }
 
 func usesClaim(m *v1beta1.ModelRegistry, name string) bool {

@@ -11,17 +11,17 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-const sharedGrantGone = "delete ReferenceGrant " + registry.SharedGrantName
+const sharedGrantGone = "delete ReferenceGrant " + servers.SharedGrantName
 
 // sharedGrant returns the legacy ReferenceGrant of a namespace.
 func sharedGrant() *unstructured.Unstructured {
 	g := wholeObject(capability.ReferenceGrant)
 	g.SetNamespace("ns")
-	g.SetName(registry.SharedGrantName)
+	g.SetName(servers.SharedGrantName)
 	g.SetLabels(map[string]string{resources.LabelComponent: resources.PartOf, resources.LabelAppComponent: resources.PartOf, resources.LabelCreatedBy: resources.CreatedBy, resources.LabelPartOf: resources.PartOf, resources.LabelManagedBy: resources.CreatedBy})
 	return g
 }
@@ -77,7 +77,7 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 			if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
-			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", registry.SharedGrantName); gone != test.want {
+			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", servers.SharedGrantName); gone != test.want {
 				t.Errorf("gone %v", gone)
 			}
 			if own := w.get(wholeObject(capability.ReferenceGrant), "ns", resources.GrantName(m)); own != (test.domain != "") {

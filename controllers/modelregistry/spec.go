@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,24 +10,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/clusterdomain"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	rules "github.com/odh-platform/odh-platform-operator/webhooks/modelregistry"
 )
 
 // waitForPlatform waits for the AIHub and stores a snapshot of the platform settings for this reconcile.
-func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.aihub.Await(); err != nil {
-		return err
-	}
-	r.stateOf(m).platform = registry.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
-	return nil
+func (r *registryReconciler) waitForPlatform(_ context.Context, m *v1beta1.ModelRegistry) (err error) {
+	r.stateOf(m).platform, err = servers.DetectPlatform(r.settings.ModelRegistry, r.aihub, r.served(), r.domain)
+	return err
 }
 
 // waitForDomain waits until the domain of Routes is known.
@@ -55,7 +56,7 @@ func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRe
 	if m.Spec.OAuthProxy == nil && (m.Spec.KubeRBACProxy != nil || !openShift) {
 		return nil
 	}
-	if err := r.applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
+	if err := r.Applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
 		return err
 	}
 	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
@@ -123,7 +124,7 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 }
 
 // buildInputs returns the platform settings that the objects of a registry depend on.
-func buildInputs(m *v1beta1.ModelRegistry, p *registry.Platform) resources.Inputs {
+func buildInputs(m *v1beta1.ModelRegistry, p *servers.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
 		Publishing: p.Publishing(), HasUserAPI: p.Served.Has(capability.UserGroup),
@@ -139,7 +140,7 @@ func managesCertificate(m *v1beta1.ModelRegistry) bool {
 
 // withDefaults returns a copy of the registry with all defaults, and with the connection of a generated database like that of an external
 // one.
-func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credentials) *v1beta1.ModelRegistry {
+func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentials) *v1beta1.ModelRegistry {
 	effective := m.DeepCopy()
 	if generatesDatabase(effective) {
 		setConnection(effective, creds)
@@ -150,31 +151,31 @@ func withDefaults(m *v1beta1.ModelRegistry, p *registry.Platform, creds credenti
 }
 
 // setDefaults sets the defaults that are never stored.
-func setDefaults(m *v1beta1.ModelRegistry, p *registry.Platform) {
+func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 	spec := &m.Spec
-	setDefault(&spec.Rest.Image, p.Images.REST)
-	setDefaultPointer(&spec.Rest.Port, v1beta1.DefaultRESTPort)
-	setDefaultPointer(&spec.Rest.Resources, rules.DefaultRESTResources())
+	spec.Rest.Image = cmp.Or(spec.Rest.Image, p.Images.REST)
+	spec.Rest.Port = cmp.Or(spec.Rest.Port, new(v1beta1.DefaultRESTPort))
+	spec.Rest.Resources = cmp.Or(spec.Rest.Resources, new(rules.DefaultRESTResources()))
 	if spec.Postgres != nil {
-		setDefault(&spec.Postgres.Image, p.Images.Postgres)
-		setDefaultPointer(&spec.Postgres.Port, v1beta1.DefaultPostgresPort)
+		spec.Postgres.Image = cmp.Or(spec.Postgres.Image, p.Images.Postgres)
+		spec.Postgres.Port = cmp.Or(spec.Postgres.Port, new(v1beta1.DefaultPostgresPort))
 	}
 	if spec.MySQL != nil {
-		setDefaultPointer(&spec.MySQL.Port, v1beta1.DefaultMySQLPort)
+		spec.MySQL.Port = cmp.Or(spec.MySQL.Port, new(v1beta1.DefaultMySQLPort))
 	}
 	if proxy := spec.KubeRBACProxy; proxy != nil {
-		setDefault(&proxy.Image, p.Images.KubeRBACProxy)
-		setDefault(&proxy.Domain, defaultDomain(p))
-		setDefault(&proxy.ServiceRoute, v1beta1.RouteEnabled)
-		setDefaultPointer(&proxy.Port, v1beta1.DefaultProxyPort)
-		setDefaultPointer(&proxy.RoutePort, v1beta1.DefaultRoutePort)
-		setDefaultPointer(&proxy.TLSCertificateSecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
-		setDefaultPointer(&proxy.TLSKeySecret, v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
+		proxy.Image = cmp.Or(proxy.Image, p.Images.KubeRBACProxy)
+		proxy.Domain = cmp.Or(proxy.Domain, defaultDomain(p))
+		proxy.ServiceRoute = cmp.Or(proxy.ServiceRoute, v1beta1.RouteEnabled)
+		proxy.Port = cmp.Or(proxy.Port, new(v1beta1.DefaultProxyPort))
+		proxy.RoutePort = cmp.Or(proxy.RoutePort, new(v1beta1.DefaultRoutePort))
+		proxy.TLSCertificateSecret = cmp.Or(proxy.TLSCertificateSecret, &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSCertKey})
+		proxy.TLSKeySecret = cmp.Or(proxy.TLSKeySecret, &v1beta1.SecretKeyValue{Name: resources.ServingSecretName(m), Key: corev1.TLSPrivateKeyKey})
 	}
 }
 
 // defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
-func defaultDomain(p *registry.Platform) string {
+func defaultDomain(p *servers.Platform) string {
 	own := p.DefaultDomain
 	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
 		own = p.Exposure.IngressDomain
@@ -188,15 +189,47 @@ func generatesDatabase(m *v1beta1.ModelRegistry) bool {
 	return p != nil && p.GenerateDeployment != nil && *p.GenerateDeployment
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// Render returns the objects that a registry would get in an empty cluster with the given APIs, without the Secret of a generated database,
+// whose password is random. Unknown fields are errors.
+func Render(settings Settings, served capability.Set, object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	m := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m, true); err != nil {
+		return nil, fmt.Errorf("decoding ModelRegistry %s: %w", object.GetName(), err)
 	}
+	platform := &servers.Platform{ModelRegistry: settings.ModelRegistry, Served: served}
+	ruleSettings := RuleSettings(settings.ModelRegistry, served)
+	m, err := rules.Default(m, ruleSettings)
+	if err != nil {
+		return nil, fmt.Errorf("defaulting ModelRegistry %s: %w", object.GetName(), err)
+	}
+	if errs := rules.Validate(m, ruleSettings); len(errs) > 0 {
+		return nil, fmt.Errorf("ModelRegistry %s: %w", m.Name, errs.ToAggregate())
+	}
+	desired, err := buildAll(m, platform)
+	if err != nil {
+		return nil, fmt.Errorf("building the objects of ModelRegistry %s: %w", m.Name, err)
+	}
+	return apply.Render(desired, ComponentName, m)
 }
 
-func setDefaultPointer[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
+func buildAll(m *v1beta1.ModelRegistry, platform *servers.Platform) (apply.Desired, error) {
+	in := buildInputs(m, platform)
+	if !generatesDatabase(m) {
+		return resources.Build(withDefaults(m, platform, credentials{}), in)
 	}
+	effective := withDefaults(m, platform, requestedCredentials(m))
+	desired := apply.Desired{resources.DatabaseClaim(m)}
+	if hasBackups(m) {
+		desired = append(desired, resources.BackupClaim(m))
+	}
+	database, err := resources.BuildDatabase(effective, in)
+	if err != nil {
+		return nil, err
+	}
+	desired = append(desired, database...)
+	if hasBackups(m) {
+		desired = append(desired, resources.BuildBackup(effective, in)...)
+	}
+	server, err := resources.Build(effective, in)
+	return append(desired, server...), err
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
@@ -47,7 +47,7 @@ const (
 	ConditionBackup = "BackupReady"
 	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported its status.
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec is missing. servingcert.Condition and
-	// registry.ConditionDatabaseCertificate exist only while a certificate of a user expires soon.
+	// servingcert.DatabaseCondition exist only while a certificate of a user expires soon.
 )
 
 // Reasons of the conditions, in addition to those of package serving.
@@ -121,11 +121,11 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
-	live := r.apiReader
-	if uid, _ := r.applier.Version(m.UID, registry.Deployment, client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}); uid != "" {
-		live = r.cached // it has our label, so the cache will show it
+	lookup := r.Reconciler
+	if uid, _ := r.Applier.Version(m.UID, servers.Deployment, client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}); uid != "" {
+		lookup = &servers.Reconciler{Cached: r.Cached, APIReader: r.Cached} // it has our label, so the cache will show it
 	}
-	d, err := registry.FindDeployment(ctx, r.cached, live, m.Namespace, resources.ServiceName(m))
+	d, err := lookup.Deployment(ctx, m.Namespace, resources.ServiceName(m))
 	if err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (serving.State, error) {
 	service := client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}
 	wasAvailable := conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
-	s, err := registry.EvaluateDeployment(ctx, r.cached, r.apiReader, d, service, r.clock.Now(), wasAvailable)
+	s, err := r.Evaluate(ctx, d, service, wasAvailable)
 	switch available := s.Status == metav1.ConditionTrue; {
 	case err != nil:
 		return s, err
 	case available && m.Spec.KubeRBACProxy != nil:
 		f, err := r.checkProxy(ctx, m, d)
 		if f.message != "" {
-			s = serving.WaitingFor(d, r.clock.Now(), f.message)
+			s = serving.WaitingFor(d, r.Clock.Now(), f.message)
 			if s.Reason != serving.ReasonStarting {
 				s.Reason = ReasonResourcesUnavailable
 			}
@@ -212,7 +212,7 @@ func (r *registryReconciler) reportEarlierData(m *v1beta1.ModelRegistry, claim *
 func (r *registryReconciler) reportUnusedDatabase(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	d := &appsv1.Deployment{}
 	if !generatesDatabase(m) {
-		err := r.cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
+		err := r.Cached.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: resources.DatabaseName(m)}, d)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Deployment %s: %w", resources.DatabaseName(m), err)
 		}

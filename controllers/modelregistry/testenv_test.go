@@ -30,9 +30,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -74,16 +73,14 @@ func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...clien
 			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
 			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
 		}},
-		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
-		clock: clocktesting.NewFakeClock(now), cached: writing, fullObjects: w.server, apiReader: w.server, pods: w.server,
-		applier: apply.New(apply.Options{
+		Reconciler: servers.NewReconciler(writing, w.server, w.server, apply.New(apply.Options{
 			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
-			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{registry.Deployment, registry.Claim, cronJobKind, registry.EndpointSlice},
-		}),
-		references: reference.NewTracker(w.server, w.server), recorder: w.events,
+			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment, servers.Claim, servers.CronJob, servers.EndpointSlice},
+		}), clocktesting.NewFakeClock(now)),
+		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
+		pods: w.server, recorder: w.events,
 		readPodLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
-	w.certificates = registry.NewCertificates(writing, w.server, w.applier, w.clock)
 	return w
 }
 
@@ -134,11 +131,11 @@ func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectLis
 // newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []schema.GroupVersionKind{registry.ClusterRoleBinding, capability.UserGroup} {
+	for _, kind := range []schema.GroupVersionKind{servers.ClusterRoleBinding, capability.UserGroup} {
 		m.Add(kind, meta.RESTScopeRoot)
 	}
 	for _, kind := range []schema.GroupVersionKind{
-		registry.Deployment, registry.Service, registry.ServiceAccount, registry.Secret, registry.ConfigMap, registry.Claim, cronJobKind, registry.NetworkPolicy, registry.Role, registry.RoleBinding, registry.EndpointSlice,
+		servers.Deployment, servers.Service, servers.ServiceAccount, servers.Secret, servers.ConfigMap, servers.Claim, servers.CronJob, servers.NetworkPolicy, servers.Role, servers.RoleBinding, servers.EndpointSlice,
 		capability.Route, capability.HTTPRoute, capability.ReferenceGrant, v1beta1.GroupVersion.WithKind(v1beta1.Kind), corev1.SchemeGroupVersion.WithKind("Pod"),
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)

@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -20,9 +18,8 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // This file can be deleted with release 1.0: migration from the legacy operator then requires an earlier release.
@@ -50,16 +47,12 @@ type legacyDeployments struct {
 func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
 	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
 	var sources []source.Source
-	for _, name := range []string{legacyRegistryDeployment, legacyCatalogDeployment} {
-		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.NewSelectorCache(mgr, capability.MetadataOf(registry.Deployment), by, apply.Transform())
-		if err != nil {
-			return nil, nil, err
-		}
+	caches, err := servers.NamedCaches(mgr, "", capability.MetadataOf(servers.Deployment), apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
+	for name, c := range caches {
 		f.readers[name] = c
-		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(registry.Deployment)), h))
+		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(servers.Deployment)), h))
 	}
-	return f, sources, nil
+	return f, sources, err
 }
 
 // deleteAll deletes the Deployments, and returns a *reconciler.Wait until they and their pods are deleted. It does not delete a recreated
@@ -82,7 +75,7 @@ func (f *legacyDeployments) deleteAll(ctx context.Context, applier *apply.Applie
 }
 
 func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applier, a *platformv1alpha1.AIHub, key types.NamespacedName) (warning string, err error) {
-	d, err := capability.GetMetadata(ctx, f.readers[key.Name], registry.Deployment, key)
+	d, err := capability.GetMetadata(ctx, f.readers[key.Name], servers.Deployment, key)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)

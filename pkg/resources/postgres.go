@@ -1,6 +1,12 @@
 package resources
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"regexp"
+	"strconv"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -108,4 +114,100 @@ func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyCo
 		WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RecreateDeploymentStrategyType)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(p.Selector)).
 		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(p.Selector).WithSpec(pod)))
+}
+
+const (
+	// CAKey is the Secret key with the CA of a PostgreSQL server.
+	CAKey = "ca.crt"
+
+	postgresTLSVolume = "postgres-tls"
+	postgresTLSDir    = "/etc/postgres-tls"
+	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key of root; pods read it by their group.
+	postgresKeyMode = int32(0o640)
+)
+
+// servePostgresTLS enables TLS for a server of the sclorg images with the certificate in a Secret, and returns its volume. The start script
+// of these images passes its arguments to the server.
+func servePostgresTLS(container *corev1ac.ContainerApplyConfiguration, secret string) *corev1ac.VolumeApplyConfiguration {
+	settings := []string{
+		"-c", "ssl=on",
+		"-c", "ssl_cert_file=" + postgresTLSDir + "/" + corev1.TLSCertKey,
+		"-c", "ssl_key_file=" + postgresTLSDir + "/" + corev1.TLSPrivateKeyKey,
+	}
+	if n := len(container.Command); n > 0 { // see ExclusivePostgres
+		container.Command[2] += " " + strings.Join(settings, " ")
+	} else {
+		container.WithArgs("run-postgresql").WithArgs(settings...)
+	}
+	container.WithVolumeMounts(corev1ac.VolumeMount().WithName(postgresTLSVolume).WithMountPath(postgresTLSDir).WithReadOnly(true))
+	source := corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(postgresKeyMode)
+	return corev1ac.Volume().WithName(postgresTLSVolume).WithSecret(source)
+}
+
+// AddPostgresVerification makes a libpq client verify the server with the CA in a Secret, and returns its volume. sslMode decides whether
+// the host name is verified too.
+func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, sslMode, secret string) *corev1ac.VolumeApplyConfiguration {
+	const volume, dir = "postgres-ca", "/etc/postgres-ca"
+	container.WithEnv(
+		corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(sslMode),
+		corev1ac.EnvVar().WithName("PGSSLROOTCERT").WithValue(dir+"/"+CAKey),
+	).WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(dir).WithReadOnly(true))
+	return corev1ac.Volume().WithName(volume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).
+		WithItems(corev1ac.KeyToPath().WithKey(CAKey).WithPath(CAKey)))
+}
+
+// VerifyFull is the sslmode in which a client verifies the certificate and name of the server.
+const VerifyFull = "verify-full"
+
+// ConnectionURIKey is the key of CloudNativePG and Crunchy Postgres for Kubernetes with the URL of a database, including the escaped user
+// and password.
+const ConnectionURIKey = "uri"
+
+// ConnectionKeys are the other keys of these Secrets, by libpq variable.
+var ConnectionKeys = []struct{ Variable, Key string }{
+	{"PGHOST", "host"}, {"PGPORT", "port"}, {"PGDATABASE", "dbname"}, {"PGUSER", "user"}, {"PGPASSWORD", "password"},
+}
+
+// PostgresConnectionEnv returns the libpq variables of the database that such a Secret describes.
+func PostgresConnectionEnv(secret string) []*corev1ac.EnvVarApplyConfiguration {
+	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(ConnectionKeys))
+	for _, k := range ConnectionKeys {
+		env = append(env, SecretEnvVar(k.Variable, secret, k.Key))
+	}
+	return env
+}
+
+var (
+	repositoryVersion = regexp.MustCompile(`(?:postgresql|postgres)-?(\d{1,2})(?:-|$)`)
+	tagVersion        = regexp.MustCompile(`^v?(\d{1,2})(?:[-._]|$)`)
+)
+
+// PostgresMajorVersion returns the major version of PostgreSQL in the repository of an image, such as postgresql-16-c10s, or else in its
+// tag, such as postgresql:16.4. It returns 0 if neither contains a version.
+func PostgresMajorVersion(image string) int32 {
+	image, _, _ = strings.Cut(image, "@")
+	name := image[strings.LastIndex(image, "/")+1:]
+	name, tag, _ := strings.Cut(name, ":")
+	match := repositoryVersion.FindStringSubmatch(name)
+	if match == nil && strings.Contains(name, "postgres") {
+		match = tagVersion.FindStringSubmatch(tag)
+	}
+	if match == nil {
+		return 0
+	}
+	version, err := strconv.ParseInt(match[1], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(version)
+}
+
+// passwordBytes is the number of random bytes in a password.
+const passwordBytes = 16
+
+// NewPassword returns a random password for a generated database that needs no escaping in a URL.
+func NewPassword() string {
+	random := make([]byte, passwordBytes)
+	_, _ = rand.Read(random) // it never fails
+	return base64.URLEncoding.EncodeToString(random)
 }

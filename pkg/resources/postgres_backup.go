@@ -88,8 +88,8 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 
 // Policy allows egress of backup pods to the database and to DNS servers, and denies ingress.
 func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]string, port int32) *policyConfig {
-	policy := EgressPolicy(meta, b.Labels, allowEgress(corev1.ProtocolTCP, port).WithTo(PodPeer(database)),
-		allowEgress(corev1.ProtocolUDP, dnsPorts...), allowEgress(corev1.ProtocolTCP, dnsPorts...))
+	policy := EgressPolicy(meta, b.Labels, AllowEgress(corev1.ProtocolTCP, port).WithTo(PodPeer(database)),
+		AllowEgress(corev1.ProtocolUDP, dnsPorts...), AllowEgress(corev1.ProtocolTCP, dnsPorts...))
 	policy.Spec.WithPolicyTypes(networkingv1.PolicyTypeIngress)
 	return policy
 }
@@ -97,6 +97,7 @@ func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]strin
 // dnsPorts are the ports of DNS pods, the second one of OpenShift.
 var dnsPorts = []int32{53, 5353}
 
-func allowEgress(protocol corev1.Protocol, ports ...int32) *egressRule {
+// AllowEgress returns a rule that allows egress to ports of all peers, until WithTo restricts it.
+func AllowEgress(protocol corev1.Protocol, ports ...int32) *egressRule {
 	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(policyPorts(protocol, ports)...)
 }

@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +28,10 @@ import (
 )
 
 const (
-	// Condition is False on an owner while its foreign certificate expires soon, and absent otherwise.
+	// Condition is False on an owner while a foreign certificate of a server expires soon, and absent otherwise.
 	Condition = "CertificateReady"
+	// DatabaseCondition is Condition for the certificate of a database.
+	DatabaseCondition = "DatabaseCertificateReady"
 	// ReasonExpires is the reason for a foreign certificate that expires soon.
 	ReasonExpires = "CertificateExpires"
 
@@ -51,7 +55,11 @@ type Spec struct {
 	Labels map[string]string
 	// DropOwnerReferences reports whether an owner reference is removed, see apply.Object.
 	DropOwnerReferences func(metav1.OwnerReference) bool
+	// Condition is the type of the condition; empty for the constant Condition.
+	Condition string
 }
+
+func (s *Spec) condition() string { return cmp.Or(s.Condition, Condition) }
 
 // certificateState is the state of one version of a Secret.
 type certificateState struct {
@@ -67,115 +75,120 @@ type certificateState struct {
 	trust certs.Trust
 }
 
-// Issuer issues the certificates of one component, one per owner. All fields but Condition are required.
+// Issuer issues the certificates of one component. All fields are required.
 type Issuer struct {
 	// Cached holds the metadata of Secrets; Live reads from the API server.
 	Cached, Live client.Reader
 	Applier      *apply.Applier
 	Clock        clock.PassiveClock
-	// Condition is the condition type; empty for the constant Condition. An owner with two Issuers needs two types.
-	Condition string
 
-	owners reconciler.UIDMap[certificateState]
+	// owners holds the states of the certificates of each owner, by the name of their Secret.
+	owners reconciler.UIDMap[map[string]certificateState]
 }
 
-// Ensure issues or renews the certificate of an owner. It does not write a Secret of another owner, or one in which a user replaced the
-// certificate. Condition reports when such a certificate expires. Servers reload renewed certificates. Errors of writes are those of
-// apply.Applier.
-func (k *Issuer) Ensure(ctx context.Context, owner reconciler.Object, spec Spec) error {
+// Ensure issues or renews the certificates of an owner. It does not write a Secret of another owner, or one in which a user replaced the
+// certificate. The condition of the spec reports when such a certificate expires. Servers reload renewed certificates. State and conditions
+// of other certificates are deleted. Errors of writes are those of apply.Applier.
+func (k *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
+	last, _ := k.owners.Get(owner.GetUID())
+	states, errs := make(map[string]certificateState, len(specs)), make([]error, len(specs))
+	for i := range specs {
+		states[specs[i].Name], errs[i] = k.ensure(ctx, owner, &specs[i], last[specs[i].Name])
+	}
+	k.owners.Set(owner.GetUID(), states)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, conditionType := range []string{Condition, DatabaseCondition} {
+		k.setCondition(owner, conditionType, specs, states)
+	}
+	return nil
+}
+
+// ensure returns the state of one certificate, which is empty while an external Secret does not exist.
+func (k *Issuer) ensure(ctx context.Context, owner client.Object, spec *Spec, last certificateState) (certificateState, error) {
 	key := client.ObjectKey{Namespace: spec.Namespace, Name: spec.Name}
 	metadata, err := capability.GetMetadata(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
 	case err != nil:
-		return err
+		return last, err
 	case metadata == nil && spec.External:
-		k.Release(owner)
-		return nil
-	case metadata == nil || !k.isUpToDate(owner, metadata, spec):
-		if err := k.ensureSecret(ctx, owner, key, spec); err != nil {
-			return err
-		}
+		return certificateState{}, nil
+	case metadata != nil && k.isUpToDate(last, metadata, spec):
+		return last, nil
 	}
-	k.setCondition(owner, spec)
-	return nil
+	return k.ensureSecret(ctx, owner, key, spec, last)
 }
-
-// Release deletes state and condition of an owner that needs no certificate.
-func (k *Issuer) Release(owner reconciler.Object) {
-	k.Forget(owner.GetUID())
-	conditions.Remove(owner.ConditionsRef(), k.conditionType())
-}
-
-func (k *Issuer) conditionType() string { return cmp.Or(k.Condition, Condition) }
 
 // Forget deletes the state of a deleted owner.
 func (k *Issuer) Forget(owner types.UID) { k.owners.Delete(owner) }
 
-// CABundle returns the PEM certificates of the CAs that issued the certificate of an owner; nil for a foreign certificate.
-func (k *Issuer) CABundle(owner types.UID) []byte {
-	state, _ := k.owners.Get(owner)
-	return state.trust.Bundle(k.Clock.Now())
+// CABundle returns the PEM certificates of the CAs that issued the certificate in a Secret of an owner; nil for a foreign certificate.
+func (k *Issuer) CABundle(owner types.UID, secret string) []byte {
+	states, _ := k.owners.Get(owner)
+	trust := states[secret].trust
+	return trust.Bundle(k.Clock.Now())
 }
 
 // AwaitRenewal returns a *reconciler.Wait until the next renewal or report for an owner; nil for none. It belongs in the last phase, since
 // each reconcile calls Ensure anyway.
 func (k *Issuer) AwaitRenewal(owner types.UID) error {
-	state, ok := k.owners.Get(owner)
-	remaining := state.trust.RequeueAfter(state.renewAt.Sub(k.Clock.Now()), k.Clock.Now())
-	if !ok || state.foreign && (state.renewAt.IsZero() || remaining <= 0) {
-		return nil // already reported, or never expires
+	states, _ := k.owners.Get(owner)
+	var errs []error
+	for _, state := range states {
+		remaining := state.trust.RequeueAfter(state.renewAt.Sub(k.Clock.Now()), k.Clock.Now())
+		if state.renewAt.IsZero() || state.foreign && remaining <= 0 {
+			continue // never expires, or already reported
+		}
+		errs = append(errs, &reconciler.Wait{For: "the serving certificate to be due", Retry: max(remaining, time.Second)})
 	}
-	return &reconciler.Wait{For: "the serving certificate to be due", Retry: max(remaining, time.Second)}
+	return errors.Join(errs...)
 }
 
 // isUpToDate reports whether this version of the Secret was read and needs no renewal.
-func (k *Issuer) isUpToDate(owner, metadata metav1.Object, spec Spec) bool {
-	state, ok := k.owners.Get(owner.GetUID())
-	return ok && state.uid == metadata.GetUID() && state.version == metadata.GetResourceVersion() && state.external == spec.External &&
+func (k *Issuer) isUpToDate(state certificateState, metadata metav1.Object, spec *Spec) bool {
+	return state.uid == metadata.GetUID() && state.version == metadata.GetResourceVersion() && state.external == spec.External &&
 		(state.foreign || k.Clock.Now().Before(state.renewAt))
 }
 
 // ensureSecret reads the Secret from the API server, since the cache may be stale after a write, and applies it if certificate, owner or
 // labels are not as desired.
-func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec Spec) error {
+func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec *Spec, last certificateState) (certificateState, error) {
 	live := &corev1.Secret{}
 	err := k.Live.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Secret %s: %w", key, err)
+		return last, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	exists := err == nil
 	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
 	// A user may replace the certificate in a managed Secret. An unreadable certificate is issued again.
 	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != spec.CACommonName
 	if exists && (spec.External || !k.Applier.IsManaged(live) || replaced) {
-		k.owners.Set(owner.GetUID(), newForeignState(live, pair.Leaf, spec))
-		return nil
+		return newForeignState(live, pair.Leaf, spec), nil
 	}
 	if live.DeletionTimestamp != nil || !exists && spec.External {
-		return nil // the next event of the Secret starts a reconcile
+		return last, nil // the next event of the Secret starts a reconcile
 	}
 	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
 		CACommonName: spec.CACommonName, DNSNames: DNSNames(spec.Service, spec.Namespace), Lifetime: Lifetime,
 	}, k.Clock.Now())
 	if err != nil {
-		return fmt.Errorf("issuing the serving certificate: %w", err)
+		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
 	if serving.Cause != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // the new version is read once
 		secret := corev1ac.Secret(spec.Name, spec.Namespace).WithLabels(spec.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: spec.DropOwnerReferences}}); err != nil {
-			return err
+			return last, err
 		}
 	}
-	state, _ := k.owners.Get(owner.GetUID())
-	state = certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: state.trust}
+	state := certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: last.trust}
 	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
-	k.owners.Set(owner.GetUID(), state)
-	return nil
+	return state, nil
 }
 
 // newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.
-func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec Spec) certificateState {
+func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certificateState {
 	state := certificateState{uid: s.UID, version: s.ResourceVersion, external: spec.External, foreign: true}
 	if leaf != nil {
 		lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
@@ -184,18 +197,22 @@ func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec Spec) certif
 	return state
 }
 
-// setCondition sets Condition while a foreign certificate expires soon.
-func (k *Issuer) setCondition(owner reconciler.Object, spec Spec) {
-	state, _ := k.owners.Get(owner.GetUID())
-	if !state.foreign || state.renewAt.IsZero() || k.Clock.Now().Before(state.renewAt) {
-		conditions.Remove(owner.ConditionsRef(), k.conditionType())
+// setCondition sets a condition for the first of its foreign certificates that expires soon, and removes it if there is none.
+func (k *Issuer) setCondition(owner reconciler.Object, conditionType string, specs []Spec, states map[string]certificateState) {
+	i := slices.IndexFunc(specs, func(spec Spec) bool {
+		state := states[spec.Name]
+		return spec.condition() == conditionType && state.foreign && !state.renewAt.IsZero() && !k.Clock.Now().Before(state.renewAt)
+	})
+	if i < 0 {
+		conditions.Remove(owner.ConditionsRef(), conditionType)
 		return
 	}
-	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is valid until %s: renew it", spec.Name, state.expires.UTC().Format(time.RFC3339))
-	if !spec.External {
+	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is valid until %s: renew it",
+		specs[i].Name, states[specs[i].Name].expires.UTC().Format(time.RFC3339))
+	if !specs[i].External {
 		text += "; or delete the Secret, and the operator issues a certificate"
 	}
-	conditions.Set(owner.ConditionsRef(), k.conditionType(), metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
+	conditions.Set(owner.ConditionsRef(), conditionType, metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())
 }
 
 // DNSNames returns the names of a Service inside the cluster, and localhost for a forwarded port.

@@ -83,7 +83,7 @@ func (b *testIssuer) ensure() time.Duration {
 	if err == nil {
 		return 0
 	}
-	wait, ok := errors.AsType[*reconciler.Wait](err)
+	wait, ok := reconciler.AsWait(err)
 	if !ok {
 		b.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 			damage(b, before.DeepCopy())
 			b.ensure()
 			after := b.secret().Data["ca.crt"]
-			if got := b.CABundle(b.owner.UID); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
+			if got := b.CABundle(b.owner.UID, "serving"); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
 				t.Errorf("trusted are\n%s", got)
 			}
 			pause := b.ensure()
@@ -172,7 +172,7 @@ func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 				t.Errorf("looks again after %s", pause)
 			}
 			b.clock.Step(pause)
-			if b.ensure(); !bytes.Equal(b.CABundle(b.owner.UID), after) {
+			if b.ensure(); !bytes.Equal(b.CABundle(b.owner.UID, "serving"), after) {
 				t.Error("the previous CA is still in the bundle")
 			}
 		})
@@ -307,23 +307,40 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 	}
 }
 
-// An owner with two certificates has two conditions. An Issuer does not change the condition of another one.
-func TestConditionsOfTwoIssuers(t *testing.T) {
+// The certificates of an owner are renewed independently. Each reports in its own condition.
+func TestTwoCertificatesOfOneOwner(t *testing.T) {
 	b := newTestIssuer(t)
-	b.ensure()
+	database := Spec{Namespace: "ns", Name: "database", CACommonName: "a-ca", Service: "database", Condition: DatabaseCondition}
+	ensure := func(specs ...Spec) {
+		t.Helper()
+		if err := b.Ensure(b.Context(), b.owner, specs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure(b.want, database)
 	foreign := b.secret()
 	foreign.Data = b.foreignCertificate("team", 90*24*time.Hour)
 	b.update(foreign)
-	b.Condition = "DatabaseCertificateReady"
-	b.clock.Step(b.ensure())
-	b.ensure()
-	other := &Issuer{Cached: b.Cached, Live: b.Live, Applier: b.Applier, Clock: b.clock}
-	other.Release(b.owner)
-	if c, _ := conditions.Get(b.owner.Status.Conditions, "DatabaseCertificateReady"); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
+	b.clock.Step(85 * 24 * time.Hour)
+	ensure(database, b.want)
+	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
 	}
-	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 {
+	if b.CABundle(b.owner.UID, "serving") != nil || b.CABundle(b.owner.UID, "database") == nil {
+		t.Error("the CA of a foreign certificate, or none of an issued one")
+	}
+	b.want.Condition = DatabaseCondition
+	if ensure(database, b.want); len(b.owner.Status.Conditions) != 1 || b.owner.Status.Conditions[0].Type != DatabaseCondition {
 		t.Errorf("conditions %v", b.owner.Status.Conditions)
+	}
+	reads := b.reads
+	if ensure(database); len(b.owner.Status.Conditions) != 0 || b.reads != reads || b.AwaitRenewal(b.owner.UID) == nil {
+		t.Errorf("%d reads, conditions %v", b.reads-reads, b.owner.Status.Conditions)
+	}
+	b.failing = errors.New("boom")
+	b.clock.Step(2 * Lifetime)
+	if err := b.Ensure(b.Context(), b.owner, b.want, database); !errors.Is(err, b.failing) || b.CABundle(b.owner.UID, "database") == nil {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -351,7 +368,7 @@ func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
 	b.want.External = true
 	b.clock.Step(2 * Lifetime)
 	b.ensure()
-	if b.Release(b.owner); len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
+	if err := b.Ensure(b.Context(), b.owner); err != nil || len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {
 		t.Errorf("unexpected conditions %v without a certificate", b.owner.Status.Conditions)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 func namespaced(labels map[string]string) *metav1.PartialObjectMetadata {
@@ -122,7 +123,7 @@ func TestExistenceChanged(t *testing.T) {
 	changed, leaving := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"
 	leaving.DeletionTimestamp = new(metav1.Now())
-	p := existenceChanged()
+	p := servers.ExistenceChanged()
 	if p.Update(event.UpdateEvent{ObjectOld: owner(), ObjectNew: changed}) || p.Update(event.UpdateEvent{ObjectOld: leaving, ObjectNew: leaving}) {
 		t.Error("the predicate accepted an irrelevant update")
 	}

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -26,6 +25,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // controllerName distinguishes this controller from others that reconcile namespaces.
@@ -65,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := bindingCaches(mgr)
+	bindings, err := servers.NamedCaches(mgr, "", &rbacv1.RoleBinding{}, apply.Transform(fieldOwner), bindingNames...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	sources := []source.Source{
 		source.Kind(r.labelled, client.Object(namespaceMetadata()), &handler.EnqueueRequestForObject{}, hasWorkspaceLabel()),
-		source.Kind(main, client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), existenceChanged()),
+		source.Kind(main, client.Object(&mlflowv1.MLflow{}), r.enqueueNamespaces(), servers.ExistenceChanged()),
 		// The MLflow without a name enqueues the namespaces of every MLflow, because Auth affects all of them.
 		r.auth.EventSource(&mlflowv1.MLflow{}, r.enqueueNamespaces()),
 	}
@@ -110,20 +110,6 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 }
 
-// bindingCaches returns a cache for each name of bindingNames: list and watch are permitted by name only.
-func bindingCaches(mgr ctrl.Manager) (map[string]cache.Cache, error) {
-	all := map[string]cache.Cache{}
-	for _, name := range bindingNames {
-		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-		c, err := component.NewSelectorCache(mgr, &rbacv1.RoleBinding{}, by, apply.Transform(fieldOwner))
-		if err != nil {
-			return nil, err
-		}
-		all[name] = c
-	}
-	return all, nil
-}
-
 // hasWorkspaceLabel passes namespaces with WorkspaceLabel, also updates that remove it.
 func hasWorkspaceLabel() predicate.Predicate {
 	has := func(o client.Object) bool {
@@ -133,13 +119,6 @@ func hasWorkspaceLabel() predicate.Predicate {
 	p := predicate.NewPredicateFuncs(has)
 	p.UpdateFunc = func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) }
 	return p
-}
-
-// existenceChanged passes events that create, delete or start the deletion of an MLflow.
-func existenceChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	}}
 }
 
 // enqueueNamespace enqueues the namespace of a RoleBinding, regardless of its labels.

@@ -10,10 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -47,14 +46,13 @@ type configReconciler struct {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
-	secrets := map[string]cache.Cache{}
+	secrets, err := servers.NamedCaches(mgr, "", secret(), apply.Transform(), artifactSecret, archiveSecret)
+	if err != nil {
+		return err
+	}
 	sources := []source.Source{served.Kind(mgr.GetCache(), Kind, &mlflowconfigv1.MLflowConfig{}, &handler.EnqueueRequestForObject{}, reconciler.Changed())}
-	for _, name := range []string{artifactSecret, archiveSecret} { // list and watch are permitted by name only
-		named, err := component.NewSelectorCache(mgr, secret(), cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}, apply.Transform())
-		if err != nil {
-			return err
-		}
-		secrets[name], sources = named, append(sources, source.Kind(named, client.Object(secret()), enqueueConfig()))
+	for _, named := range secrets {
+		sources = append(sources, source.Kind(named, client.Object(secret()), enqueueConfig()))
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}

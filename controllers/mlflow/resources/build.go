@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
@@ -144,8 +144,7 @@ func publicURL(m *mlflowv1.MLflow, in Inputs) string {
 
 // IsMLflow reports whether an owner is an MLflow of any API version.
 func IsMLflow(o metav1.OwnerReference) bool {
-	group, err := schema.ParseGroupVersion(o.APIVersion)
-	return err == nil && group.Group == mlflowv1.GroupVersion.Group && o.Kind == "MLflow"
+	return servers.RefersTo(o, mlflowv1.GroupVersion.WithKind("MLflow"))
 }
 
 // NameOf returns the name of the tracking server and of the objects that exist once per kind.

@@ -3,18 +3,22 @@ package resources
 import (
 	"cmp"
 
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/utils/ptr"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
-	registry.Publishing
+	servers.Publishing
 	// Domain is the domain of Routes, "" if unknown.
 	Domain string
 	Images config.RegistryImages
@@ -79,32 +83,113 @@ func ServingSecret(c *aihubv1alpha1.Catalog) string {
 	return cmp.Or(authProxy(c).CertificateSecretName, CertificateSecret)
 }
 
+// describe returns the catalog as exposed by its Service.
+func describe(c *aihubv1alpha1.Catalog) *servers.Description {
+	d := &servers.Description{
+		Name: Name, Namespace: c.Namespace, Labels: func(string) map[string]string { return Labels(Name) }, Selector: Selector(Name),
+		Port: serverPort, PortName: PortName, HTTPRoute: Name, Grant: GrantName, Path: "catalog",
+	}
+	if HasProxy(c) {
+		d.Port, d.PortName, d.Proxied = proxyPort, httpsPortName, true
+	}
+	return d
+}
+
 // Build returns the objects of a Catalog in the order in which they are applied. The ConfigMaps of users and the Secrets are not included,
 // because their content does not depend on the Catalog.
 func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	var objects apply.Desired
-	objects.Add(serviceAccount(c), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in), readerRole(c))
+	d := describe(c)
+	objects.Add(d.ServiceAccount(), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in),
+		d.ReaderRole(d.Described(Name, "Model catalog User", "Can access model catalog")))
 	if isReadableByAll(c) {
-		objects.Add(readerBinding(c))
+		objects.Add(servers.GroupRoleBinding(d.Meta(ReadersBinding), Name, "system:authenticated"))
 	}
-	if resources.ReplicasOrOne(c.Spec.Replicas) > 1 {
-		objects.Add(resources.DisruptionBudget(objectMeta(c, Name), Selector(Name)))
-	}
-	objects.Add(adminRole(c), egressPolicy(c))
+	objects = append(objects, d.DisruptionBudget(c.Spec.Replicas)...)
+	objects.Add(adminRole(d), d.EgressPolicy())
 	if len(in.AdminGroups) > 0 {
-		objects.Add(adminRoleBinding(c, in.AdminGroups))
+		meta := d.Described(AdminBinding, "Model Catalog Admin", "Lets the administrators of the platform change the sources of the model catalog")
+		objects.Add(servers.GroupRoleBinding(meta, AdminName, in.AdminGroups...))
 	}
 	if OwnsDatabase(c, in) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
 	objects = append(objects, Published(c, in)...)
-	if HasProxy(c) {
-		config, err := registry.ProxyConfig(objectMeta(c, ProxyConfig), Name)
-		if err != nil {
-			return nil, err
-		}
-		objects.Add(config)
-		objects = append(objects, apply.Object{Config: authDelegatorBinding(c), Ownership: apply.Unowned})
+	if !HasProxy(c) {
+		return objects, nil
 	}
-	return objects, nil
+	proxy, err := d.ProxyObjects()
+	return append(objects, proxy...), err
+}
+
+// adminRole grants update on the ConfigMaps of users and read on all ConfigMaps, including labelled ones. It grants nothing on Secrets,
+// which include passwords of registries.
+func adminRole(d *servers.Description) *rbacv1ac.RoleApplyConfiguration {
+	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
+		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
+	}
+	meta := d.Described(AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
+	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
+		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
+		maps("get", "list", "watch"), // a list restricted to names would omit labelled sources
+	)
+}
+
+func service(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
+	certificate := ""
+	if HasProxy(c) && ServingSecret(c) == CertificateSecret {
+		certificate = CertificateSecret
+	}
+	return describe(c).Service(certificate, externalAddress(in))
+}
+
+// externalAddress returns the address outside of the cluster, "" if the catalog is not exposed.
+func externalAddress(in Inputs) string {
+	switch {
+	case in.HasGatewayAddress():
+		return in.Gateway.Domain + "/catalog"
+	case in.RouteReport.RejectedBy(true):
+		return ""
+	case in.Exposure.Ingress():
+		return ingressHost(in) + ":443"
+	case in.OpenShift && in.Domain != "":
+		return Name + "." + in.Domain + ":443"
+	default:
+		return ""
+	}
+}
+
+// Published returns the objects that expose the catalog: NetworkPolicies, Ingress, Routes and HTTPRoutes.
+func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
+	d := describe(c)
+	objects := d.GatewayObjects(&in.Publishing)
+	if in.Exposure.Ingress() {
+		objects.Add(d.Ingress(ingressHost(in), &in.Publishing))
+	}
+	if in.OpenShift {
+		objects.Add(route(c, in), d.RouterPolicy(d.Port))
+		return objects
+	}
+	objects.Add(d.IngressPolicy(d.Port))
+	return objects
+}
+
+func ingressHost(in Inputs) string { return Name + "." + in.Exposure.IngressDomain }
+
+// route returns the Route of the catalog. It sets all fields, including those with default values.
+func route(c *aihubv1alpha1.Catalog, in Inputs) runtime.ApplyConfiguration {
+	p := resources.Published{
+		Service:  Name,
+		Port:     intstr.FromString(describe(c).PortName),
+		TLS:      &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt},
+		Weight:   new(resources.RouteWeight),
+		Wildcard: routev1.WildcardPolicyNone,
+	}
+	if !HasProxy(c) {
+		p.TLS.Termination = routev1.TLSTerminationEdge
+	}
+	if in.Domain != "" {
+		p.Host = Name + "." + in.Domain
+	}
+	return p.Route(describe(c).Meta(RouteName))
 }

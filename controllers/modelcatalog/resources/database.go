@@ -18,10 +18,13 @@ const (
 	defaultDatabaseSize = "5Gi"
 )
 
-// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster.
+// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster. Its policies admit
+// only the server and deny all egress, which does not affect replies.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
-	objects.Add(databaseDeployment(c, in), databaseService(c), databaseIngressPolicy(c), databaseEgressPolicy(c))
+	clients := resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name)))
+	objects.Add(databaseDeployment(c, in), databaseService(c), resources.IngressPolicy(databaseMeta(c, DatabaseName), Selector(DatabaseName), clients),
+		resources.EgressPolicy(databaseMeta(c, DatabaseEgress), Selector(DatabaseName)))
 	return objects
 }
 

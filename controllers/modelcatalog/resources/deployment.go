@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -55,8 +54,6 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		volumes = append(volumes, resources.AddPostgresVerification(container, mode, secret))
 	}
 	pod := corev1ac.PodSpec().
-		WithServiceAccountName(Name).
-		WithAutomountServiceAccountToken(HasProxy(c)). // the server never calls the API server
 		WithSecurityContext(security).
 		WithInitContainers(
 			copyContainer(c, DataContainer, withVersion(in.Images.CatalogData, c.Spec.CatalogDataImage), "cp /app/data/*.yaml "+dataDir+"/", dataVolume, dataDir),
@@ -64,12 +61,11 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		).
 		WithContainers(container).
 		WithVolumes(volumes...)
+	var sidecar *rbacproxy.Sidecar
 	if HasProxy(c) {
-		sidecar := proxy(c, in)
-		pod.WithContainers(sidecar.Container()).WithVolumes(sidecar.Volumes()...)
+		sidecar = proxy(c, in)
 	}
-	resources.ConfigureServerPod(pod, Selector(Name), &c.Spec.Pods)
-	d := registry.ServerDeployment(objectMeta(c, Name), c.Spec.Replicas, Selector(Name), pod)
+	d := describe(c).Deployment(c.Spec.Replicas, pod, sidecar, &c.Spec.Pods)
 	if in.HuggingFaceKeysHash != "" {
 		d.Spec.Template.WithAnnotations(map[string]string{annotationHuggingFaceKeys: in.HuggingFaceKeysHash})
 	}
@@ -210,11 +206,11 @@ func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 }
 
 // proxy returns the sidecar, which admits only callers that may get the Service.
-func proxy(c *aihubv1alpha1.Catalog, in Inputs) rbacproxy.Sidecar {
+func proxy(c *aihubv1alpha1.Catalog, in Inputs) *rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}
 	}
-	return rbacproxy.Sidecar{
+	return &rbacproxy.Sidecar{
 		Resources: resourcesSpec(c).KubeRBACProxy, Image: in.Images.KubeRBACProxy, Port: proxyPort, UpstreamPort: serverPort, ConfigMap: ProxyConfig,
 		Certificate: file("tls.crt"), Key: file("tls.key"), TLS: in.TLS,
 	}

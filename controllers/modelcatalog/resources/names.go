@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // Names that other software relies on. They do not depend on the Catalog, of which a cluster has only one.
@@ -55,14 +56,10 @@ const (
 	LabelCreatedBy = "app.kubernetes.io/created-by"
 	CreatedBy      = "model-registry-operator"
 	// LabelNamespace is the namespace of the Catalog, on objects outside of it.
-	LabelNamespace = "modelregistry.opendatahub.io/namespace"
+	LabelNamespace = servers.LabelNamespace
 
-	annotationDisplayName = "openshift.io/display-name"
-	annotationDescription = "openshift.io/description"
-	AnnotationAddress     = "routing.opendatahub.io/external-address-rest"
 	// annotationHuggingFaceKeys is on the pod template, so that a changed key rolls the pods.
 	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
-	AnnotationServingCert     = "service.beta.openshift.io/serving-cert-secret-name"
 
 	// SourceLabel and its value mark ConfigMaps with labelled sources.
 	SourceLabel      = "opendatahub.io/catalog-source"
@@ -83,18 +80,6 @@ func Selector(name string) map[string]string {
 	return map[string]string{LabelApp: Name, LabelComponent: Name, LabelName: name}
 }
 
-// objectMeta returns the metadata of an object of the server.
-func objectMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(Name)}
-}
-
 func databaseMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: Labels(DatabaseName)}
-}
-
-// clusterMeta returns the metadata of an object without an owner reference, with the namespace of the Catalog as a label.
-func clusterMeta(c *aihubv1alpha1.Catalog, name string) metav1.ObjectMeta {
-	meta := objectMeta(c, name)
-	meta.Labels[LabelNamespace] = c.Namespace
-	return meta
 }

@@ -27,6 +27,7 @@ import (
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -38,7 +39,7 @@ type inferenceServiceReconciler struct {
 	clock       clock.PassiveClock
 	states      modelmesh.SyncMap[types.NamespacedName, routeState]
 	// meshCAs caches the CA of the mesh of each namespace.
-	meshCAs *modelmesh.SecretCache[string]
+	meshCAs *reference.SecretCache[string]
 }
 
 // routeState is the state of one InferenceService between reconciles.
@@ -49,7 +50,7 @@ type routeState struct {
 }
 
 func newInferenceServiceReconciler(base baseReconciler, fullObjects client.Reader, clock clock.PassiveClock) *inferenceServiceReconciler {
-	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: modelmesh.NewSecretCache(base.cached, base.live, caOf)}
+	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: reference.NewSecretCache(base.cached, base.live, caOf)}
 }
 
 // caOf returns the CA of a TLS Secret, or the certificate if the Secret has no CA.

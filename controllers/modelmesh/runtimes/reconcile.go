@@ -23,6 +23,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // pool and stream are the methods of meshclient.Pool and meshevents.Stream that a reconcile calls.
@@ -53,10 +54,10 @@ type runtimeReconciler struct {
 	stream             stream
 
 	// etcd holds the Secret of the operator's namespace, namespaceEtcd the Secrets of other namespaces.
-	etcd          *modelmesh.SecretCache[map[string][]byte]
-	namespaceEtcd *modelmesh.SecretCache[map[string][]byte]
-	storage       *modelmesh.SecretCache[storageContent]
-	tls           *modelmesh.SecretCache[tlsContent]
+	etcd          *reference.SecretCache[map[string][]byte]
+	namespaceEtcd *reference.SecretCache[map[string][]byte]
+	storage       *reference.SecretCache[storageContent]
+	tls           *reference.SecretCache[tlsContent]
 
 	reporter *reporter
 	// idleRuntimes holds the time since which no model needs a runtime; zero while one does.
@@ -85,10 +86,10 @@ type storageContent struct {
 
 // newReconciler initializes the fields that depend on others.
 func newReconciler(s *runtimeReconciler) *runtimeReconciler {
-	s.etcd = modelmesh.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.namespaceEtcd = modelmesh.NewSecretCache(s.Cached, s.live, foreignSecretData)
-	s.storage = modelmesh.NewSecretCache(s.Cached, s.live, readStorage)
-	s.tls = modelmesh.NewSecretCache(s.Cached, s.live, readTLS)
+	s.etcd = reference.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	s.namespaceEtcd = reference.NewSecretCache(s.Cached, s.live, foreignSecretData)
+	s.storage = reference.NewSecretCache(s.Cached, s.live, readStorage)
+	s.tls = reference.NewSecretCache(s.Cached, s.live, readTLS)
 	s.reporter = &reporter{recorder: s.recorder}
 	return s
 }

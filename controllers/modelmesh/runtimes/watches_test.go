@@ -188,9 +188,9 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "recreated with another UID", "deletion", "our fields"}},
-		"models":          {modelmesh.SpecChanged(), []string{"recreated with another UID", "deletion", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "recreated with another UID", "deletion", "spec"}},
+		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "deletion", "our fields", "recreated with another UID"}},
+		"models":          {modelmesh.SpecChanged(), []string{"deletion", "recreated with another UID", "spec"}},
+		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "deletion", "recreated with another UID", "spec"}},
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},
 	} {
 		var lets []string

@@ -3,19 +3,28 @@ package resources
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	routev1 "github.com/openshift/api/route/v1"
+	userv1 "github.com/openshift/api/user/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
+
+const plainPortName, securePortName = "http-api", "https-api"
 
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
-	registry.Publishing
+	servers.Publishing
 	// HasUserAPI is set if OpenShift serves Groups.
 	HasUserAPI bool
 	// ServingCertificate: the spec names no certificate, so that the Service requests one from the platform.
@@ -28,6 +37,18 @@ type Inputs struct {
 	ServerHash, DatabaseHash reference.RolloutHash
 }
 
+// describe returns the server as exposed by its Service: through the proxy, unless the serving pods have none.
+func describe(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
+	d := &servers.Description{
+		Name: ServiceName(m), Namespace: m.Namespace, Labels: func(object string) map[string]string { return Labels(m, object) }, Selector: ServerSelector(m),
+		Port: restPort(m), PortName: plainPortName, HTTPRoute: HTTPRouteName(m), Grant: GrantName(m), Path: gatewayPath(m),
+	}
+	if m.Spec.KubeRBACProxy != nil && !in.ProxyPending {
+		d.Port, d.PortName, d.Proxied = proxyPort(m), securePortName, true
+	}
+	return d
+}
+
 // Build returns the objects of a registry, without its generated database, in the order in which they are applied: RBAC, NetworkPolicies,
 // the server and its exposure. The spec has all defaults, and spec.postgres is a connection, see BuildDatabase. An error names the invalid
 // field.
@@ -36,30 +57,154 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	if err != nil {
 		return nil, err
 	}
+	d := describe(m, in)
 	var desired apply.Desired
-	desired.Add(serviceAccount(m), userRole(m), egressPolicy(m))
+	desired.Add(d.ServiceAccount(), userRole(m, d), d.EgressPolicy())
 	if in.OpenShift {
 		if in.HasUserAPI {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
-		desired.Add(userRoleBinding(m))
+		desired.Add(servers.GroupRoleBinding(d.Meta(UsersName(m)), roleName(m), UsersName(m))) // groups of the identity provider have this name too
 	}
 	if m.Spec.KubeRBACProxy != nil {
-		file, err := proxyConfig(m)
+		proxy, err := d.ProxyObjects()
 		if err != nil {
 			return nil, err
 		}
-		desired = append(desired, apply.Object{Config: file}, apply.Object{Config: DelegatorBinding(m), Ownership: apply.Unowned})
-		desired.Add(ingressPolicy(m, in))
+		desired = append(desired, proxy...)
+		desired.Add(d.IngressPolicy(ingressPorts(m, in)...))
 		if hasRoute(m, in) {
-			desired.Add(routeIngressPolicy(m))
+			desired.Add(d.RouterPolicy(proxyPort(m)))
 		}
 	}
 	desired.Add(service(m, in), server)
-	if resources.ReplicasOrOne(m.Spec.Replicas) > 1 {
-		desired.Add(resources.DisruptionBudget(objectMeta(m, ServiceName(m)), ServerSelector(m)))
+	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), Published(m, in)), nil
+}
+
+// ingressPorts returns the ports that admit every client: the port of the proxy, which authorizes requests, unless its Route has a policy for
+// its clients, and the port of the server while pods without a proxy are running.
+func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
+	if !hasRoute(m, in) {
+		ports = append(ports, proxyPort(m))
 	}
-	return append(desired, Published(m, in)...), nil
+	if in.ProxyPending {
+		ports = append(ports, restPort(m))
+	}
+	return ports
+}
+
+// userRole returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
+// POST. Create by name grants nothing else, because the API server does not authorize creations by name.
+func userRole(m *v1beta1.ModelRegistry, d *servers.Description) runtime.ApplyConfiguration {
+	return d.ReaderRole(d.Described(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
+}
+
+// Group returns the Group. Without users it does not own that field, because administrators add them.
+func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
+	return resources.Typed(capability.UserGroup, &userv1.Group{
+		ObjectMeta: metav1.ObjectMeta{Name: UsersName(m), Labels: ClusterLabels(m, UsersName(m))}, Users: users,
+	})
+}
+
+// service returns the Service of the proxy, or of the server without a proxy, with the descriptions of the registry.
+func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
+	certificate := ""
+	if m.Spec.KubeRBACProxy != nil && in.ServingCertificate {
+		certificate = ServingSecretName(m)
+	}
+	service := describe(m, in).Service(certificate, externalAddress(m, in))
+	for _, key := range []string{servers.AnnotationDisplayName, servers.AnnotationDescription} {
+		if text, found := m.Annotations[key]; found {
+			service.WithAnnotations(map[string]string{key: text})
+		}
+	}
+	return service
+}
+
+// Published returns the objects that expose the server outside of the cluster. Routes are kept in addition to an HTTPRoute, because clients
+// use their hosts.
+func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
+	var desired apply.Desired
+	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
+		desired.Add(plainRoute(m))
+	}
+	if hasRoute(m, in) {
+		desired.Add(resources.Published{
+			Service: ServiceName(m), Port: intstr.FromString(securePortName), Host: routeHost(m),
+			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
+		}.Route(objectMeta(m, SecureRouteName(m))))
+	}
+	if in.Exposure.Ingress() && wantsRoute(m) && routeHost(m) != "" {
+		desired.Add(describe(m, in).Ingress(routeHost(m), &in.Publishing))
+	}
+	return append(desired, describe(m, in).GatewayObjects(&in.Publishing)...)
+}
+
+// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects callers without TLS.
+func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
+	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
+	if m.Spec.KubeRBACProxy != nil {
+		p.Port = intstr.FromString(securePortName)
+		p.TLS = &routev1.TLSConfig{
+			Termination: routev1.TLSTerminationReencrypt, InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyRedirect,
+		}
+	}
+	return p.Route(objectMeta(m, PlainRouteName(m)))
+}
+
+// wantsRoute reports whether the spec exposes the proxy.
+func wantsRoute(m *v1beta1.ModelRegistry) bool {
+	proxy := m.Spec.KubeRBACProxy
+	return proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
+}
+
+// hasRoute reports whether the proxy has a Route.
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
+
+// externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
+func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
+	if m.Spec.KubeRBACProxy != nil && in.HasGatewayAddress() {
+		return gatewayHost(m, in)
+	}
+	if host := externalHost(m, in); host != "" {
+		return fmt.Sprintf("%s:%d", host, orDefault(m.Spec.KubeRBACProxy.RoutePort, v1beta1.DefaultRoutePort))
+	}
+	return ""
+}
+
+// Hosts returns the hosts of the server, external ones first. Hosts that Gateway or router rejected are omitted.
+func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
+	var all []string
+	if in.HasGatewayAddress() {
+		all = append(all, gatewayHost(m, in))
+	}
+	if host := externalHost(m, in); host != "" {
+		all = append(all, host)
+	}
+	inside := ServiceName(m) + "." + m.Namespace
+	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
+}
+
+// externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
+// "" if the proxy is not exposed.
+func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
+	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedBy(true) {
+		return routeHost(m)
+	}
+	return ""
+}
+
+func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
+	return in.Gateway.Domain + "/" + gatewayPath(m)
+}
+
+// routeHost returns the host of Route N-https, "" without a domain, in which case the router assigns it.
+func routeHost(m *v1beta1.ModelRegistry) string {
+	if m.Spec.KubeRBACProxy.Domain == "" {
+		return ""
+	}
+	return routeHostLabel(m) + "." + m.Spec.KubeRBACProxy.Domain
 }
 
 func orDefault(value *int32, fallback int32) int32 {

@@ -11,13 +11,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // The two platforms, and OpenShift with a gateway.
 var (
 	plain     = Inputs{ServingCertificate: true}
-	openshift = Inputs{HasUserAPI: true, ServingCertificate: true, Publishing: registry.Publishing{
+	openshift = Inputs{HasUserAPI: true, ServingCertificate: true, Publishing: servers.Publishing{
 		OpenShift: true, HTTPRoutes: true, ReferenceGrants: true,
 	}}
 	gateway = with(openshift, func(in *Inputs) {

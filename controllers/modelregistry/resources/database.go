@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -39,7 +40,7 @@ func BuildDatabase(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		return nil, err
 	}
 	var desired apply.Desired
-	desired.Add(databaseIngressPolicy(m), databaseEgressPolicy(m), databaseService(m), databaseDeployment(m, in))
+	desired.Add(databaseIngressPolicy(m), resources.EgressPolicy(databaseMeta(m, DatabaseEgressName(m)), DatabaseSelector(m)), databaseService(m), databaseDeployment(m, in))
 	return desired, nil
 }
 
@@ -89,6 +90,15 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 				WithPort(v1beta1.DefaultPostgresPort).
 				WithTargetPort(intstr.FromInt32(v1beta1.DefaultPostgresPort)).
 				WithProtocol(corev1.ProtocolTCP)))
+}
+
+// databaseIngressPolicy admits only the server and the backups.
+func databaseIngressPolicy(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
+	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodPeer(ServerSelector(m)))
+	if m.Spec.Postgres.Backup != nil {
+		clients.WithFrom(resources.PodPeer(backupSelector(m)))
+	}
+	return resources.IngressPolicy(databaseMeta(m, DatabaseName(m)), DatabaseSelector(m), clients)
 }
 
 // databaseDeployment returns the Deployment of a generated database. Only one pod may use its volume.

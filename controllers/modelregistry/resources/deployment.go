@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -33,35 +32,21 @@ const (
 
 // deployment returns the Deployment of the server, with the proxy as sidecar if the spec has one.
 func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	pod, err := podSpec(m, in)
-	if err != nil {
-		return nil, err
-	}
-	d := registry.ServerDeployment(objectMeta(m, ServiceName(m)), m.Spec.Replicas, ServerSelector(m), pod)
-	in.ServerHash.Apply(d)
-	return d, nil
-}
-
-// podSpec returns the pod of the server. Only the proxy needs a token, the server never calls the API server.
-func podSpec(m *v1beta1.ModelRegistry, in Inputs) (*corev1ac.PodSpecApplyConfiguration, error) {
 	database, err := buildBackend(m)
 	if err != nil {
 		return nil, err
 	}
-	pod := corev1ac.PodSpec().
-		WithServiceAccountName(ServiceName(m)).
-		WithAutomountServiceAccountToken(m.Spec.KubeRBACProxy != nil).
-		WithContainers(server(m, database)).
-		WithVolumes(database.volumes...)
+	var proxy *rbacproxy.Sidecar
 	if m.Spec.KubeRBACProxy != nil {
-		proxy, err := proxySidecar(m, in)
-		if err != nil {
+		if proxy, err = proxySidecar(m, in); err != nil {
 			return nil, err
 		}
-		pod.WithContainers(proxy.Container()).WithVolumes(proxy.Volumes()...)
 	}
-	resources.ConfigureServerPod(pod, ServerSelector(m), &m.Spec.Pods)
-	return pod.WithSecurityContext(podSecurity(in, len(pod.Volumes) > 0)), nil
+	hasVolumes := proxy != nil || len(database.volumes)+len(m.Spec.Pods.Volumes) > 0
+	pod := corev1ac.PodSpec().WithSecurityContext(podSecurity(in, hasVolumes)).WithContainers(server(m, database)).WithVolumes(database.volumes...)
+	d := describe(m, in).Deployment(m.Spec.Replicas, pod, proxy, &m.Spec.Pods)
+	in.ServerHash.Apply(d)
+	return d, nil
 }
 
 // podSecurity returns the security context of the restricted profile. Pods with volumes need an fsGroup unless OpenShift assigns one.
@@ -114,16 +99,16 @@ func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures 
 }
 
 // proxySidecar returns the proxy of the spec, whose certificate and key may be in two Secrets.
-func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (rbacproxy.Sidecar, error) {
+func proxySidecar(m *v1beta1.ModelRegistry, in Inputs) (*rbacproxy.Sidecar, error) {
 	cert, key := ServingCertificateRefs(m)
 	if err := errors.Join(
 		checkKey("spec.kubeRBACProxy.tlsCertificateSecret", cert.Key),
 		checkKey("spec.kubeRBACProxy.tlsKeySecret", key.Key),
 		checkPorts(restPort(m), proxyPort(m)),
 	); err != nil {
-		return rbacproxy.Sidecar{}, err
+		return nil, err
 	}
-	return rbacproxy.Sidecar{
+	return &rbacproxy.Sidecar{
 		Image:        m.Spec.KubeRBACProxy.Image,
 		Resources:    m.Spec.KubeRBACProxy.Resources,
 		Port:         proxyPort(m),

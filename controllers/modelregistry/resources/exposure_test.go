@@ -8,14 +8,14 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
 // One setting selects the exposure on plain Kubernetes; by default, nothing is exposed.
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
-	served := Inputs{ServingCertificate: true, Publishing: registry.Publishing{
+	served := Inputs{ServingCertificate: true, Publishing: servers.Publishing{
 		HTTPRoutes: true, ReferenceGrants: true, BackendTLSPolicies: true, Gateway: gateway, Authority: []byte("PEM"),
 	}}
 	by := func(kind string, changes ...func(*Inputs)) Inputs {

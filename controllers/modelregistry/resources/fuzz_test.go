@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -80,7 +81,7 @@ func withMySQL(s *v1beta1.ModelRegistrySpec) {
 // registryWithText returns a registry with the text in every string field.
 func registryWithText(database func(*v1beta1.ModelRegistrySpec, string), text string) *v1beta1.ModelRegistry {
 	m := registrytest.Registry(registrytest.Proxied)
-	m.Annotations = map[string]string{annotationDisplayName: text, annotationDescription: text, "own/" + text: text}
+	m.Annotations = map[string]string{servers.AnnotationDisplayName: text, servers.AnnotationDescription: text, "own/" + text: text}
 	m.Spec.Rest.Image, m.Spec.Rest.ServiceRoute = text, v1beta1.RouteEnabled
 	p := m.Spec.KubeRBACProxy
 	p.Image, p.Domain, p.TLSCertificateSecret.Name, p.TLSKeySecret.Name = text, text, text, text

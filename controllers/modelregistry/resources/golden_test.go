@@ -11,6 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
@@ -18,7 +19,7 @@ import (
 // TestGolden compares every object of every case with a golden file.
 func TestGolden(t *testing.T) {
 	described := registrytest.Registry(registrytest.Proxied)
-	described.Annotations = map[string]string{annotationDisplayName: "Team A", annotationDescription: "Models of team A", "example.com/note": "not ours"}
+	described.Annotations = map[string]string{servers.AnnotationDisplayName: "Team A", servers.AnnotationDescription: "Models of team A", "example.com/note": "not ours"}
 	whole := registrytest.Registry(registrytest.Generated, registrytest.Whole)
 	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.ServingCertificate = false }) }
 	for name, c := range map[string]struct {

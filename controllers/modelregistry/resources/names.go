@@ -8,7 +8,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // Labels in selectors of clients and other operators.
@@ -22,7 +22,7 @@ const (
 	LabelPartOf       = "app.kubernetes.io/part-of"
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	// LabelNamespace is the namespace of the registry, on objects outside of it.
-	LabelNamespace = "modelregistry.opendatahub.io/namespace"
+	LabelNamespace = servers.LabelNamespace
 
 	PartOf            = "model-registry"
 	DatabaseComponent = "model-registry-postgres"
@@ -79,7 +79,7 @@ func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 
 // GrantName returns the ReferenceGrant of the registry. A shared one per namespace could not list enough Services.
-func GrantName(m *v1beta1.ModelRegistry) string { return registry.SharedGrantName + "-" + m.Name }
+func GrantName(m *v1beta1.ModelRegistry) string { return servers.SharedGrantName + "-" + m.Name }
 
 // HTTPRouteName returns the HTTPRoute of the registry in the namespace of the gateway.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
@@ -114,10 +114,6 @@ func objectMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 // databaseMeta returns the metadata of an object of a generated database.
 func databaseMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: databaseLabels(m)}
-}
-
-func clusterMeta(m *v1beta1.ModelRegistry, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: m.Namespace, Labels: ClusterLabels(m, name)}
 }
 
 // ClusterLabels returns the labels of an object outside of the namespace of the registry.

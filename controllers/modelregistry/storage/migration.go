@@ -19,7 +19,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/registry"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 const (
@@ -45,7 +45,7 @@ type Migration struct {
 // Start implements manager.Runnable. It retries failures and always returns nil.
 func (m *Migration) Start(ctx context.Context) error {
 	if m.Source != m.Target && m.Source != "" && m.Target != "" {
-		registry.Retry(ctx, m.Clock, minRetryInterval, maxRetryInterval, m.run, func(err error, after time.Duration) {
+		servers.Retry(ctx, m.Clock, minRetryInterval, maxRetryInterval, m.run, func(err error, after time.Duration) {
 			m.Log.Error(err, "Migrating stored ModelRegistry objects failed; retrying", "after", after)
 		})
 	}

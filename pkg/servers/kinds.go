@@ -1,0 +1,110 @@
+package servers
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/component"
+)
+
+// Kinds of the objects of a server and its database.
+var (
+	Deployment         = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	CronJob            = batchv1.SchemeGroupVersion.WithKind("CronJob")
+	Job                = batchv1.SchemeGroupVersion.WithKind("Job")
+	Service            = corev1.SchemeGroupVersion.WithKind("Service")
+	ServiceAccount     = corev1.SchemeGroupVersion.WithKind("ServiceAccount")
+	Secret             = corev1.SchemeGroupVersion.WithKind("Secret")
+	ConfigMap          = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	Claim              = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	EndpointSlice      = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+	Ingress            = networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	NetworkPolicy      = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	DisruptionBudget   = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
+	Role               = rbacv1.SchemeGroupVersion.WithKind("Role")
+	RoleBinding        = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
+	ClusterRole        = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	ClusterRoleBinding = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+)
+
+// OptionalKinds are the kinds of children of optional APIs.
+var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
+
+// Key identifies an object by kind, namespace and name.
+type Key struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// NewKey returns the key of an object.
+func NewKey(kind schema.GroupVersionKind, namespace, name string) Key {
+	return Key{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// Caches returns the informers for children of registries and the catalog. They select the managed label, which EndpointSlices copy from
+// their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.
+func Caches(namespace string, more ...component.CacheNeed) []component.CacheNeed {
+	needs := CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, Deployment, EndpointSlice)
+	needs = append(needs, CacheNeeds(component.CacheNeed{Namespace: namespace}, Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress)...)
+	needs = append(needs, CacheNeeds(component.CacheNeed{}, append([]schema.GroupVersionKind{ClusterRoleBinding}, OptionalKinds...)...)...)
+	return append(needs, more...)
+}
+
+// CacheNeeds returns a need for each kind with the options of need.
+func CacheNeeds(need component.CacheNeed, kinds ...schema.GroupVersionKind) []component.CacheNeed {
+	needs := make([]component.CacheNeed, 0, len(kinds))
+	for _, need.Kind = range kinds {
+		needs = append(needs, need)
+	}
+	return needs
+}
+
+// NamedCaches adds a cache for each name to the manager, of one kind in a namespace, "" for all: RBAC allows list and watch by name only.
+func NamedCaches(mgr ctrl.Manager, namespace string, object client.Object, transform toolscache.TransformFunc, names ...string) (map[string]cache.Cache, error) {
+	all := make(map[string]cache.Cache, len(names))
+	for _, name := range names {
+		by := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+		if namespace != "" {
+			by.Namespaces = map[string]cache.Config{namespace: {}}
+		}
+		var err error
+		if all[name], err = component.NewSelectorCache(mgr, object, by, transform); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ExistenceChanged passes creations, deletions and the start of a deletion.
+func ExistenceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// OwnChildren adds watches of the children that every server has on every cluster, and of other kinds. Only Deployments are watched as full
+// objects.
+func OwnChildren(b *builder.Builder, more ...client.Object) *builder.Builder {
+	b.Owns(&appsv1.Deployment{})
+	for _, child := range append(more, &corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{}) {
+		b.Owns(child, builder.OnlyMetadata)
+	}
+	return b
+}

@@ -1,0 +1,112 @@
+package servers
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/config"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
+)
+
+// Domain is the part of *clusterdomain.Watcher with the domain of OpenShift's routers.
+type Domain interface {
+	Domain() string
+	Settled() bool
+}
+
+// Platform holds the platform settings of a server. It is a snapshot from the start of a reconcile, so that all objects use the same
+// settings.
+type Platform struct {
+	// ModelRegistry holds the settings of the process, overridden by those of the AIHub.
+	config.ModelRegistry
+	// Served is the set of optional APIs of the cluster.
+	Served capability.Set
+	// RouterDomain is the domain of OpenShift's routers, or "".
+	RouterDomain string
+	domainKnown  bool
+}
+
+// DetectPlatform returns a snapshot of the platform, or a Wait until the hub is read. The hub may be nil.
+func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) (Platform, error) {
+	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
+	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
+	if domain != nil {
+		p.RouterDomain, p.domainKnown = domain.Domain(), domain.Settled()
+	}
+	return p, hub.Await()
+}
+
+// WaitForDomain waits until the domain of the cluster, or its absence, is known: a Route must not lose its host because the manager has
+// restarted.
+func (p *Platform) WaitForDomain() error {
+	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.domainKnown {
+		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}
+	}
+	return nil
+}
+
+// Publishing returns how the platform exposes a server. On OpenShift Exposure is empty, because Routes are used.
+func (p *Platform) Publishing() Publishing {
+	out := Publishing{
+		OpenShift: p.Served.Has(capability.Route), HTTPRoutes: p.Served.Has(capability.HTTPRoute),
+		ReferenceGrants: p.Served.Has(capability.ReferenceGrant), BackendTLSPolicies: p.Served.Has(capability.BackendTLSPolicy),
+		Gateway: p.Gateway, TLS: p.TLS,
+	}
+	if !out.OpenShift {
+		out.Exposure = p.Exposure
+	}
+	return out
+}
+
+// Publishing holds the APIs and settings for the exposure of a server.
+type Publishing struct {
+	// OpenShift: the cluster serves Routes, signs serving certificates and assigns pods a group.
+	OpenShift bool
+	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies are set if the cluster serves these APIs.
+	HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
+	// Exposure selects Ingress or Gateway; empty on OpenShift.
+	Exposure config.Exposure
+	// Authority is the CA of the serving certificate, if the operator issued it.
+	Authority []byte
+	// Gateway is the Gateway for HTTPRoutes, which are disabled without a domain.
+	Gateway config.RegistryGateway
+	// TLS is the TLS profile of the proxy.
+	TLS tlsprofile.Profile
+	// RouteReport is the status of the routes of the server, as reported by Gateway and routers.
+	RouteReport routestatus.Report
+}
+
+func (p *Publishing) gateway() resources.Gateway {
+	return resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}
+}
+
+// HasGatewayAddress reports whether clients reach the server at the gateway, which has not rejected its HTTPRoute.
+func (p *Publishing) HasGatewayAddress() bool {
+	return p.GatewayMode() && !p.RouteReport.RejectedBy(false)
+}
+
+// GatewayMode reports whether the server is exposed by the gateway of the platform.
+func (p *Publishing) GatewayMode() bool {
+	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
+}
+
+// Prunable returns the served kinds of a server whose objects are pruned.
+func (p *Publishing) Prunable(more ...schema.GroupVersionKind) []schema.GroupVersionKind {
+	kinds := append(more, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
+	if p.OpenShift {
+		kinds = append(kinds, capability.Route)
+	}
+	if p.ReferenceGrants {
+		kinds = append(kinds, capability.ReferenceGrant)
+	}
+	if p.BackendTLSPolicies {
+		kinds = append(kinds, capability.BackendTLSPolicy)
+	}
+	return kinds
+}
