@@ -27,8 +27,9 @@ const (
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
 	// AnnotationAddress on a Service is the address of the server outside of the cluster, for clients.
 	AnnotationAddress = "routing.opendatahub.io/external-address-rest"
-	// AnnotationDisplayName and AnnotationDescription are shown by the dashboard.
+	// AnnotationDisplayName is the name that the dashboard shows.
 	AnnotationDisplayName = "openshift.io/display-name"
+	// AnnotationDescription is the description that the dashboard shows.
 	AnnotationDescription = "openshift.io/description"
 )
 

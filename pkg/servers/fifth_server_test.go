@@ -46,7 +46,7 @@ type Notebook struct {
 // DeepCopyObject implements runtime.Object.
 func (n *Notebook) DeepCopyObject() runtime.Object {
 	out := *n
-	n.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	n.DeepCopyInto(&out.ObjectMeta)
 	out.Status.Conditions = slices.Clone(n.Status.Conditions)
 	return &out
 }

@@ -42,7 +42,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 			return nil, err
 		}
 	}
-	hasVolumes := proxy != nil || len(database.volumes)+len(m.Spec.Pods.Volumes) > 0
+	hasVolumes := proxy != nil || len(database.volumes)+len(m.Spec.Volumes) > 0
 	pod := corev1ac.PodSpec().WithSecurityContext(podSecurity(in, hasVolumes)).WithContainers(server(m, database)).WithVolumes(database.volumes...)
 	d := describe(m, in).Deployment(m.Spec.Replicas, pod, proxy, &m.Spec.Pods)
 	in.ServerHash.Apply(d)

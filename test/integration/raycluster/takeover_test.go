@@ -112,7 +112,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			s := &corev1.Secret{ObjectMeta: inNamespace(u, names(u).CookieSecret)}
 			env.Get(ctx, s)
 			Expect(string(s.Data[raycluster.KeyCookie])).To(HaveLen(44), "owners of clusters of the same name know the other one")
-			Expect(env.WaitForEvent(ctx, u, "CookieKeyReplaced", "")).To(ContainSubstring("delete its pod"))
+			Expect(env.WaitForEvent(ctx, u, "CookieKeyReplaced", "")).To(ContainSubstring("delete the pod of the head"))
 			Expect(s.Labels).To(HaveKeyWithValue("platform.opendatahub.io/component", "raycluster"))
 			env.Get(ctx, u)
 			Expect(u.Object["spec"]).To(Equal(before.Object["spec"]), "no pod is recreated")
