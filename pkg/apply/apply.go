@@ -239,7 +239,7 @@ func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured)
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
 //
-// Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If it
+// Mutating webhooks leave no trace in managedFields, so an object whose generation changed is compared, and applied again if it differs. If
 // it equals the result of the last apply, another apply would result in the same: the object is left until its content or the desired object
 // changes.
 func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error {

@@ -169,7 +169,7 @@ func TestReadFailsForInvalidStatus(t *testing.T) {
 	}
 }
 
-// [B-5] An older Ingress with the same host is reported with its owner and the cure.
+// [B-5] An older Ingress with the same host is reported with its owner and the fix.
 func TestReadTakenHost(t *testing.T) {
 	const host = "data-a-rest.apps.example.org"
 	holder := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
