@@ -18,6 +18,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{10,64}\b`), "<id>"},
 	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "<address>"},
 	{regexp.MustCompile(`\b(\d+[dhms]){1,2}\b`), "<age>"},
+	// Ray prints this prefix only if its output is not a terminal.
+	{regexp.MustCompile(`^<time> [A-Z]+ \w+\.py:\d+ -- `), ""},
 }
 
 // anyLines is a line of an expected output that matches any number of lines.
