@@ -11,6 +11,7 @@ var varying = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
+	{regexp.MustCompile(`\x1b\[[0-9;]*m`), ""}, // colors
 	{regexp.MustCompile(`\b\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d([.,]\d+)?( ?UTC|Z|[+-]\d\d:?\d\d)?`), "<time>"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "<id>"},
 	// Suffixes of the names that Kubernetes generates.

@@ -29,7 +29,7 @@ func TestSimilar(t *testing.T) {
 		"lines after the end": {"a\n", "a\nb\n", false},
 		"a line is missing":   {"...\nb\n", "a\n", false},
 		"any lines at last":   {"a\n...\n", "a\nb\n", true},
-		"a prefix of Ray":     {"Job pi succeeded", "2026-11-29 21:59:33,532\tSUCC cli.py:66 -- Job pi succeeded", true},
+		"a prefix of Ray":     {"Job pi succeeded", "2026-11-29 21:59:33,532\tSUCC cli.py:66 -- \x1b[32mJob pi succeeded\x1b[39m", true},
 	} {
 		err := Similar(c.page, c.output)
 		if (err == nil) != c.want {
