@@ -23,7 +23,7 @@ import (
 )
 
 // Kind returns a source of the objects of an optional kind, which runs while the kind is served; its informer is removed with the kind. A
-// nil object stands for their metadata. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
+// nil object selects a metadata-only watch. The controller does not wait until the source is synced. The kind must be one of Options.Kinds.
 func (w *Watcher) Kind(from cache.Cache, kind schema.GroupVersionKind, object client.Object, h handler.EventHandler, predicates ...predicate.Predicate) source.Source {
 	if object == nil {
 		object = MetadataOf(kind)

@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/test/apifields"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
@@ -60,17 +60,11 @@ var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 
 // The description of a field states whether a change restarts the server pods, and the pod template agrees.
 func TestDescriptionsOfRestarts(t *testing.T) {
-	text, err := os.ReadFile("../../../apis/mlflow/v1/mlflow_types.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _, _ := strings.Cut(string(text[strings.Index(string(text), "type MLflowSpec struct"):]), "\n}\n")
-	field := regexp.MustCompile(`((?:\t//[^\n]*\n)+)[^\n]*json:"(\w+),`)
 	var described []string
-	for _, match := range field.FindAllStringSubmatch(spec, -1) {
-		comment, name := strings.ReplaceAll(match[1], "\n\t//", ""), match[2]
-		restarts := regexp.MustCompile(`A change restarts the server pods\b`).MatchString(comment)
-		if !restarts && !strings.Contains(comment, "A change does not restart") {
+	for _, field := range apifields.Read(t, "../../../apis/mlflow/v1/mlflow_types.go", "MLflowSpec") {
+		name := field.Name
+		restarts := regexp.MustCompile(`A change restarts the server pods\b`).MatchString(field.Comment)
+		if !restarts && !strings.Contains(field.Comment, "A change does not restart") {
 			continue
 		}
 		described = append(described, name)

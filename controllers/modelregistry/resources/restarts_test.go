@@ -1,9 +1,7 @@
 package resources
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/test/apifields"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -34,17 +33,12 @@ var serverChanges = map[string]func(*v1beta1.ModelRegistrySpec){
 
 // The description of a field states whether a change restarts the server pods, and the pod template agrees, on each platform.
 func TestDescriptionsOfRestarts(t *testing.T) {
-	field := regexp.MustCompile(`((?:\t//[^\n]*\n)+)[^\n]*json:"(\w+),`)
 	var described []string
 	for _, file := range []string{"modelregistry", "proxy"} {
-		text, err := os.ReadFile("../../../apis/modelregistry/v1beta1/" + file + "_types.go")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range field.FindAllStringSubmatch(string(text), -1) {
-			comment, name := strings.ReplaceAll(match[1], "\n\t//", ""), file+" "+match[2]
-			restarts := strings.Contains(comment, "A change restarts the server pods.")
-			if !restarts && !strings.Contains(comment, "A change does not restart pods.") {
+		for _, field := range apifields.Read(t, "../../../apis/modelregistry/v1beta1/"+file+"_types.go", "") {
+			name := file + " " + field.Name
+			restarts := strings.Contains(field.Comment, "A change restarts the server pods.")
+			if !restarts && !strings.Contains(field.Comment, "A change does not restart pods.") {
 				continue
 			}
 			described = append(described, name)
