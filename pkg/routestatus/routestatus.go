@@ -232,11 +232,18 @@ func (r Report) Message() string {
 // of the first is kept.
 func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
 
-// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object. An Ingress whose host is taken counts as rejected by a router.
-func (r Report) RejectedBy(router bool) bool {
-	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
-		return p.Rejected && (p.Kind == capability.Route.Kind || p.Reason == ReasonHostTaken) == router
-	})
+// RejectedByRouter reports whether a router rejects a Route, or another Ingress has the host.
+func (r Report) RejectedByRouter() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && p.atRouter() })
+}
+
+// RejectedByGateway reports whether a Gateway rejects an object.
+func (r Report) RejectedByGateway() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && !p.atRouter() })
+}
+
+func (p Problem) atRouter() bool {
+	return p.Kind == capability.Route.Kind || p.Reason == ReasonHostTaken
 }
 
 // Set sets or removes Condition for the first problem.

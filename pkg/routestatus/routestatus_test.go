@@ -135,8 +135,8 @@ func TestRead(t *testing.T) {
 				t.Fatalf("report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
-			if got.RejectedBy(atRouter) != c.refused || got.RejectedBy(!atRouter) {
-				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedBy(true), got.RejectedBy(false), c.refused, c.object.GetKind())
+			if got.RejectedByRouter() != (c.refused && atRouter) || got.RejectedByGateway() != (c.refused && !atRouter) {
+				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedByRouter(), got.RejectedByGateway(), c.refused, c.object.GetKind())
 			}
 			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.refused) {
 				t.Errorf("problem %+v", first)
@@ -179,7 +179,7 @@ func TestReadTakenHost(t *testing.T) {
 	published := resources.Published{Service: "data-a", Port: intstr.FromInt32(8443), Host: host}.Ingress(metav1.ObjectMeta{Namespace: "team", Name: "data-a-https"}, "", nil)
 	server := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(holder).Build()
 	got, err := Read(t.Context(), server, public, apply.Desired{{Config: published}}, now)
-	if err != nil || !got.RejectedBy(true) || got.RejectedBy(false) || got.Retry != reconciler.RequeueBlocked {
+	if err != nil || !got.RejectedByRouter() || got.RejectedByGateway() || got.Retry != reconciler.RequeueBlocked {
 		t.Fatalf("report %+v, error %v", got, err)
 	}
 	want := Problem{Kind: "Ingress", Name: "data-a-https", Rejected: true, Reason: ReasonHostTaken,

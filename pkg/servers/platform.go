@@ -88,7 +88,7 @@ func (p *Publishing) gateway() resources.Gateway {
 
 // HasGatewayAddress reports whether clients reach the server at the gateway, which has not rejected its HTTPRoute.
 func (p *Publishing) HasGatewayAddress() bool {
-	return p.GatewayMode() && !p.RouteReport.RejectedBy(false)
+	return p.GatewayMode() && !p.RouteReport.RejectedByGateway()
 }
 
 // GatewayMode reports whether the server is exposed by the gateway of the platform.

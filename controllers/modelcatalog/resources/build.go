@@ -148,7 +148,7 @@ func externalAddress(in Inputs) string {
 	switch {
 	case in.HasGatewayAddress():
 		return in.Gateway.Domain + "/catalog"
-	case in.RouteReport.RejectedBy(true):
+	case in.RouteReport.RejectedByRouter():
 		return ""
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"

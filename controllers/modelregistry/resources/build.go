@@ -189,7 +189,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
-	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedBy(true) {
+	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
 		return routeHost(m)
 	}
 	return ""
