@@ -42,7 +42,7 @@ func TestIgnoredClusters(t *testing.T) {
 		}
 	}
 	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
-	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
+	if got := applyDefaults(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a deletionTimestamp in the request prevented the defaults")
 	}
 }
@@ -90,19 +90,19 @@ func TestShapeErrors(t *testing.T) {
 		if object["metadata"] == nil && text != "{}" {
 			put("a", "metadata", "name")(object)
 		}
-		if diff := cmp.Diff(object, defaulted(t, onOpenShift(), object, nil)); diff != "" {
+		if diff := cmp.Diff(object, applyDefaults(t, onOpenShift(), object, nil)); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
-		answer := judged(t, onOpenShift(), object, nil)
+		answer := validateObject(t, onOpenShift(), object, nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: unexpected response.Result: %+v", text, answer.Result)
 		}
 		// If the stored object has such a value, its injections are not kept, but its names are.
-		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
+		mended := applyDefaults(t, onOpenShift(), parse(t, minimal), object)
 		if raycluster.View(mended).HasHashedNames() {
 			t.Errorf("%s: hashed", text)
 		}
-		accepted(t, onOpenShift(), mended, object)
+		expectAllowed(t, onOpenShift(), mended, object)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 // The patch consists of single operations, and is empty for a complete object.
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
-	done := defaulted(t, s, parse(t, full), nil)
+	done := applyDefaults(t, s, parse(t, full), nil)
 	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
 		t.Errorf("unexpected response.Patch: %s", answer.Patch)
 	}

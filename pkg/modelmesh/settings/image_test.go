@@ -75,9 +75,9 @@ func TestImageErrors(t *testing.T) {
 		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1": must be an object`,
 		"{name: {a: b}, tag: \"a\\tb\"}":   "modelMeshImage.name an object",
 	} {
-		refused(t, "modelMeshImage: "+text, want)
+		expectRejected(t, "modelMeshImage: "+text, want)
 	}
-	refused(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
+	expectRejected(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
 }
 
 func TestImageReferenceRoundTrip(t *testing.T) {

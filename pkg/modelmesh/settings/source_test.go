@@ -123,8 +123,8 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 
 func TestAPIServerErrors(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4"))
-	refused := errors.New("refused")
-	f.broken.Store(&refused)
+	rejected := errors.New("refused")
+	f.broken.Store(&rejected)
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
 		t.Errorf("got error %v, want one containing 'reading ConfigMap serving/model-serving-config-defaults: refused'", err)
 	}
@@ -132,7 +132,7 @@ func TestAPIServerErrors(t *testing.T) {
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
 		t.Errorf("unexpected result: %+v", got)
 	}
-	f.broken.Store(&refused)
+	f.broken.Store(&rejected)
 	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
 		t.Error("want the cached settings, without another read")
 	}

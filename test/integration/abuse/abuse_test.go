@@ -21,8 +21,8 @@ const (
 	developer = "developer"
 )
 
-// refused expects that the API server rejects the object with the message.
-func refused(who, namespace, text, message string) func(SpecContext) {
+// expectRejected expects that the API server rejects the object with the message.
+func expectRejected(who, namespace, text, message string) func(SpecContext) {
 	return func(ctx SpecContext) {
 		err := as(who).Create(ctx, object(namespace, text), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(message)))
@@ -69,7 +69,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		"devices by a template":               {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"annotation for another injector":     {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
-		It("does not get "+title, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, expectRejected(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot set pod fields outside the MLflow schema, nor create a second MLflow", func(ctx SpecContext) {
@@ -157,7 +157,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 			if namespace == "" {
 				namespace = team
 			}
-			refused(registryEditor, namespace, registry(attempt.name, attempt.spec), attempt.message)(ctx)
+			expectRejected(registryEditor, namespace, registry(attempt.name, attempt.spec), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -324,7 +324,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 			if namespace == "" {
 				namespace = team
 			}
-			refused(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
+			expectRejected(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -368,7 +368,7 @@ var _ = Describe("An editor of RayClusters without other permissions", func() {
 		"key of the CA in an additional container": {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
 		"a token of the manager":                   {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
 	} {
-		It("does not get "+title, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, expectRejected(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot use the ServiceAccount of the manager: the head gets its own, and workers are rejected", func(ctx SpecContext) {

@@ -97,7 +97,7 @@ var _ = Describe("A server for artifacts", func() {
 			Expect(child.GetDeletionTimestamp()).To(BeNil())
 		}
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
@@ -148,7 +148,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(*d.Spec.Replicas).To(BeZero())
 		Expect(made(mark)).To(BeEmpty())
 		hold(ctx, nil)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)
 		env.ExpectAtRest(manager.User, quiet)

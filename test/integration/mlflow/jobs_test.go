@@ -47,7 +47,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 
 		env.ExpectAtRest(manager.User, quiet)
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
@@ -92,7 +92,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Get(ctx, binding)
 		Expect(binding.Subjects).To(HaveLen(1))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 

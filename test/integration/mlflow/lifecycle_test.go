@@ -170,7 +170,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		mark = env.Mark()
 		m = server(withJobs)
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		for _, part := range parts {
 			env.Get(ctx, part)
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T %s", part, part.GetName())
@@ -199,6 +199,6 @@ var _ = Describe("An MLflow of its own spec", func() {
 		manager.Restart(ctx)
 		m := ready(ctx, server())
 		remove(ctx, m)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

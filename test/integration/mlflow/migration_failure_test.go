@@ -64,7 +64,7 @@ var _ = Describe("A migration that fails for good", func() {
 		create(ctx, m)
 		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is restarted in a new Job by the annotation [mlflow-54] [D13]", func(ctx SpecContext) {
@@ -101,7 +101,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
 		Expect(made(mark)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -121,7 +121,7 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -167,7 +167,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
@@ -201,7 +201,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		create(ctx, old)
 		manager.Restart(ctx)
 		env.WaitDeleted(ctx, old)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -231,7 +231,7 @@ var _ = Describe("A migration Job that runs", func() {
 		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
 		Expect(made(mark)).To(HaveLen(1))
 		finish(ctx, firstJob, 0)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 	}, NodeTimeout(specTimeout))
 })

@@ -17,7 +17,7 @@ var _ = Describe("A forced migration", func() {
 		mark := env.Mark()
 		force(ctx, m, "first")
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(made(mark)).To(HaveLen(1))
 		env.ExpectAtRest(manager.User, quiet)

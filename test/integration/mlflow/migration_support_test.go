@@ -89,8 +89,8 @@ func made(mark framework.Mark) []string {
 	return names
 }
 
-// migrated waits until an MLflow is available, with its database at the supported version.
-func migrated(ctx context.Context, m *mlflowv1.MLflow) {
+// waitMigrated waits until an MLflow is available, with its database at the supported version.
+func waitMigrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	waitAvailable(ctx, m)
 	Expect(m.Status.Version).To(Equal(supported))

@@ -35,7 +35,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionUnknown))
 
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "another image may hold another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
@@ -46,7 +46,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.ExpectAtRest(manager.User, quiet)
 		env.Touch(ctx, &jobs(ctx)[0], deployment())
 		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
@@ -61,7 +61,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
@@ -70,10 +70,10 @@ var _ = Describe("The database of a new MLflow", func() {
 		mark := env.Mark()
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		env.ExpectAtRest(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
@@ -92,7 +92,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
 		for _, w := range env.Since(mark).ChildWrites(manager.User) {
@@ -126,7 +126,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		}).WithContext(ctx).Should(Succeed())
 		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
@@ -153,7 +153,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 
 		By("going back to the image of before")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"image": nil}})
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=3"))
 		Expect(made(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

@@ -161,8 +161,8 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 	})
 }
 
-// settled waits until nothing is sent for a namespace.
-func settled(ctx context.Context, namespace string) {
+// waitSettled waits until nothing is sent for a namespace.
+func waitSettled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, waitTimeout)
 }

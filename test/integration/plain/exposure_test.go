@@ -35,8 +35,8 @@ func gone(ctx context.Context, o client.Object) {
 	Eventually(func() bool { return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)) }).WithContext(ctx).Should(BeTrue(), "%T %s", o, o.GetName())
 }
 
-// exposed runs a manager with a setting in place of the shared one.
-func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+// startManagerWith runs a manager with a setting in place of the shared one.
+func startManagerWith(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	options := managerOptions()
 	options.Name, options.Env = name, append(options.Env, more...)
@@ -52,7 +52,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		manager.StopTemporarily(ctx)
 
 		By("a Gateway that verifies the server")
-		other := exposed(ctx, "gateway", "EXPOSURE=gateway")
+		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway")
 		policy, authority, secret := optional(capability.BackendTLSPolicy, "mlflow-ca"), &corev1.ConfigMap{ObjectMeta: object("mlflow-ca")}, certificate()
 		there(ctx, policy)
 		there(ctx, authority)
@@ -81,7 +81,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		other.Stop(ctx)
 
 		By("an Ingress")
-		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		there(ctx, ingress())
 		for _, o := range []client.Object{route(), policy, authority} {
 			gone(ctx, o)

@@ -116,7 +116,7 @@ func exist(ctx context.Context, objects []client.Object) {
 var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("disables injection and child objects while it is installed, and both are restored afterwards", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
+		stored := expectAdmitted(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
 		around := managed(stored)
 		exist(ctx, around)
 
@@ -144,7 +144,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 
 		By("KubeRay of the platform writing its finalizer and fields")
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
-		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
+		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
 			set(true, "spec", "headGroupSpec", "enableIngress")))
 		Expect(containerNames(head(fresh).Containers)).To(Equal([]string{"ray-head"}))
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 
 	It("is not detected by objects of users, nor by the webhook of another KubeRay", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		exist(ctx, managed(u))
@@ -173,7 +173,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 	It("can be missing, as with an external OIDC provider: dashboards get kube-rbac-proxy, and the proxy of OpenShift again once it is back", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "oidc")
-		stored := created(ctx, rayCluster(namespace, minimal))
+		stored := expectAdmitted(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		exist(ctx, managed(stored))
 
@@ -187,7 +187,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 			})
 		}
 		hasSidecar(stored, "kube-rbac-proxy")
-		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
+		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
 		hasSidecar(fresh, "kube-rbac-proxy")
 		for _, u := range []*unstructured.Unstructured{stored, fresh} {
 			n := namesOf(u)
