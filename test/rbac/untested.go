@@ -2,15 +2,15 @@ package rbac
 
 import "slices"
 
-// unproven are rights that no suite uses yet, with the reason. The keys are the grants of a group in one line each, without the
-// prefix of the roles. A spec that uses one of them removes it from the list.
-var unproven = map[string][]string{
-	"no cert-manager runs in the suites; the controller of RayClusters has it in unit tests, before a client of its own": {
+// untested lists the permissions that no suite uses, by reason. A line is a grant without the prefix of the roles. If a spec uses one of
+// them, its line must be removed.
+var untested = map[string][]string{
+	"no cert-manager runs in the suites; unit tests of RayClusters use a fake client": {
 		"raycluster: create certificates.cert-manager.io", "raycluster: delete certificates.cert-manager.io",
 		"raycluster: get certificates.cert-manager.io", "raycluster: list certificates.cert-manager.io",
 		"raycluster: patch certificates.cert-manager.io", "raycluster: watch certificates.cert-manager.io",
 	},
-	"no scheduler with PodGroups runs in the suites; these go the way of the other wrapped kinds": {
+	"no suite serves PodGroups; the controller handles them like other wrapped kinds": {
 		"appwrapper: create podgroups.scheduling.k8s.io", "appwrapper: create podgroups.scheduling.sigs.k8s.io",
 		"appwrapper: create podgroups.scheduling.x-k8s.io",
 		"appwrapper: delete podgroups.scheduling.k8s.io", "appwrapper: delete podgroups.scheduling.sigs.k8s.io",
@@ -24,7 +24,7 @@ var unproven = map[string][]string{
 		"appwrapper: patch podgroups.scheduling.k8s.io", "appwrapper: patch podgroups.scheduling.sigs.k8s.io",
 		"appwrapper: patch podgroups.scheduling.x-k8s.io",
 	},
-	"taking a Route over whose host differs asks for it, and which Routes do so depends on the suite": {
+	"the adoption of a Route with another host requires it, which not all suites do": {
 		"raycluster: update routes.route.openshift.io/custom-host",
 		"modelcatalog-namespaced: update routes.route.openshift.io/custom-host model-catalog-https",
 	},
@@ -32,7 +32,7 @@ var unproven = map[string][]string{
 		"raycluster: list dscinitializations.dscinitialization.opendatahub.io default-dsci",
 		"raycluster: watch dscinitializations.dscinitialization.opendatahub.io default-dsci",
 	},
-	"OpenShift asks for delete where an owner changes, and an object that a user orphaned may be any child; some go with a feature": {
+	"OpenShift requires delete for a change of owner references; other children are deleted when a feature is disabled": {
 		"mlflow: delete servicemonitors.monitoring.coreos.com in its own namespace",
 		"olm: delete prometheusrules.monitoring.coreos.com odh-platform-operator in its own namespace",
 		"olm: delete servicemonitors.monitoring.coreos.com odh-platform-operator-metrics in its own namespace",
@@ -48,7 +48,7 @@ var unproven = map[string][]string{
 		"modelcatalog-namespaced: delete secrets model-catalog-postgres",
 		"modelcatalog-namespaced: delete secrets model-catalog-postgres-tls",
 	},
-	"the suites publish MLflow in all ways and a registry by an Ingress; for the others, unit tests render the same objects": {
+	"the suites expose MLflow by every kind of route, and a registry by an Ingress; unit tests cover the other combinations": {
 		"mlflow: delete backendtlspolicies.gateway.networking.k8s.io mlflow-artifacts-ca in its own namespace",
 		"mlflow: delete configmaps mlflow-artifacts-ca in its own namespace",
 		"mlflow: get backendtlspolicies.gateway.networking.k8s.io mlflow-artifacts-ca in its own namespace",
@@ -70,18 +70,18 @@ var unproven = map[string][]string{
 		"modelregistry-namespaced: get backendtlspolicies.gateway.networking.k8s.io",
 		"modelregistry-namespaced: patch backendtlspolicies.gateway.networking.k8s.io",
 	},
-	"no suite has this part of what an older installation leaves behind": {
+	"no suite creates this object of a legacy installation": {
 		"platform: delete deployments.apps catalog-controller-manager",
 		"modelcatalog-namespaced: patch configmaps model-catalog-default-sources",
 	},
-	"pods get their certificate while they have an address and do not run yet; the kubelet of the suites starts them at once": {
+	"a pod gets its certificate between the assignment of its IP and its start, which the fake kubelet does at the same time": {
 		"raycluster: patch pods",
 	},
 }
 
-// isUnproven reports whether a grant is listed in unproven.
-func isUnproven(g grant) bool {
-	for _, group := range unproven {
+// isUntested reports whether a grant is listed in unproven.
+func isUntested(g grant) bool {
+	for _, group := range untested {
 		if slices.Contains(group, g.String()[len(prefix):]) {
 			return true
 		}
