@@ -91,8 +91,8 @@ func TestAmbiguousErrors(t *testing.T) {
 		"forbidden":         {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
 		"quota conflict":    {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
 		"too many requests": {apierrors.NewTooManyRequests("slowly", 1), false},
-		"fatal":             {fatalError{errors.New("bad path")}, false},
-		"waiting":           {notSentError{errors.New("going")}, false},
+		"fatal":             {terminalError{errors.New("bad path")}, false},
+		"waiting":           {notCreatedError{errors.New("going")}, false},
 	} {
 		if got := isAmbiguous(tc.err); got != tc.ambiguous {
 			t.Errorf("%s: got %t, want %t", name, got, tc.ambiguous)

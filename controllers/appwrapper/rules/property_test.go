@@ -61,7 +61,7 @@ func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	}
 	switch d.Action {
 	case CreateComponents:
-		f.Created = &Creation{Err: trouble("creation"), Fatal: rapid.Bool().Draw(t, "fatal")}
+		f.Created = &Creation{Err: trouble("creation"), Terminal: rapid.Bool().Draw(t, "terminal")}
 	case DeleteComponents, ForceDeletion:
 		left := rapid.IntRange(0, 1)
 		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: trouble("deletion")}
