@@ -46,9 +46,9 @@ func TestRealDemo(t *testing.T) {
 	expectPages(t, d.name, out.String())
 	for _, command := range nextCommands("opendatahub", true) {
 		expectContains(t, "output", out.String(), command)
-		runAsTold(t, d.name, command)
+		runPrintedCommand(t, d.name, command)
 	}
-	expectEnd(t, d)
+	expectStopped(t, d)
 }
 
 // expectPages requests the pages as a browser does.
@@ -78,8 +78,8 @@ func expectPages(t *testing.T, name, output string) {
 	}
 }
 
-// expectEnd stops the demo and expects that no process or file is left.
-func expectEnd(t *testing.T, d *demo) {
+// expectStopped stops the demo and expects that no process or file is left.
+func expectStopped(t *testing.T, d *demo) {
 	t.Helper()
 	instance, err := cluster.Open(d.name)
 	if err != nil {
