@@ -267,7 +267,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 }
 
 func (c *campaign) note(r row) {
-	r = r.judge()
+	r = r.setVerdict()
 	c.report.Rows = append(c.report.Rows, r)
 	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }

@@ -207,7 +207,7 @@ func (c *testCluster) waitIdle(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
-		busy := framework.AtRest(all, c.manager.User)
+		busy := framework.UnexpectedWhenIdle(all, c.manager.User)
 		if len(busy) > 0 {
 			since = c.clock.Now()
 			if mark, err = c.audit.Mark(); err != nil {

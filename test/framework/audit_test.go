@@ -119,8 +119,8 @@ func TestEntriesAreFiltered(t *testing.T) {
 		"without events":    {entries.WithoutEvents(), 12},
 		"without reviews":   {entries.WithoutReviews(), 11},
 		"without discovery": {entries.WithoutDiscovery(), 12},
-		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an Event
-		"at rest, leases":   {AtRest(entries, "bob"), 2},
+		"at rest":           {UnexpectedWhenIdle(entries, "ann"), 5}, // without the patch of an Event
+		"at rest, leases":   {UnexpectedWhenIdle(entries, "bob"), 2},
 	} {
 		if len(c.got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(c.got), c.want, c.got)

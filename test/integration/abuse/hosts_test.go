@@ -103,7 +103,7 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			env.WaitForCondition(ctx, served, "Available", metav1.ConditionTrue, "")
 		}
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		for published := range first {
 			Expect(env.Exists(ctx, published)).To(BeTrue(), published.Name)
 		}

@@ -280,6 +280,6 @@ var _ = Describe("The webhooks", Ordered, func() {
 
 	It("send no request in the steady state", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, poll*20, specTimeout)
-		env.ExpectAtRest(manager.User, poll*50)
+		env.ExpectIdle(manager.User, poll*50)
 	}, NodeTimeout(specTimeout))
 })

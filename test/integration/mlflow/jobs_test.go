@@ -49,9 +49,9 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		}
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("a restart")
 		mark = env.Mark()
@@ -93,7 +93,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		env.Get(ctx, binding)
 		Expect(binding.Subjects).To(HaveLen(1))
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("use ServiceAccounts that a user created, and keep them", func(ctx SpecContext) {

@@ -43,9 +43,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("sends no write in the steady state, nor when every child object is touched [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {
@@ -88,7 +88,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("keeps fields that other clients add", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		s := service()
 		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))

@@ -40,7 +40,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("without its Job, in a new generation, and after a restart")
 		job := jobs(ctx)[0]

@@ -20,6 +20,6 @@ var _ = Describe("A forced migration", func() {
 		waitMigrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(made(mark)).To(HaveLen(1))
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -31,21 +31,21 @@ var _ = Describe("The database of a new MLflow", func() {
 		finish(ctx, firstJob, 0)
 		Eventually(replicas).WithContext(ctx).WithArguments(ctx).Should(Equal(int32(1)))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
-		Expect(m.Status.Version).To(BeEmpty(), "the server is not ready")
+		Expect(m.Status.Version).To(BeEmpty(), "the version was recorded before the server was ready")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionUnknown))
 
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "another image may hold another MLflow")
+		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
 			Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
 		}
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, &jobs(ctx)[0], deployment())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
@@ -75,7 +75,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -122,7 +122,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Eventually(func(g Gomega) {
 			d := deployment()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-			g.Expect(d.Status.Replicas).To(BeZero(), "the Deployment counts it no more")
+			g.Expect(d.Status.Replicas).To(BeZero(), "the status of the Deployment still counts the terminating pod")
 		}).WithContext(ctx).Should(Succeed())
 		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -142,7 +142,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Eventually(func() error {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
-		}).WithContext(ctx).Should(Succeed(), "other objects are kept up")
+		}).WithContext(ctx).Should(Succeed(), "the deleted NetworkPolicy was not recreated")
 		env.WaitIdle(manager.User, calm, specTimeout)
 		env.Get(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
@@ -151,7 +151,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
 		Expect(made(mark)).To(BeEmpty())
 
-		By("going back to the image of before")
+		By("restoring the previous image")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"image": nil}})
 		waitMigrated(ctx, m)
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=3"))

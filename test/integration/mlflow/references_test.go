@@ -122,7 +122,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		} {
 			create(ctx, o)
 		}
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
@@ -172,6 +172,6 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		create(ctx, archive)
 		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

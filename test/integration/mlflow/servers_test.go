@@ -30,7 +30,7 @@ var _ = Describe("Several replicas of MLflow", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(3))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("scaling down")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})

@@ -50,7 +50,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
 		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))
 })

@@ -18,6 +18,6 @@ var _ = Describe("The egress of the catalog", func() {
 		w.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
 		w.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
 		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -50,6 +50,6 @@ var _ = Describe("Keys for Hugging Face", func() {
 			g.Expect(server.Spec.Template.Spec.Containers[0].Env).NotTo(ContainElement(HaveField("Name", HavePrefix("HF_"))))
 		})
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -174,7 +174,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		}
 		slices.Sort(names)
 		Expect(names).To(Equal([]string{"model-catalog", "model-catalog-postgres"}))
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 
 		By("being deleted: it stays away until the next start")
 		w.remove(ctx, c)

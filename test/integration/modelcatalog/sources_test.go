@@ -84,7 +84,7 @@ var _ = Describe("Sources", func() {
 		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
 		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
 		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of users are not changed, except for the entry of older releases; the default ones are restored [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
@@ -172,7 +172,7 @@ var _ = Describe("A modified child object", func() {
 
 		By("a foreign policy being deleted")
 		Expect(w.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("causes no write if no managed field changed, nor does a restart [W5]", func(ctx SpecContext) {
@@ -210,7 +210,7 @@ var _ = Describe("A second Catalog", func() {
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(first))
 		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 
 		By("the first one going")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
@@ -249,7 +249,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		Expect(string(own.Data["database-password"])).To(Equal("second"))
 
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("keep running while a referenced object is missing, which the Catalog reports until it exists", func(ctx SpecContext) {
@@ -270,7 +270,7 @@ var _ = Describe("The pods of a Catalog", func() {
 			})
 			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
 			w.settle()
-			w.ExpectAtRest(w.manager.User, quiet)
+			w.ExpectIdle(w.manager.User, quiet)
 		}
 		expectMessage("")
 		w.remove(ctx, login.DeepCopy())

@@ -56,7 +56,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
 		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
 		By("a Gateway, which trusts the proxy that guards the model")
@@ -71,7 +71,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
 		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
 		By("returning to the default exposure")

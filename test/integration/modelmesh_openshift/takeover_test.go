@@ -170,7 +170,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for _, ns := range guards {
 			d := waitRevision(ctx, ns, "2")
 			waitManaged(ctx, d, service(ns))
-			env.WaitExists(ctx, beside(ns)...)
+			env.WaitExists(ctx, namespaceObjects(ns)...)
 			c := cookie(ns)
 			env.Get(ctx, c)
 			Expect(c.Data["cookie_secret"]).To(HaveLen(44))

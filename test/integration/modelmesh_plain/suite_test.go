@@ -87,6 +87,6 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -87,7 +87,7 @@ var _ = Describe("Models in the steady state", Serial, func() {
 		}
 		before := calls()
 		Expect(before[names[1]]["setVModel"]).To(BeNumerically(">=", models+1), "the calls are counted")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(calls()).To(Equal(before))
 	}, SpecTimeout(specTimeout))
 })

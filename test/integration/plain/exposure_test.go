@@ -64,7 +64,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		env.Get(ctx, monitor)
 		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 
 		By("the Secret of its certificate being deleted: Gateways trust the pods that serve the old one, and those that serve the new one")
 		old := certificate()
@@ -93,7 +93,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		Expect(published.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		Expect(metav1.IsControlledBy(published, m)).To(BeTrue())
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
 		By("returning to the default exposure")
@@ -131,12 +131,12 @@ var _ = Describe("A Gateway API without timeouts", Serial, func() {
 		Expect(published.Object["spec"]).To(HaveKeyWithValue("rules", HaveEach(Not(HaveKey("timeouts")))))
 		Expect(m.Status.URL).NotTo(BeEmpty())
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("a restart")
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		again := route()
 		env.Get(ctx, again)
 		Expect(again.GetUID()).To(Equal(published.GetUID()))

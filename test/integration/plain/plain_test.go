@@ -108,7 +108,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(metav1.IsControlledBy(s, m)).To(BeTrue())
 		valid(s)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		before := template(ctx)
 
 		By("a label of another client")
@@ -165,7 +165,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
 		env.WaitExists(ctx, s)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
@@ -180,7 +180,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		pair, err := tls.X509KeyPair(second.Data["tls.crt"], second.Data["tls.key"])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.Leaf.VerifyHostname("mlflow-artifacts.opendatahub.svc")).To(Succeed())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("switching that server off")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
@@ -188,7 +188,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, certificate())
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of the user is not changed and outlives the MLflow", func(ctx SpecContext) {
@@ -196,7 +196,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
 		create(ctx, foreign)
 		m := ready(ctx, server())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		remove(ctx, m)
 		now := certificate()
 		env.Get(ctx, now)
@@ -209,7 +209,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate()), certificate())
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		Expect(err).To(HaveOccurred())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -273,7 +273,7 @@ var _ = Describe("The external URL", func() {
 		By("the gateway taking the route")
 		mark := env.Mark()
 		answer(ctx, metav1.ConditionTrue, "Accepted")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		By("the gateway refusing it")
@@ -288,7 +288,7 @@ var _ = Describe("The external URL", func() {
 			}
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("the gateway thinking better of it")
 		answer(ctx, metav1.ConditionTrue, "Accepted")

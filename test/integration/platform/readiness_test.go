@@ -11,7 +11,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Waits until an object has a kstatus, and checks that it is unchanged in the steady state.
+// expectKstatus waits until an object has a kstatus, and checks that it is unchanged in the steady state.
 func expectKstatus(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// theirs writes like the CodeFlare operator: a forced server-side apply with its field manager.
+// foreign writes like the CodeFlare operator: a forced server-side apply with its field manager.
 func foreign(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{Object: content}

@@ -93,7 +93,7 @@ func steppedAside(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// ours returns the children of a cluster by their names.
+// managed returns the children of a cluster by their names.
 func managed(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}

@@ -45,7 +45,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 
 		By("restarting the manager without deleting objects in between")
 		uid := policy.GetUID()
@@ -64,7 +64,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		Expect(dashboard.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		env.WaitDeleted(ctx, route, policy, authority)
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 	}, NodeTimeout(2*specTimeout))
 })

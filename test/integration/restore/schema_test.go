@@ -74,7 +74,7 @@ var _ = Describe("CRDs of an older release", func() {
 			env.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
 		}
 		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("restoring the CRDs of this release")
 		for _, object := range own {
@@ -89,6 +89,6 @@ var _ = Describe("CRDs of an older release", func() {
 		env.Unstored.To = time.Now()
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.WaitReady(ctx, resources)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

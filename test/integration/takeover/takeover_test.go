@@ -106,7 +106,7 @@ var _ = Describe("A server of the legacy operator", func() {
 			}
 			delete(counts, "poddisruptionbudgets/mlflow") // which the replaced operator lacks; only several replicas get one
 			Expect(counts).To(HaveLen(objects+1), "every object and the status:\n%s", s.writes())
-			env.ExpectAtRest(s.manager.User, quiet)
+			env.ExpectIdle(s.manager.User, quiet)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -139,7 +139,7 @@ var _ = Describe("A server of the legacy operator", func() {
 				}
 				Expect(count).To(BeNumerically("<=", 2), "one to adopt and one to apply %s:\n%s", object, s.writes())
 			}
-			env.ExpectAtRest(s.manager.User, quiet)
+			env.ExpectIdle(s.manager.User, quiet)
 
 			By("a restart, which finds everything settled")
 			s.mark = env.Mark()

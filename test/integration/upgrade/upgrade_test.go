@@ -183,7 +183,7 @@ var _ = Describe("An upgrade", func() {
 		Expect(replacedDeployments(before, back)).To(BeEmpty(), "the downgrade changed pod templates")
 		deleted := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 })
