@@ -35,7 +35,7 @@ func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...m
 	}
 }
 
-// theirs is the pod that the CodeFlare operator created.
+// foreign is the pod that the CodeFlare operator created.
 func foreign(phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "pod-uid", CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},

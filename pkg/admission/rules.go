@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// operatorPrefix is the prefix of the names of the objects that our manifests install for the manager.
+// operatorPrefix is the prefix of the names of the objects that the manifests install for the manager.
 const operatorPrefix = "odh-platform-operator-"
 
 // Mode is the action for references without permission.

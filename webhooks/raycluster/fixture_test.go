@@ -172,7 +172,7 @@ func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[str
 	return c.Object()
 }
 
-// It returns the response of the validating webhook.
+// validateObject returns the response of the validating webhook.
 func validateObject(t testing.TB, s Settings, object, old map[string]any) admission.Response {
 	t.Helper()
 	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))

@@ -50,7 +50,7 @@ func drawFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// The decision after a random outcome of the requested action.
+// settle returns the decision after a random outcome of the requested action.
 func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
 	trouble := func(name string) error {
