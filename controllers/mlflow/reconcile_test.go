@@ -85,7 +85,7 @@ func everything() *mlflowv1.MLflow {
 	return m
 }
 
-// It reconciles a few times, and updates the status of the Deployment in between as its controller would.
+// settle reconciles a few times, and updates the status of the Deployment in between as its controller would.
 func (w *fixture) settle() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {

@@ -72,12 +72,12 @@ func TestJudge(t *testing.T) {
 		"ready, yet on its way":   {deleted, "Available", false, "it is being deleted"},
 		"exists, yet on its way":  {deleted, "", false, "it is being deleted"},
 	} {
-		got, err := judge(c.live, kind{ready: c.condition})
+		got, err := isReady(c.live, kind{ready: c.condition})
 		if want := (verdict{c.ready, c.text}); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
-	if _, err := judge(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
+	if _, err := isReady(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
 		t.Errorf("a broken status: %v", err)
 	}
 }
@@ -91,11 +91,11 @@ func TestJudgeByFlag(t *testing.T) {
 		"false":     {server(map[string]any{"available": false}), verdict{false, "available is false"}},
 		"no status": {server(nil), verdict{false, "available is false"}},
 	} {
-		if got, err := judge(c.live, kind{flag: "available"}); err != nil || got != c.want {
+		if got, err := isReady(c.live, kind{flag: "available"}); err != nil || got != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
 	}
-	if _, err := judge(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
+	if _, err := isReady(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
 		t.Error("want an error for a broken status")
 	}
 }

@@ -129,9 +129,9 @@ func TestNewLayerContinuesFromEtcd(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		former := layer(t, store, load, first)
-		set(t, former)
-		if err := former.Close(); err != nil {
+		existing := layer(t, store, load, first)
+		set(t, existing)
+		if err := existing.Close(); err != nil {
 			t.Fatal(err)
 		}
 		next := layer(t, store, load, first)

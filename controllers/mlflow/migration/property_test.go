@@ -85,7 +85,7 @@ func anyFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// A decision is complete: it has a rule, takes at most one step, and has a message for clients.
+// checkDecision checks that a decision has a rule, at most one step, and a message for clients.
 func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if d.Rule == "" || d.Workloads == "" || d.Step == StepObserve {
 		t.Fatalf("nothing is decided: %+v", d)

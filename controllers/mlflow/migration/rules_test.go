@@ -107,8 +107,8 @@ func scheduling(f *Facts) { f.Observed.CronJobsActive = true }
 func ready(f *Facts)      { f.Observed.ServerReady = true }
 func overdue(f *Facts)    { f.Observed.CronJobRuns[0].StartedAt = noon.Add(-2 * cronJobDeadline) }
 
-// A Job of the garbage collection.
-func beside(changes ...func(*JobState)) change {
+// cronJobRun adds a Job of the garbage collection.
+func cronJobRun(changes ...func(*JobState)) change {
 	return func(f *Facts) {
 		c := JobState{Name: "mlflow-gc-1", UID: "gc", Phase: JobRunning, StartedAt: noon, Cause: "pod gc"}
 		for _, change := range changes {
@@ -237,14 +237,14 @@ var workCases = []ruleCase{
 		"Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version is empty during bootstrap", "", ShortRequeue},
 	{"a CronJob may start a Job, and the server runs on", situation(busy(1), scheduling, ready), "Jobs of CronJobs are running", Drain, StepNone,
 		ReasonMigrationScalingDown, "Waiting for the CronJobs to be suspended before migration because", "", ShortRequeue},
-	{"a Job beside the server is waited for, and the server runs on", situation(busy(2), beside(started)), "Jobs of CronJobs are running", Drain, StepNone,
+	{"a Job beside the server is waited for, and the server runs on", situation(busy(2), cronJobRun(started)), "Jobs of CronJobs are running", Drain, StepNone,
 		ReasonMigrationScalingDown, "Waiting for Job mlflow-gc-1 to end before migration, at most 2h0m0s from its start, because status.version is empty during bootstrap: pod gc", "", ShortRequeue},
-	{"one that is on its way out is waited for", situation(beside(leaving)), "Jobs of CronJobs are running", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"one that never started goes", situation(beside()), "a Job of a CronJob never started or exceeds its deadline", Drain, StepDeleteJob,
+	{"one that is on its way out is waited for", situation(cronJobRun(leaving)), "Jobs of CronJobs are running", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"one that never started goes", situation(cronJobRun()), "a Job of a CronJob never started or exceeds its deadline", Drain, StepDeleteJob,
 		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which never started, because status.version is empty during bootstrap: pod gc", "", ShortRequeue},
-	{"one that hangs goes", situation(beside(started), overdue), "a Job of a CronJob never started or exceeds its deadline", Drain, StepDeleteJob,
+	{"one that hangs goes", situation(cronJobRun(started), overdue), "a Job of a CronJob never started or exceeds its deadline", Drain, StepDeleteJob,
 		ReasonMigrationScalingDown, "Deleted Job mlflow-gc-1, which runs for longer than 2h0m0s,", "", ShortRequeue},
-	{"the server is not stopped for a Job that goes either", situation(beside(started), job(JobFailed, longAgo)), "the Job failed and is retried", Drain, StepDeleteJob,
+	{"the server is not stopped for a Job that goes either", situation(cronJobRun(started), job(JobFailed, longAgo)), "the Job failed and is retried", Drain, StepDeleteJob,
 		ReasonMigrationRetrying, "", "", ShortRequeue},
 	{"[D14] no replica, but no controller has seen that yet", situation(func(f *Facts) { f.Observed.ScaledDown = false }), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "is being stopped", "", ShortRequeue},

@@ -76,7 +76,7 @@ func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	}
 }
 
-// URI has a password, which must never be seen. Its last part names the database.
+// uri returns a store URI with a password, which must not be printed. Its last part names the database.
 func uri(dialect, name string) string {
 	return dialect + "://user:hunter2@db.example.com/" + name
 }

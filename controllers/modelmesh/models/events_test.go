@@ -68,7 +68,7 @@ func TestEachFailureIsReported(t *testing.T) {
 			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)
-			w.rests(key)
+			w.expectIdle(key)
 		}
 	}
 }
