@@ -180,7 +180,7 @@ func TestRequests(t *testing.T) {
 		if err := json.Unmarshal(raw, &spec); err != nil {
 			t.Fatal(err)
 		}
-		if got := requests(spec, "nvidia.com/gpu"); got != want {
+		if got := requestsResource(spec, "nvidia.com/gpu"); got != want {
 			t.Errorf("%s: got %t, want %t", text, got, want)
 		}
 	}

@@ -36,7 +36,7 @@ func TestWorse(t *testing.T) {
 		"most nights are as bad":        {measured(1, 3, 3), 3.1, false},
 	} {
 		got := measured(tc.now)[0].regressions(tc.previous)
-		if (len(got) > 0) != tc.regressions || tc.regressions && !strings.HasPrefix(got[0], "burst: ") {
+		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
 			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
