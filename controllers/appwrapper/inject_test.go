@@ -192,7 +192,7 @@ func TestNoInjection(t *testing.T) {
 	off.Autopilot.InjectAntiAffinities = false
 	none := defaultSettings()
 	none.Autopilot = nil
-	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
+	for name, settings := range map[string]Settings{"disabled": off, "no Autopilot": none} {
 		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
 			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)

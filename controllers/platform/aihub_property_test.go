@@ -144,7 +144,7 @@ func TestProgramProblem(t *testing.T) {
 	}{
 		"runs":          {Program{Enabled: true, Requires: nil}, capability.Set{}, nil},
 		"all is served": {Program{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
-		"switched off": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
+		"disabled": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
 			[]string{"child deployment d not found: ", "component c", "--enable-c"}},
 		"one is missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
 			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install its CustomResourceDefinition"}},

@@ -52,7 +52,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 		kind, want     string
 		others, writes []string
 	}{
-		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
+		"the catalog is disabled": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",

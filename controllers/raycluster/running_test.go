@@ -157,7 +157,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect("mTLS is off", false)
 	s.settings.MTLS = true
 	s.stop(encrypted)
-	s.run("switched off by variable", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
+	s.run("disabled by variable", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
 	expect("with certificates that it does not use", false)
 }
 

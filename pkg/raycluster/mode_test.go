@@ -95,7 +95,7 @@ func TestInjected(t *testing.T) {
 		"signs for itself":        {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
 		"from Secrets":            {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
 		"encrypted":               {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
-		"switched off again":      {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"enabled and disabled":    {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
 		"encrypted by its user":   {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
 		"foreign authority":       {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
 		"OAuth":                   {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
@@ -133,8 +133,8 @@ func TestKeepForRunningPods(t *testing.T) {
 		stored Cluster
 		want   Mode
 	}{
-		"switched on":                          {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
-		"switched off":                         {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"enabled":                              {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
+		"disabled":                             {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"signs for itself":                     {Mode{}, full("emptyDir: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerPod}},
 		"pods have the desired mode":           {wished, full("secret: {}"), wished},
 		"pods have no injection, none desired": {Mode{}, none, Mode{}},

@@ -148,7 +148,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 		"author may not create the kind": {deployment, false},
 	} {
 		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
-		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "switched off") {
+		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "disabled") {
 			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}

@@ -138,7 +138,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	w.settings.NetworkPolicy = false
-	w.expect("switched off", w.reconcileUntilStable("ns"), gone[1:])
+	w.expect("disabled", w.reconcileUntilStable("ns"), gone[1:])
 }
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

@@ -334,9 +334,9 @@ func TestServiceMonitor(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	w.settings.Metrics.DisablePrometheusOperatorSupport = true
-	w.expect("switched off", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("disabled", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
 	w.settings.Metrics.DisablePrometheusOperatorSupport = false
-	w.expect("switched on", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("enabled", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
 	w = newTestEnv(t, localRuntime("r", "onnx"))
 	w.kinds = capability.NewSet(capability.ServingRuntime)

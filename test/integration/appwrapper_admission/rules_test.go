@@ -250,7 +250,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 			return admin.Create(ctx, wrapper(namespace, component(pod)))
 		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 		Expect(admin.Create(ctx, wrapper(namespace, component(service)))).To(MatchError(ContainSubstring("components contains no podspecs")))
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is disabled")))
 	}, NodeTimeout(specTimeout))
 
 	It("reject new AppWrappers while the legacy ConfigMap is invalid, and name the error", func(ctx SpecContext) {

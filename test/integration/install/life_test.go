@@ -125,7 +125,7 @@ func switchedOff(ctx context.Context, running *framework.Manager, objects []*uns
 		output, err = kubectlApply(ctx, namespace, unheard)
 		return err
 	}).WithContext(ctx).Should(Succeed())
-	Expect(output).To(ContainSubstring("Warning: the component appwrapper is switched off"))
+	Expect(output).To(ContainSubstring("Warning: the component appwrapper is disabled"))
 	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.metadata.labels}{.status}")
 	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // the user label is still enforced
 	mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod")

@@ -52,7 +52,7 @@ var _ = Describe("While the component is disabled", func() {
 		admin, warnings := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
 		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component modelregistry is disabled")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())

@@ -40,7 +40,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		foreign.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
-		By("OAuth being switched off")
+		By("disabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
 		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })

@@ -213,7 +213,7 @@ var _ = Describe("The webhooks", func() {
 		Eventually(func() error {
 			return admin.Create(ctx, rayCluster(namespace, minimal, set(true, "spec", "headGroupSpec", "enableIngress")))
 		}).WithContext(ctx).Should(Succeed())
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component raycluster is disabled")))
 	}, NodeTimeout(specTimeout))
 
 	It("reject requests while the initial settings are invalid, and name the error [R4] [R24]", func(ctx SpecContext) {

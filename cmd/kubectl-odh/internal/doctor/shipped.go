@@ -182,7 +182,7 @@ func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 				"install a release of its operator that serves "+kind.Version)
 		}
 	}
-	fixes := map[string]string{"raycluster": "install KubeRay, or switch the component off with ENABLE_RAYCLUSTER=false"}
+	fixes := map[string]string{"raycluster": "install KubeRay, or disable the component with ENABLE_RAYCLUSTER=false"}
 	for _, c := range kinds.Components() {
 		fix := cmp.Or(fixes[c.Name], installCRDs)
 		if missing := c.MissingKinds(e.Has); e.manager.IsEnabled(c.Name) && len(missing) > 0 {
