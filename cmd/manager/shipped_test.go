@@ -93,7 +93,7 @@ func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 			continue
 		}
 		if err := r.Webhooks(m, false); err != nil {
-			t.Fatalf("%s: %v", r.Name, err)
+			t.Fatalf("%s: unexpected error: %v", r.Name, err)
 		}
 	}
 	served := map[string]bool{}

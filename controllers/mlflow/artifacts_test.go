@@ -217,7 +217,7 @@ func TestArtifactsServerNeedsRoutes(t *testing.T) {
 	}
 	for _, kind := range []string{ConditionAvailable, ConditionProgressing} {
 		if c := w.condition(kind); c.Status != metav1.ConditionFalse || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "install the Gateway API") {
-			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+			t.Errorf("unexpected condition %s=%s with reason %s: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
 	if made := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(made) > 0 {

@@ -207,7 +207,7 @@ func (w *fixture) expect(f fault, words string) {
 	}
 	c := w.condition(f.condition)
 	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
-		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
+		w.t.Errorf("unexpected condition %s=%s with reason %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
 	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > reconciler.RequeueBlocked) {
 		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
@@ -238,7 +238,7 @@ func TestNoFault(t *testing.T) {
 	}
 	for _, kind := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
 		if c := w.condition(kind); c.Type != "" {
-			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+			t.Errorf("condition %s=%s with reason %s was not removed: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
 	if !w.migrates() {

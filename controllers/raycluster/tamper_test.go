@@ -284,7 +284,7 @@ func TestClustersWithSimilarNames(t *testing.T) {
 		for range 3 {
 			for name, u := range clusters {
 				if _, _, err := s.reconcile(u); err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%s: unexpected error: %v", name, err)
 				}
 			}
 		}

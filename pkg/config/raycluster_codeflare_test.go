@@ -176,7 +176,7 @@ func TestSettingsOfRayAreValues(t *testing.T) {
 	}
 	defaults, _, err := mustLoad(t, given{}).RayCluster(rayMap("{}"))
 	if diff := cmp.Diff(DefaultRayCluster(), defaults); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("unexpected error %v or settings (-want +got):\n%s", err, diff)
 	}
 	_, err = (given{}).withFile("raycluster: {publish: loudly, certificates: vault, ingressNamespaces: [UP], clusterDomain: -x-}").load()
 	for _, key := range []string{"raycluster.publish", "raycluster.certificates", "raycluster.ingressNamespaces", "raycluster.clusterDomain"} {

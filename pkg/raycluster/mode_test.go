@@ -141,7 +141,7 @@ func TestKeepForRunningPods(t *testing.T) {
 		"token for a sidecar":                  {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 	} {
 		if diff := cmp.Diff(test.want, test.mode.KeepForRunningPods(test.stored, test.stored)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 	}
 }

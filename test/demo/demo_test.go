@@ -165,7 +165,7 @@ func expectContains(t *testing.T, description, text string, parts ...string) {
 func runPrintedCommand(t *testing.T, name, command string) {
 	t.Helper()
 	if output := shell(t, name, command); !strings.Contains(string(output), "mlflow") {
-		t.Errorf("%s:\n%s", command, output)
+		t.Errorf("the output of %s does not contain mlflow:\n%s", command, output)
 	}
 }
 
@@ -184,7 +184,7 @@ func shell(t *testing.T, name, command string) []byte {
 	bash.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
 	output, err := bash.Output()
 	if err != nil {
-		t.Errorf("%s: %v\n%s%s", command, err, output, &complaints)
+		t.Errorf("%s: unexpected error: %v\n%s%s", command, err, output, &complaints)
 	}
 	return output
 }

@@ -214,7 +214,7 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := checkKinds(samples); err != nil {
-			t.Errorf("%s: %v", dir, err)
+			t.Errorf("%s: unexpected error: %v", dir, err)
 		}
 	}
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Odd"}}
@@ -249,7 +249,7 @@ func TestManagerInAPod(t *testing.T) {
 	w := &environment{instance: &cluster.Instance{}}
 	state, log, end := w.describeManager(t.Context())
 	if state != "runs as a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
-		t.Errorf("%q, %q, %q", state, log, end)
+		t.Errorf("unexpected state %q, log command %q or end %q", state, log, end)
 	}
 	if !w.managerRuns() || !strings.HasPrefix(w.whereManagerIs(), "The manager is the pod of Deployment ") {
 		t.Error("want the manager in a Deployment to count as running without a process")

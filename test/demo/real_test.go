@@ -68,7 +68,7 @@ func expectPages(t *testing.T, name, output string) {
 		base := found[i][1]
 		content, err := send(t.Context(), http.MethodGet, base+"/", token, nil, nil)
 		if err != nil || !strings.Contains(string(content), page.title) {
-			t.Errorf("%s: %v\n%s", base, err, content)
+			t.Errorf("page %s does not have the expected title (error %v):\n%s", base, err, content)
 		}
 		for _, wrong := range []string{"", "wrong"} {
 			if _, err := send(t.Context(), http.MethodGet, base+page.data, wrong, headers, nil); err == nil || !strings.Contains(err.Error(), ": 401 Unauthorized:") {

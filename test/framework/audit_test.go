@@ -72,7 +72,7 @@ func TestParseAudit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseAudit(strings.NewReader(c.log))
 			if difference := cmp.Diff(c.want, got); err != nil || difference != "" {
-				t.Errorf("%v %s", err, difference)
+				t.Errorf("unexpected error %v or result (-want +got):\n%s", err, difference)
 			}
 		})
 	}

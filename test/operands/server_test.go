@@ -296,7 +296,7 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	defer cancel()
 	end := s.run(ctx, &render(s.t, spec).chore(name).Containers[0])
 	if end.code != 0 || strings.Contains(end.stdout+end.stderr, "hunter2") {
-		s.t.Fatalf("%s: %+v\n%s", name, end, s.read("server.log"))
+		s.t.Fatalf("%s failed or printed a password: %+v\n%s", name, end, s.read("server.log"))
 	}
 	return end
 }
@@ -381,7 +381,7 @@ func TestLeftOut(t *testing.T) {
 			command.Args = append(command.Args, c.rendered)
 			output, err := command.CombinedOutput()
 			if err == nil || ctx.Err() != nil || !strings.Contains(string(output), c.complaint) {
-				t.Errorf("%v\n%s", err, output)
+				t.Errorf("the server started, or did not print the expected complaint (error %v):\n%s", err, output)
 			}
 		})
 	}

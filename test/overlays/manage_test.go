@@ -264,7 +264,7 @@ func TestManageUndeploys(t *testing.T) {
 		}
 	}
 	if !strings.Contains(calls[1], "/overlays/rhoai -l !"+keep+" --ignore-not-found") {
-		t.Errorf("%q", calls[1])
+		t.Errorf("unexpected arguments of kubectl: %q", calls[1])
 	}
 	if strings.Contains(got.calls, "customresourcedefinition") || strings.Contains(got.calls, "namespace ") {
 		t.Errorf("calls %s", got.calls)

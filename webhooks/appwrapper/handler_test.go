@@ -96,7 +96,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil))
 	if !answer.Allowed || len(answer.Warnings) != 2 || !strings.Contains(answer.Warnings[0], "deletionOnFailureGracePeriodDuration") ||
 		!strings.Contains(answer.Warnings[1], `spec.components[0]: at path position 'template.spec' unknown field "tomorrow"`) {
-		t.Errorf("%t %q", answer.Allowed, answer.Warnings)
+		t.Errorf("allowed %t with unexpected warnings %q", answer.Allowed, answer.Warnings)
 	}
 	same := wrapper.DeepCopy()
 	same.Spec.Suspend = true

@@ -143,7 +143,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 			proxy = stored.Spec.OAuthProxy
 		}
 		if proxy == nil || proxy.TLSCertificateSecret != nil || proxy.TLSKeySecret != nil || proxy.Domain != "" || proxy.Image != "" || stored.Spec.Rest.Image != "" || stored.Spec.Rest.Resources != nil {
-			t.Errorf("%s %s: %+v", apiVersion, spec, stored.Spec)
+			t.Errorf("%s %s: unexpected defaults: %+v", apiVersion, spec, stored.Spec)
 		}
 	}
 }

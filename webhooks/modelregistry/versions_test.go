@@ -93,7 +93,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
 			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
 			if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
-				t.Errorf("%s, %s: %v", name, operation, answer.Result)
+				t.Errorf("%s, %s: unexpected response: %v", name, operation, answer.Result)
 			}
 		}
 	}

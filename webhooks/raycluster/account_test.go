@@ -30,7 +30,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	}{"OpenShift": {onOpenShift(), "oauth-proxy"}, "plain": {onOpenShift().with(plain), "kube-rbac-proxy"}} {
 		got := applyDefaults(t, test.s, parse(t, full), nil)
 		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
@@ -66,7 +66,7 @@ func TestAccountOfTheUser(t *testing.T) {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
 		got := applyDefaults(t, s, submitted, stored)
 		if diff := cmp.Diff(test.want, account(got)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, got, stored)
 	}
@@ -94,7 +94,7 @@ func TestAccountThatIsKept(t *testing.T) {
 		stored := applyDefaults(t, s, parse(t, full), nil)
 		later := applyDefaults(t, s, copyOf(stored, keep), stored)
 		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, later, stored)
 		if answer := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
@@ -108,10 +108,10 @@ func TestAutoscaler(t *testing.T) {
 	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
 		got := applyDefaults(t, s, parse(t, full), nil)
 		if diff := cmp.Diff(append([]string{"OWN"}, tlsNames...), namesAt(got, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data", "ca-vol", "server-cert", "oauth-proxy-token"}, namesAt(got, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, got, got)
 		broken := copyOf(got, changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
@@ -122,10 +122,10 @@ func TestAutoscaler(t *testing.T) {
 		}
 		off := applyDefaults(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
 		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data"}, namesAt(off, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 	}
 	// Options are created if the user sets none.
@@ -155,7 +155,7 @@ func TestResourcesAndContext(t *testing.T) {
 			}
 			if at(container, "securityContext", "allowPrivilegeEscalation") != false || at(container, "securityContext", "runAsNonRoot") != nonRoot ||
 				at(container, "securityContext", "seccompProfile", "type") != "RuntimeDefault" || len(listAt(container, "securityContext", "capabilities", "drop")) != 1 {
-				t.Errorf("%s: %v", name, container["securityContext"])
+				t.Errorf("%s: unexpected securityContext: %v", name, container["securityContext"])
 			}
 		}
 		wantUser := any(int64(1000))
@@ -174,10 +174,10 @@ func TestResourcesAndContext(t *testing.T) {
 			expectAllowed(t, s, got, old)
 			kept := listAt(got, in(headPod, "containers")...)[1].(map[string]any)
 			if diff := cmp.Diff(own, kept["resources"]); diff != "" || kept["imagePullPolicy"] != "Always" || len(listAt(kept, "args")) < 5 {
-				t.Errorf("%s: %s %v", name, diff, kept)
+				t.Errorf("%s: the fields of the user changed (-want +got): %s\n%v", name, diff, kept)
 			}
 			if diff := cmp.Diff(own, find(listAt(got, in(headPod, "initContainers")...), "create-cert")["resources"]); diff != "" {
-				t.Errorf("%s: %s", name, diff)
+				t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 		for naming, stored := range completed(t, s) {
 			for merge, keyed := range merges {
 				if got := applies(t, s.with(newer), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
-					t.Errorf("%s, %s, %s:\n%s", variant, naming, merge, cmp.Diff(stored, got))
+					t.Errorf("%s, %s, %s: an apply changed the stored object (-stored +got):\n%s", variant, naming, merge, cmp.Diff(stored, got))
 				}
 			}
 		}
@@ -200,13 +200,13 @@ func TestGroupsComeAndGo(t *testing.T) {
 				was := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
 				if fields["groupName"] != tc.renewed {
 					if diff := cmp.Diff(was, g); diff != "" {
-						t.Errorf("%s, %s: %v\n%s", variant, name, fields["groupName"], diff)
+						t.Errorf("%s, %s: %v unexpected result (-want +got):\n%s", variant, name, fields["groupName"], diff)
 					}
 					continue
 				}
 				certificate := find(listAt(fields, "template", "spec", "initContainers"), raycluster.InitCertificate)
 				if certificate["image"] != "example.com/ubi:9" || len(listAt(fields, "template", "spec", "containers", "0", "env")) != len(tlsNames) {
-					t.Errorf("%s, %s: %v", variant, name, fields)
+					t.Errorf("%s, %s: the certificate container has unexpected fields: %v", variant, name, fields)
 				}
 			}
 			if diff := cmp.Diff(at0(stored), at0(got)); diff != "" {

@@ -162,7 +162,7 @@ func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[str
 			t.Fatal(err)
 		}
 		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("%v\n%s", err, answer.Patch)
+			t.Fatalf("unexpected error: %v\n%s", err, answer.Patch)
 		}
 	}
 	c, err := raycluster.Parse(raw)
@@ -184,7 +184,7 @@ func expectAllowed(t testing.TB, s Settings, object, old map[string]any) {
 	answer := validateObject(t, s, object, old)
 	others := slices.DeleteFunc(slices.Clone(answer.Warnings), func(w string) bool { return strings.HasPrefix(w, headTemplate+"serviceAccountName: ") })
 	if !answer.Allowed || len(others) > 0 {
-		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+		t.Errorf("the object was rejected or has warnings: %+v, %q", answer.Result, answer.Warnings)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestIgnoredClusters(t *testing.T) {
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
 			if answer := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !answer.Allowed || answer.Patch != nil || len(answer.Warnings) > 0 {
-				t.Errorf("%s, %s: %+v", name, kind, answer)
+				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, answer)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Object = runtime.RawExtension{Raw: []byte(raw)}
 			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s %q: %+v", kind, raw, answer)
+				t.Errorf("%s %q: want a bad request, got %+v", kind, raw, answer)
 			}
 			request = requestOf(t, parse(t, minimal), parse(t, minimal))
 			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
@@ -65,7 +65,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Operation, request.Object = operation, runtime.RawExtension{}
 			if answer := handler.Handle(t.Context(), request); !answer.Allowed || answer.Patch != nil {
-				t.Errorf("%s %s: %+v", kind, operation, answer)
+				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, answer)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestShapeErrors(t *testing.T) {
 			put("a", "metadata", "name")(object)
 		}
 		if diff := cmp.Diff(object, applyDefaults(t, onOpenShift(), object, nil)); diff != "" {
-			t.Errorf("%s: %s", text, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
 		}
 		answer := validateObject(t, onOpenShift(), object, nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {

@@ -108,7 +108,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		got := applyDefaults(t, s, object, nil)
 		for _, p := range append(places, []string{"spec", "authOptions"}) {
 			if diff := cmp.Diff(at(object, p...), at(got, p...)); diff != "" {
-				t.Errorf("%s: %v\n%s", name, p, diff)
+				t.Errorf("%s: %v unexpected result (-want +got):\n%s", name, p, diff)
 			}
 		}
 	}

@@ -269,7 +269,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 		forged := copyOf(stored, forge)
 		if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
 			find(listAt(applyDefaults(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
-			t.Errorf("%s: %s", description, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", description, diff)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func TestNames(t *testing.T) {
 	long := named(strings.Repeat("a", 53))
 	answer := validateObject(t, s, applyDefaults(t, s, long, nil), nil)
 	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()) {
-		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+		t.Errorf("want one warning about the dashboard, got %+v with warnings %q", answer.Result, answer.Warnings)
 	}
 }
 

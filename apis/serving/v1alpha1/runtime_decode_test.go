@@ -61,7 +61,7 @@ func TestOddNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	for _, kind := range []string{KindServingRuntime, KindClusterServingRuntime} {
 		decoded, _, err := decoder.Decode([]byte(strings.Replace(list, "%s", kind, 1)), nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
+			t.Fatalf("%s: unexpected error: %v", kind, err)
 		}
 		var got []row
 		switch l := decoded.(type) {

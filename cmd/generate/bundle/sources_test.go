@@ -174,7 +174,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			t.Fatalf("%v\n%s", err, document)
+			t.Fatalf("unexpected error: %v\n%s", err, document)
 		}
 		out = append(out, object)
 	}

@@ -260,7 +260,7 @@ func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, toPredictorStatus(&status)); diff != "" {
-			t.Errorf("%s:\n%s", text, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
 		}
 	}
 }

@@ -257,7 +257,7 @@ func (j *journey) reconcile(t testing.TB) bool {
 	key := waiting[0]
 	result, err := j.Reconcile(context.Background(), requestOf(key))
 	if err != nil {
-		t.Fatalf("%s: %v", key, err)
+		t.Fatalf("%s: unexpected error: %v", key, err)
 	}
 	synctest.Wait()
 	delete(j.timers, key)

@@ -46,7 +46,7 @@ func (j *journey) after(t *testing.T, name string, right func(v1alpha1.Predictor
 			return time.Since(begin)
 		}
 	}
-	t.Fatalf("%s: %+v", name, j.statusOf(t, name))
+	t.Fatalf("%s: unexpected status: %+v", name, j.statusOf(t, name))
 	return 0
 }
 

@@ -56,7 +56,7 @@ func mustBeFor(t *testing.T, secret *corev1.Secret, ips ...string) {
 	c := certificateOf(t, secret.Data["tls.crt"])
 	for _, ip := range ips {
 		if err := c.VerifyHostname(ip); err != nil {
-			t.Errorf("%s: %v", secret.Name, err)
+			t.Errorf("%s: unexpected error: %v", secret.Name, err)
 		}
 	}
 }

@@ -86,16 +86,16 @@ func TestDocumentsAreMergedPerKey(t *testing.T) {
 		var err error
 		for _, path := range chosen {
 			if inOrder, _, err = Read(inOrder, lines[path]); err != nil {
-				r.Fatalf("%s: %v", lines[path], err)
+				r.Fatalf("%s: unexpected error: %v", lines[path], err)
 			}
 		}
 		for _, path := range slices.Sorted(slices.Values(chosen)) {
 			if sorted, _, err = Read(sorted, lines[path]); err != nil {
-				r.Fatalf("%s: %v", lines[path], err)
+				r.Fatalf("%s: unexpected error: %v", lines[path], err)
 			}
 		}
 		if fmt.Sprintf("%+v", inOrder) != fmt.Sprintf("%+v", sorted) {
-			r.Fatalf("%+v\n%+v", inOrder, sorted)
+			r.Fatalf("the result depends on the order of the documents:\n%+v\n%+v", inOrder, sorted)
 		}
 		again, _, err := Read(inOrder, lines[chosen[0]])
 		if err != nil || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", inOrder) {

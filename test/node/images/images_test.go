@@ -39,7 +39,7 @@ func pull(t *testing.T, server *httptest.Server, path string) (m manifest, diges
 	t.Helper()
 	response, body := get(t, server, path)
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != manifestType {
-		t.Fatalf("%s: %s, %s", path, response.Status, response.Header.Get("Content-Type"))
+		t.Fatalf("%s: unexpected status %s or content type %s", path, response.Status, response.Header.Get("Content-Type"))
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		t.Fatal(err)
