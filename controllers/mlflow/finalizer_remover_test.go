@@ -32,11 +32,11 @@ func TestFinalizerRemover(t *testing.T) {
 		want   []string // the finalizers that stay
 		writes int
 	}{
-		"gone":                        {nil, nil, 0},
-		"in use":                      {moduleWith(held(managed)), []string{managed}, 0},
-		"being deleted":               {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
-		"being deleted, held by ours": {moduleWith(moduleDeleting), nil, 1},
-		"held by others":              {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
+		"gone":                           {nil, nil, 0},
+		"in use":                         {moduleWith(held(managed)), []string{managed}, 0},
+		"being deleted":                  {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
+		"terminating with our finalizer": {moduleWith(moduleDeleting), nil, 1},
+		"held by others":                 {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object

@@ -87,8 +87,8 @@ func TestRouteRefusal(t *testing.T) {
 		"[D30] something else is wrong":          {managed(routeCondition("PartiallyInvalid", no, 2)), false},
 		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
 		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] one of the same name beside it":   {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] ours beside one that is content":  {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
+		"[D30] another parent of the same name":  {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] one of two parents rejects":       {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := checked(t, on["plain"], c.status)

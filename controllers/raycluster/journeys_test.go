@@ -247,7 +247,7 @@ var errCrash = errors.New("the process ends")
 
 // scenarios must succeed despite crashes.
 var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
-	"is made":        func(*testEnv, *unstructured.Unstructured) {},
+	"creation":       func(*testEnv, *unstructured.Unstructured) {},
 	"OAuth disabled": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	"is suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })

@@ -162,7 +162,7 @@ func TestClientPortFollowsThePods(t *testing.T) {
 }
 
 // [R28] Certificates are retained and renewed while any pod mounts them.
-func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
+func TestMountedCertificatesAreKept(t *testing.T) {
 	s := newTestEnv(t)
 	s.settings.MTLS = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
@@ -195,10 +195,10 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 // and everyone who can create pods in the namespace could use it.
 func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{
-		"kube-rbac-proxy of the user": "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
-		"oauth-proxy of the user":     "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",
-		"oauth-proxy like ours":       fmt.Sprintf(injectedHead, "oauth-proxy"),
-		"kube-rbac-proxy like ours":   fmt.Sprintf(injectedHead, "kube-rbac-proxy"),
+		"kube-rbac-proxy of the user":        "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
+		"oauth-proxy of the user":            "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",
+		"oauth-proxy with our arguments":     fmt.Sprintf(injectedHead, "oauth-proxy"),
+		"kube-rbac-proxy with our arguments": fmt.Sprintf(injectedHead, "kube-rbac-proxy"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)

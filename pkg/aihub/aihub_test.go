@@ -123,10 +123,10 @@ func TestFollowsTheHub(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"an AIHub":       func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
-		"none":           func(w *Watcher) { w.value.OnUpdate(nil) },
-		"not ours":       func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
-		"API not served": func(w *Watcher) { w.SetServed(false) },
+		"an AIHub":          func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
+		"none":              func(w *Watcher) { w.value.OnUpdate(nil) },
+		"unexpected object": func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
+		"API not served":    func(w *Watcher) { w.SetServed(false) },
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)

@@ -279,7 +279,7 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 
 // [mlflow-66] The legacy switch of the module enables the component platform, and cannot disable it, because the component does
 // more than MLflow needs.
-func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
+func TestLegacyVariableOfThePlatform(t *testing.T) {
 	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
 	for name, tc := range map[string]struct {
 		given given

@@ -143,7 +143,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 }
 
 // A mistake in one section is reported by the component whose section it is; the other works.
-func TestMistakesStayInTheirSection(t *testing.T) {
+func TestErrorsAreLimitedToTheirSection(t *testing.T) {
 	cfg := mustLoad(t, given{})
 	const wrapperWrong = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
 	if ray, _, err := cfg.RayCluster(rayMap(wrapperWrong)); err != nil || ray.MTLS {

@@ -140,13 +140,13 @@ func TestPhasesStopAtTheFirstError(t *testing.T) {
 		is       error // the returned error
 		terminal bool
 	}{
-		"success":           {nil, ctrl.Result{}, nil, false},
-		"error":             {broken, ctrl.Result{}, broken, false},
-		"wait with timer":   {&Wait{For: "rain", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
-		"wait for an event": {&Wait{For: "rain"}, ctrl.Result{}, nil, false},
-		"wrapped wait":      {fmt.Errorf("looking up: %w", &Wait{For: "rain", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
-		"terminal":          {reconcile.TerminalError(broken), ctrl.Result{}, broken, true},
-		"wait beside error": {errors.Join(&Wait{For: "rain"}, broken), ctrl.Result{}, broken, false},
+		"success":                   {nil, ctrl.Result{}, nil, false},
+		"error":                     {broken, ctrl.Result{}, broken, false},
+		"wait with timer":           {&Wait{For: "rain", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
+		"wait for an event":         {&Wait{For: "rain"}, ctrl.Result{}, nil, false},
+		"wrapped wait":              {fmt.Errorf("looking up: %w", &Wait{For: "rain", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
+		"terminal":                  {reconcile.TerminalError(broken), ctrl.Result{}, broken, true},
+		"wait joined with an error": {errors.Join(&Wait{For: "rain"}, broken), ctrl.Result{}, broken, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran = nil

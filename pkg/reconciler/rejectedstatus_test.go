@@ -49,7 +49,7 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 }
 
 // Fields that the older CRD has are still patched.
-func TestFieldsBesideRejectedOnesAreStored(t *testing.T) {
+func TestFieldsWithoutRejectedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 		w.Status.URL = "https://example.com"

@@ -69,8 +69,8 @@ func TestJudge(t *testing.T) {
 		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
 		"no status":               {server(nil), "Available", false, "it has no condition Available yet"},
 		"exists":                  {server(nil), "", true, "exists"},
-		"ready, yet on its way":   {deleted, "Available", false, "it is being deleted"},
-		"exists, yet on its way":  {deleted, "", false, "it is being deleted"},
+		"ready but terminating":   {deleted, "Available", false, "it is being deleted"},
+		"exists but terminating":  {deleted, "", false, "it is being deleted"},
 	} {
 		got, err := isReady(c.live, kind{ready: c.condition})
 		if want := (verdict{c.ready, c.text}); err != nil || got != want {

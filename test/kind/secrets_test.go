@@ -74,7 +74,7 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeUnrequested(t *testing.T) {
+func TestNothingIsCreatedUnrequested(t *testing.T) {
 	if made := generate(t, Defaults(), nothing); len(made) > 0 {
 		t.Errorf("made %v", made)
 	}

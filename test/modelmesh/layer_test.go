@@ -63,7 +63,7 @@ func state(t *testing.T, l *Layer) string {
 	return strings.Join(words, " ")
 }
 
-func TestInstancesThatComeAndGo(t *testing.T) {
+func TestInstancesJoinAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
@@ -80,7 +80,7 @@ func TestInstancesThatComeAndGo(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got := state(t, l); got != "LOADED onnx-2" {
-			t.Errorf("%s: an instance that ends hands over what it has", got)
+			t.Errorf("state %s, want an instance that stops to hand over its models", got)
 		}
 		if err := l.SetInstances(t.Context(), nil); err != nil {
 			t.Fatal(err)

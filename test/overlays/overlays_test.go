@@ -77,7 +77,7 @@ func TestNoObjectStandsTwice(t *testing.T) {
 }
 
 // No placeholder for a human or another transformer is left.
-func TestNoPlaceholderIsLeft(t *testing.T) {
+func TestAllPlaceholdersAreReplaced(t *testing.T) {
 	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {

@@ -194,7 +194,7 @@ func records(t *testing.T) []*rights.Record {
 	return all
 }
 
-func TestNothingWasRefused(t *testing.T) {
+func TestNoRequestWasForbidden(t *testing.T) {
 	for _, message := range rejections(records(t)) {
 		t.Error(message)
 	}

@@ -177,7 +177,7 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 }
 
 // Adding, deleting or moving a group does not change the others.
-func TestGroupsComeAndGo(t *testing.T) {
+func TestGroupsAreAddedAndRemoved(t *testing.T) {
 	s := onOpenShift()
 	at := []string{"spec", "workerGroupSpecs"}
 	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(original)} {

@@ -31,21 +31,21 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 		auth        raycluster.Auth
 		mTLS        bool
 	}{
-		"a label, mTLS is new":                  {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
-		"workers, mTLS is new":                  {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
-		"the head, mTLS is new":                 {s.with(noMTLS), s, changedHead, raycluster.AuthOAuth, true},
-		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
-		"a label, mTLS is off":                  {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
-		"workers, mTLS is off":                  {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
-		"the head, mTLS is off":                 {s, s.with(noMTLS), changedHead, raycluster.AuthOAuth, false},
-		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
-		"a label, OAuth is off":                 {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
-		"the head, OAuth is off":                {s, s.with(noOAuth), changedHead, raycluster.AuthNone, true},
-		"a label, OAuth is new":                 {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
-		"a token of Ray":                        {s, s, token, raycluster.AuthOAuth, true},
-		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, raycluster.AuthNone, true},
-		"certificates of KubeRay":               {s, s, put(true, "spec", "tlsOptions", "enabled"), raycluster.AuthOAuth, false},
-		"the form of the original, mTLS is off": {s.with(original), s.with(noMTLS), label, raycluster.AuthOAuth, true},
+		"a label, mTLS is new":               {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
+		"workers, mTLS is new":               {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
+		"the head, mTLS is new":              {s.with(noMTLS), s, changedHead, raycluster.AuthOAuth, true},
+		"suspended, mTLS is new":             {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
+		"a label, mTLS is off":               {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
+		"workers, mTLS is off":               {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
+		"the head, mTLS is off":              {s, s.with(noMTLS), changedHead, raycluster.AuthOAuth, false},
+		"suspended, mTLS is off":             {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
+		"a label, OAuth is off":              {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
+		"the head, OAuth is off":             {s, s.with(noOAuth), changedHead, raycluster.AuthNone, true},
+		"a label, OAuth is new":              {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
+		"a token of Ray":                     {s, s, token, raycluster.AuthOAuth, true},
+		"a token of Ray, KubeRay is trusted": {s, s.with(trusting), token, raycluster.AuthNone, true},
+		"certificates of KubeRay":            {s, s, put(true, "spec", "tlsOptions", "enabled"), raycluster.AuthOAuth, false},
+		"legacy form, mTLS disabled":         {s.with(original), s.with(noMTLS), label, raycluster.AuthOAuth, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := applyDefaults(t, test.stored, parse(t, minimal), nil)

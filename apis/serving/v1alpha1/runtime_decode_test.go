@@ -13,7 +13,7 @@ import (
 )
 
 // [M6] Numbers that the schema of KServe lets pass, and that would make a typed list of all runtimes unreadable.
-func TestOddNumbersDoNotHideOtherRuntimes(t *testing.T) {
+func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-func TestWebhooksThatOLMCannotMake(t *testing.T) {
+func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"{name: hooks, namespace: here, path: /mutate}", "{name: hooks, namespace: here}", "webhook mthing.example.org names no path"},
 		{"{service: {name: hooks, namespace: here, path: /validate}}", "{url: \"https://example.org\"}", "webhook vthing.example.org names no path"},

@@ -121,7 +121,7 @@ func TestFollowAuth(t *testing.T) {
 }
 
 // When the API goes, nothing that was known counts any more.
-func TestAuthAPIComesAndGoes(t *testing.T) {
+func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("auth", "admins"))
 		w.serve(capability.PlatformAuth)

@@ -96,7 +96,7 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 		"known":                  {func(*modelState) {}, "m", false},
 		"another model":          {func(*modelState) {}, "n", true},
 		"news":                   {func(e *modelState) { e.dirty = true }, "m", true},
-		"never asked":            {func(e *modelState) { e.result = notCalled }, "m", true},
+		"never called":           {func(e *modelState) { e.result = notCalled }, "m", true},
 		"asked in vain":          {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
 		"asked in vain long ago": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
 		"later":                  {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},

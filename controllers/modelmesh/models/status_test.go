@@ -171,7 +171,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 }
 
 // A failure that continues is reported with the time at which it began, and where it was reported first.
-func TestTimeOfAFailureStays(t *testing.T) {
+func TestTimeOfFailureIsKept(t *testing.T) {
 	info := one(concrete(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
 	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
 	later := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
@@ -212,8 +212,8 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 	}
 }
 
-// A runtime that is there will become known to the pods: its models wait.
-func TestRuntimesThatAreNotKnownYet(t *testing.T) {
+// The pods learn the type of an existing runtime later, so its models wait.
+func TestModelOfUnknownRuntimeWaits(t *testing.T) {
 	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
 		a := parseVModelStatus(one(concrete(loadFailed, noInstancePrefix+text)))
 		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()

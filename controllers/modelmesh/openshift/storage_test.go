@@ -59,7 +59,7 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 		"no fields":                      {connection("c", "s3", nil), "", map[string]string{"type": "s3"}},
 		"another type":                   {connection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
 		"a connection to something else": {connection("c", "uri", map[string]string{"URI": "aHR0cA=="}), "PEM", nil},
-		"a Secret that says nothing":     {connection("c", "", nil), "", nil},
+		"Secret without data":            {connection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := buildStorageData([]corev1.Secret{c.connection}, c.bundle)

@@ -96,9 +96,9 @@ func TestRuntimeSecurityContextIsKept(t *testing.T) {
 		given, want *corev1.SecurityContext
 		change      []func(*RuntimeInputs)
 	}{
-		"as given":                 {root, root, nil},
-		"as given in the original": {added, added, []func(*RuntimeInputs){original}},
-		"as given on OpenShift":    {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
+		"as given":                           {root, root, nil},
+		"legacy mode keeps the given values": {added, added, []func(*RuntimeInputs){original}},
+		"as given on OpenShift":              {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
 		"completed": {added, &corev1.SecurityContext{
 			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: all.Drop}, ReadOnlyRootFilesystem: new(true),
 			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),

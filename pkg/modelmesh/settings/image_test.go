@@ -36,7 +36,7 @@ func TestImagePartsAreMerged(t *testing.T) {
 		"a tag over a reference with both":    {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
 		"no tag":                              {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
 		"no digest":                           {shipped, "digest: ''", "shipped/mm:latest"},
-		"null says nothing":                   {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
+		"null is ignored":                     {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
 		"blanks around do not count":          {shipped, "tag: ' v5 '", "shipped/mm:v5"},
 		"keys in any spelling":                {shipped, "{NAME: n, Tag: t}", "n:t"},
 		"command of an image that has none":   {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},

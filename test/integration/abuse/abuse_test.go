@@ -41,7 +41,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		"a foreign Secret":                    {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
 		"a foreign ConfigMap":                 {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
 		"the traffic of the manager":          {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
-		"the traffic of the original manager": {"{podLabels: {control-plane: controller-manager}}", "create pods"},
+		"traffic of the legacy manager":       {"{podLabels: {control-plane: controller-manager}}", "create pods"},
 		"the traffic of a Ray head":           {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
 		"the traffic of ModelMesh":            {"{podLabels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
 		"an image":                            {"{image: {image: quay.io/evil/image}}", "create pods in namespace opendatahub"},
@@ -212,7 +212,7 @@ var _ = Describe("An editor of ServingRuntimes without other permissions", func(
 		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
 		"a foreign claim":                       {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
 		"a token for others":                    {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
-		"a claim that is made with the pod":     {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
+		"ephemeral volume claim":                {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
 		"a driver with a foreign Secret":        {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
 		"a share of the network":                {runtimeEditor, "{volumes: [{name: v, nfs: {server: s, path: /}}]}", `volume "v"`},
 		"a command when it starts":              {runtimeEditor, container("lifecycle: {postStart: {exec: {command: [sh]}}}"), `container "server"`},
@@ -297,7 +297,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 			return []string{"{apiVersion: workload.codeflare.dev/v1beta2, kind: APPWRAPPER, metadata: {name: x}}"}
 		}, "Nested AppWrappers"},
 		"an eviction": {developer, "", func() []string { return []string{pod, "{apiVersion: policy/v1, kind: Eviction, metadata: {name: p}}"} }, "the cluster serves no Eviction"},
-		"a token, asked for": {developer, "", func() []string {
+		"requested token": {developer, "", func() []string {
 			return []string{pod, "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, metadata: {name: default}, spec: {audiences: []}}"}
 		}, "the cluster serves no TokenRequest"},
 		"an answer about rights": {wrapperEditor, "", func() []string {
