@@ -55,7 +55,7 @@ func (w *fixture) rest() {
 	}
 }
 
-// Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same. [mlflow-82]
+// [mlflow-82] The deletion of the server for artifacts has the same result if any write fails or the manager crashes after it.
 func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
 		s := settled(t, newServer(t, split()))

@@ -20,7 +20,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// [D32] With the component platform off, the finalizer that it left does not keep an MLflowOperator for ever; nothing else of
+// [D32] With the component platform off, the finalizer that it left does not block the deletion of an MLflowOperator; nothing else of
 // the object is touched.
 func TestFinalizerRemover(t *testing.T) {
 	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {

@@ -149,7 +149,7 @@ var faults = []fault{
 }
 
 // TestOneFault runs the whole reconciler while one child cannot be written: what guards the server keeps it from being written,
-// and everything else continues. Whatever fails is named in a condition.
+// and everything else continues. A condition names the failure.
 func TestOneFault(t *testing.T) {
 	group := schema.GroupResource{Resource: "things"}
 	for how, refusal := range map[string]error{
@@ -190,7 +190,7 @@ func TestOneFault(t *testing.T) {
 		}
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
 			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
-			f.serves = f.serves || f.kind == "Deployment" // a foreign one is there
+			f.serves = f.serves || f.kind == "Deployment" // a foreign Deployment exists
 			w.expect(f, "exists and was not created by this operator")
 		})
 	}

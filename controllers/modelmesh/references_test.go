@@ -13,7 +13,7 @@ func TestMissingReferences(t *testing.T) {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}
 	var r MissingReferences
-	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is there
+	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is started
 	var called []string
 	r.Subscribe(func(namespace, name string) { called = append(called, namespace+"/"+name) })
 	for _, step := range []struct {

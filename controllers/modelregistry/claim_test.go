@@ -80,7 +80,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// A lost Secret is recreated for the user in the annotations of the claim, whatever the spec is now.
+// A lost Secret is recreated for the user in the annotations of the claim, regardless of the spec.
 func TestLostCredentialsKeepTheUser(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })

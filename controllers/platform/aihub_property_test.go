@@ -89,8 +89,8 @@ func (s *story) calm() {
 	}
 }
 
-// Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
-// owned by others are untouched, and nothing is written any more.
+// After any sequence of events, the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
+// owned by others are untouched, and nothing more is written.
 func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}

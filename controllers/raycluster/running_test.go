@@ -116,7 +116,7 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	expect("no pod runs any more", "demo-head-svc", false)
 }
 
-// [R29] Old versions of Ray ignore tokens, whatever rayVersion is, and KubeRay depends on rayVersion only.
+// [R29] Old versions of Ray ignore tokens, regardless of rayVersion, and KubeRay depends on rayVersion only.
 func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))

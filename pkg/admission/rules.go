@@ -35,7 +35,7 @@ const (
 	Restricted Level = "restricted"
 )
 
-// Rules configure which references are allowed. Objects of the manager itself can never be referenced, whatever the mode.
+// Rules configure which references are allowed. Objects of the manager itself can never be referenced, regardless of the mode.
 type Rules struct {
 	// Mode applies to objects that do not belong to the manager.
 	Mode Mode

@@ -93,7 +93,7 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-// The AIHub takes effect, and goes out of effect, without a restart.
+// The AIHub is added and removed without a restart.
 func TestFollowsTheHub(t *testing.T) {
 	w, c := newWatcher(hub(spec("one.example.org")))
 	ctx, cancel := context.WithCancel(t.Context())

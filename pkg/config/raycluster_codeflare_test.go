@@ -77,7 +77,7 @@ func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 	}
 }
 
-// The only key of the ConfigMap is read, whatever its name; maps are merged over defaults.
+// The only key of the ConfigMap is read, regardless of its name; maps are merged over defaults.
 func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
 		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}

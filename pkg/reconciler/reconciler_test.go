@@ -349,7 +349,7 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 	}
 }
 
-// A stale cache holds a deleted object: it is requeued with a pause, whatever the phases return.
+// A stale cache holds a deleted object: it is requeued with a pause, regardless of the results of the phases.
 func TestObjectMissingOnServerIsRequeuedWithPause(t *testing.T) {
 	for name, end := range map[string]error{"success": nil, "wait": &Wait{For: "it", Retry: time.Millisecond}, "failure": errors.New("no")} {
 		logic := sized()

@@ -322,7 +322,7 @@ func (l *Layer) round() {
 	l.after(nextRound, l.round)
 }
 
-// await returns when a model is loaded or no instance loads it any more. The caller holds the lock; await releases it while it waits.
+// await returns when a model is loaded or no instance loads it. The caller holds the lock; await releases it while it waits.
 func (l *Layer) await(ctx context.Context, id string) error {
 	for {
 		loading, loaded := l.runningOf(id)

@@ -65,7 +65,7 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// The applied manifests differ from the checkout only in the requested values, whatever these contain.
+// The applied manifests differ from the checkout only in the requested values, regardless of their content.
 func TestManageSetsParameters(t *testing.T) {
 	const plain, gateway = "odh-platform-operator-image=", "mlflow-url=https://gate.example.org"
 	for name, tc := range map[string]struct {

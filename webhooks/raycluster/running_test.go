@@ -123,7 +123,7 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The operator can add its finalizer to clusters that were stored without the webhook, whatever their errors are.
+// The operator can add its finalizer to clusters that were stored without the webhook, regardless of their errors.
 func TestStoredViolationsAreAccepted(t *testing.T) {
 	s := onOpenShift()
 	for name, fault := range map[string]func(map[string]any){

@@ -120,7 +120,7 @@ func TestFollowAuth(t *testing.T) {
 	})
 }
 
-// When the API goes, nothing that was known counts any more.
+// When the API is removed, the previous groups are discarded.
 func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("auth", "admins"))
@@ -130,7 +130,7 @@ func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 		w.is(authKnown, "admins", 0)
 		w.serve(capability.Route)
 		w.is(authNotServed, "", 1)
-		w.serve(capability.PlatformAuth) // the watch of before has not ended yet
+		w.serve(capability.PlatformAuth) // the previous watch has not ended yet
 		w.is(authUnknown, "", 0)
 	})
 }

@@ -154,7 +154,7 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 	})
 }
 
-// A model that cannot be loaded is tried once on each instance, whatever happens; its failure is written once.
+// A model that cannot be loaded is loaded once on each instance; its failure is written once.
 func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "bad", false)

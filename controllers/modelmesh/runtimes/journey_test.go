@@ -163,7 +163,7 @@ func (j *namespaceModel) check() {
 		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
 	}
 	got := j.managedObjects()
-	for _, name := range formats { // grace periods, and invalid runtimes whose Deployment of before stays
+	for _, name := range formats { // grace periods, and invalid runtimes, which keep their Deployment
 		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		if spec := j.effective(name); spec != nil && spec.Containers[0].Name == "puller" && j.on {

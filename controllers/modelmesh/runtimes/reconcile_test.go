@@ -66,7 +66,7 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	}
 }
 
-// [M12] [modelmesh-88] Single-model runtimes belong to KServe, whatever their spec; a ServingRuntime hides a ClusterServingRuntime.
+// [M12] [modelmesh-88] Single-model runtimes belong to KServe, regardless of their spec; a ServingRuntime hides a ClusterServingRuntime.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	odd := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
@@ -189,7 +189,7 @@ func foreignObjects() []client.Object {
 	}
 }
 
-// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, whatever their names and labels.
+// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, regardless of their names and labels.
 func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")

@@ -147,7 +147,7 @@ func (s *legacyServer) remove(ctx SpecContext) {
 		g.Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-	// A PersistentVolumeClaim is deleted after the last pod, including pods that are not children any more.
+	// A PersistentVolumeClaim is deleted after the last pod, including pods that are no longer children.
 	env.WaitDeleted(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
