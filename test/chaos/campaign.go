@@ -293,7 +293,7 @@ func (c *campaign) depopulate(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.plots {
-		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}

@@ -37,7 +37,7 @@ var phases = []phase{
 			}
 			return p.wrong(ctx, w, p.ready)
 		}},
-	{name: "deletion", begin: (*plot).remove, wrong: (*plot).gone},
+	{name: "deletion", begin: (*plot).remove, wrong: (*plot).stillExists},
 }
 
 // crash forwards the writes for each plot up to the number plot.crash. The response of the last one is lost, and later writes are
@@ -217,11 +217,11 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	if title == "" {
 		return s.compare(ctx, ph, killed, took, wrong != nil)
 	}
-	return s.learn(ctx, ph, plots, k.counts)
+	return s.recordUndisturbed(ctx, ph, plots, k.counts)
 }
 
-// learn stores the snapshots of an undisturbed phase, and the fields in which two such runs differ.
-func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
+// recordUndisturbed stores the snapshots of an undisturbed phase, and the fields in which two such runs differ.
+func (s *sieve) recordUndisturbed(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
 	snapshots, err := s.snapshots(ctx, plots)
 	if err != nil {
 		return err

@@ -223,7 +223,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 // untrue returns why the first existing custom resource is not ready.
 func (g *game) untrue(ctx context.Context) (string, error) {
 	for name, p := range g.plots {
-		if gone, err := p.gone(ctx, g.testCluster); err != nil {
+		if gone, err := p.stillExists(ctx, g.testCluster); err != nil {
 			return "", err
 		} else if gone == "" {
 			continue
@@ -296,7 +296,7 @@ func (g *game) cleanUp(ctx context.Context) error {
 	for _, p := range g.plots {
 		plots = append(plots, p)
 		err := g.until(ctx, waitTimeout, func() (string, error) {
-			if problem, err := p.gone(ctx, g.testCluster); problem != "" || err != nil {
+			if problem, err := p.stillExists(ctx, g.testCluster); problem != "" || err != nil {
 				return problem, err
 			}
 			left, err := g.leftOver(ctx, p)

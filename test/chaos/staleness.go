@@ -51,7 +51,7 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 	}
 	err = run(p)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
+	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")
@@ -95,7 +95,7 @@ func (c *campaign) recreateEarly(ctx context.Context, p *plot) error {
 	if err := p.remove(ctx, c.testCluster); err != nil {
 		return err
 	}
-	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }); err != nil {
 		return err
 	}
 	return p.createAll(ctx, c.testCluster)
@@ -158,7 +158,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			return err
 		}
 		if deleted {
-			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }))
+			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }))
 		} else {
 			err = p.createAll(ctx, c.testCluster)
 		}

@@ -111,7 +111,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
 		Expect(o.csv(ctx, "0.3.0").Spec.Replaces).To(Equal(csvName("0.2.0")))
 		o.runsPacked(ctx, "0.3.0")
-		o.gone(ctx, "csv/"+csvName("0.2.0"))
+		o.waitDeleted(ctx, "csv/"+csvName("0.2.0"))
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return o.Kubectl(ctx, "", "-n", kept, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", sample, "-o", "jsonpath={.spec}")
 		}, podTimeout).Should(ContainSubstring("grpc"), "the conversion adds it")
@@ -167,7 +167,7 @@ func (o *olmCluster) available(ctx context.Context) {
 	o.kubectl(ctx, "wait", "mlflow/mlflow", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 }
 
-func (o *olmCluster) gone(ctx context.Context, object string) {
+func (o *olmCluster) waitDeleted(ctx context.Context, object string) {
 	GinkgoHelper()
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }

@@ -265,8 +265,8 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			if diff := cmp.Diff(before, w.deploymentOf("r").Spec); diff != "" {
 				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
 			}
-			if said := recordedEvents(w.events); len(said) > 0 {
-				t.Errorf("after a restart: %q", said)
+			if emitted := recordedEvents(w.events); len(emitted) > 0 {
+				t.Errorf("after a restart: %q", emitted)
 			}
 		})
 	}
@@ -281,8 +281,8 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 	w.restart()
 	w.reconcileUntilStable("ns")
-	if said := recordedEvents(w.events); len(said) > 0 || w.hasCurrentForm("r") {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) > 0 || w.hasCurrentForm("r") {
+		t.Errorf("events %q", emitted)
 	}
 }
 

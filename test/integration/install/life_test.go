@@ -49,7 +49,7 @@ var _ = Describe("an installation", func() {
 
 		By("removing the objects of users, then the operator, then the CRDs")
 		mustKubectl(ctx, "-n", namespace, "delete", "--timeout=2m", "mlflow/mlflow", "modelregistry/modelregistry-sample", "appwrapper/sample-pod", "appwrapper/unheard")
-		gone(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
+		waitDeleted(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
 		mustMake(ctx, "undeploy")
 		for _, object := range objects {
 			Expect(live(ctx, object) != nil).To(Equal(object.GetLabels()[keep] != ""), "%s %s", object.GetKind(), object.GetName())
@@ -144,7 +144,7 @@ func switchedOn(ctx context.Context, running *framework.Manager, objects []*unst
 	}).WithContext(ctx).ShouldNot(BeEmpty())
 }
 
-func gone(ctx context.Context, objects ...client.Object) {
+func waitDeleted(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	env.WaitDeleted(ctx, objects...)
 }

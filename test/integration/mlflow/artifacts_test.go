@@ -142,7 +142,7 @@ var _ = Describe("A server for artifacts", func() {
 		}
 		mark := env.Mark()
 		manager.Restart(ctx)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
 		d := artifactsDeployment()
 		env.Get(ctx, d)
 		Expect(*d.Spec.Replicas).To(BeZero())

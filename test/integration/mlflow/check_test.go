@@ -22,8 +22,8 @@ func setOutdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	manager.Restart(ctx)
 }
 
-// serves checks that the server runs as before an upgrade.
-func serves(ctx context.Context, m *mlflowv1.MLflow) {
+// expectServing checks that the server runs as before an upgrade.
+func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.Get(ctx, m)
 	Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
@@ -38,8 +38,8 @@ var _ = Describe("Before a migration stops a server", func() {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
 		setOutdated(ctx, m, neverStarts)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
-		serves(ctx, m)
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
+		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
 		check := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: checkJob}}
 		env.Get(ctx, check)
@@ -66,15 +66,15 @@ var _ = Describe("Before a migration stops a server", func() {
 		m := ready(ctx, server())
 		mark := env.Mark()
 		setOutdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
-		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
-		serves(ctx, m)
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
+		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		env.WaitIdle(manager.User, calm, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
 		By("a server that is stopped by hand, which needs no check")
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
 		Expect(made(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 })

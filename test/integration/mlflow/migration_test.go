@@ -16,7 +16,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		mark := env.Mark()
 		m := server(withImage(neverEnds), withJobs)
 		create(ctx, m)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] addresses are not lost meanwhile")
 		Expect(m.Status.URL).To(Equal(external+"/mlflow"), "[D37]")
@@ -117,7 +117,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1, "workers": 2}})
-		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
 			`Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version="3.10.1" is older than the oldest supported version 3.14.0`)
 		Eventually(func(g Gomega) {
 			d := deployment()
@@ -136,7 +136,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
 		}})
-		says(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring("status.version is " + supported))
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {

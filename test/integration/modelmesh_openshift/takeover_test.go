@@ -112,13 +112,13 @@ func plant(ctx context.Context, ns string, withGuard bool) {
 				stored = guarded(o, ns)
 			}
 		}
-		former(ctx, stored)
+		createByLegacy(ctx, stored)
 		owners[stored.GetName()] = stored.GetUID()
 	}
 }
 
-// former creates objects with the field manager of both builds of the replaced operator.
-func former(ctx context.Context, objects ...client.Object) {
+// createByLegacy creates objects with the field manager of both builds of the replaced operator.
+func createByLegacy(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
 		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed(), "%T %s", o, o.GetName())
@@ -237,7 +237,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}
 		entries.Labels, entries.StringData = map[string]string{openshift.LabelManaged: "true"}, map[string]string{"old": "{}"}
 		all := []client.Object{account, binding, entries, published, unpublished}
-		former(ctx, all...)
+		createByLegacy(ctx, all...)
 		made := map[client.Object]types.UID{}
 		for _, o := range all {
 			made[o] = o.GetUID()

@@ -30,7 +30,7 @@ func there(ctx context.Context, o client.Object) {
 	env.WaitExists(ctx, o)
 }
 
-func gone(ctx context.Context, o client.Object) {
+func waitDeleted(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Eventually(func() bool { return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)) }).WithContext(ctx).Should(BeTrue(), "%T %s", o, o.GetName())
 }
@@ -84,7 +84,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		there(ctx, ingress())
 		for _, o := range []client.Object{route(), policy, authority} {
-			gone(ctx, o)
+			waitDeleted(ctx, o)
 		}
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.URL).To(Equal("https://mlflow.apps.example.org/mlflow")) })
 		published := ingress()
@@ -98,7 +98,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 
 		By("returning to the default exposure")
 		manager.Restart(ctx)
-		gone(ctx, ingress())
+		waitDeleted(ctx, ingress())
 		there(ctx, route())
 	}, NodeTimeout(2*specTimeout))
 })

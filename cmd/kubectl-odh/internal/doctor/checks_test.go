@@ -28,10 +28,10 @@ func onOpenShift(w *clusterState) {
 func TestAHealthyInstallation(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
-		"a former operator that does no harm": func(w *clusterState) { w.documents(former("codeflare-operator-manager", "old", 0)) },
+		"a former operator that does no harm": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
 		"Deployment with disabled components": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
-			w.documents(former("modelmesh-controller", "old", 1))
+			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
 		"leader election is off": func(w *clusterState) { w.drop("Lease", ""); w.args("--leader-elect=false") },
 		"a mounted certificate":  func(w *clusterState) { w.drop("Secret", certificateSecret); w.args("--webhook-cert-mode=mounted") },
@@ -153,7 +153,7 @@ func managerFaults() map[string]fault {
 		}), "manager", Fail, "no quota", "describe pods"},
 		"leaderless": {func(w *clusterState) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
 		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
-		"two legacy operators": {func(w *clusterState) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
+		"two legacy operators": {func(w *clusterState) { w.documents(legacyDeployment(installed.DeploymentName, "other", 1)) }, "manager", Fail,
 			"Deployment other/odh-platform-operator-controller-manager: is a second manager", "kubectl -n other delete deployment"},
 		"skew":         {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
@@ -174,8 +174,8 @@ func managerFaults() map[string]fault {
 	}
 }
 
-// former returns a Deployment of a legacy operator.
-func former(name, namespace string, replicas int) string {
+// legacyOperator returns a Deployment of a legacy operator.
+func legacyDeployment(name, namespace string, replicas int) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: ` + name + `}, spec: {replicas: ` + string(rune('0'+replicas)) + `}}`
 }
 
@@ -186,11 +186,11 @@ func legacyFaults() map[string]fault {
 	faults := map[string]fault{
 		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
 		"still leading": {func(w *clusterState) {
-			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
+			w.documents(legacyDeployment("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
 		}, "legacy", Fail, "is still running", "--replicas=0"},
 	}
 	for _, o := range legacyOperators {
-		faults[o.deployment] = fault{func(w *clusterState) { w.documents(former(o.deployment, "old", 1)) }, "legacy", Fail,
+		faults[o.deployment] = fault{func(w *clusterState) { w.documents(legacyDeployment(o.deployment, "old", 1)) }, "legacy", Fail,
 			"Deployment old/" + o.deployment + ": the legacy operator of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}
 	return faults
