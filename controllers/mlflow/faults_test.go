@@ -149,7 +149,7 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
 	w := newFixture(t, everything(), stray)
-	last, err := w.settle()
+	last, err := w.reconcileUntilStable()
 	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
 		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
 	}

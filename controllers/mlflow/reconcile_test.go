@@ -85,8 +85,8 @@ func everything() *mlflowv1.MLflow {
 	return m
 }
 
-// settle reconciles a few times, and updates the status of the Deployment in between as its controller would.
-func (w *fixture) settle() (last ctrl.Result, err error) {
+// reconcileUntilStable reconciles a few times, and updates the status of the Deployment in between as its controller would.
+func (w *fixture) reconcileUntilStable() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
 		last, err = w.once()
@@ -198,7 +198,7 @@ func TestOneFault(t *testing.T) {
 
 func (w *fixture) expect(f fault, words string) {
 	w.t.Helper()
-	last, err := w.settle()
+	last, err := w.reconcileUntilStable()
 	if serves := w.get("mlflow", &appsv1.Deployment{}); serves != f.serves {
 		w.t.Errorf("the Deployment is written: %t", serves)
 	}
@@ -233,7 +233,7 @@ func foreign(t *testing.T, kind, name string) client.Object {
 // With nothing refused there is a Job, and no condition reports a fault.
 func TestNoFault(t *testing.T) {
 	w := newFixture(t, everything())
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
@@ -264,7 +264,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 		return nil
 	}
 	w.Applier.Forget(current(t, w.server).UID)
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	m := current(t, w.server)
@@ -355,7 +355,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
 	w.succeedCheck()
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrates() {
@@ -369,7 +369,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrates() {

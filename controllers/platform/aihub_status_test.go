@@ -19,7 +19,7 @@ type comparedFields struct {
 	severity platformv1alpha1.Severity
 }
 
-func compareFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
+func comparedFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
 	var out []comparedFields
 	for _, c := range list {
 		out = append(out, comparedFields{c.Type, c.Status, c.Reason, c.Severity})
@@ -64,7 +64,7 @@ func TestReportHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.AIHubStatus{}
 			reportAIHub(status, at(0), tc.facts)
-			if diff := cmp.Diff(tc.want, compareFieldsOf(status.Conditions), cmp.AllowUnexported(comparedFields{})); diff != "" {
+			if diff := cmp.Diff(tc.want, comparedFieldsOf(status.Conditions), cmp.AllowUnexported(comparedFields{})); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
 			if status.Phase != tc.phase {

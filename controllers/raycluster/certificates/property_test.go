@@ -94,8 +94,8 @@ func (s *scenario) somePod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// settle reconciles until no requeue is due, as the work queue does.
-func (s *scenario) settle(t *rapid.T) {
+// reconcileUntilIdle reconciles until no requeue is due, as the work queue does.
+func (s *scenario) reconcileUntilIdle(t *rapid.T) {
 	for range 5 {
 		after, err := s.reconcile(s.t.Context(), s.cluster, byOperator)
 		if err != nil {
@@ -155,17 +155,17 @@ func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		s := &scenario{fixture: newFixture(t), cluster: demo(t)}
-		s.settle(r)
+		s.reconcileUntilIdle(r)
 		for range rapid.IntRange(1, 8).Draw(r, "number of steps") {
 			s.runStep(r, steps)
 			if rapid.Bool().Draw(r, "reconcile after the step") {
-				s.settle(r)
+				s.reconcileUntilIdle(r)
 			}
 		}
-		s.settle(r)
+		s.reconcileUntilIdle(r)
 		s.check(r)
 		reads, writes, patches := s.reads, s.writes, s.patches
-		s.settle(r)
+		s.reconcileUntilIdle(r)
 		if s.reads != reads || s.writes != writes || s.patches != patches {
 			r.Fatalf("%d reads, %d writes, %d patches in the steady state", s.reads-reads, s.writes-writes, s.patches-patches)
 		}

@@ -130,7 +130,7 @@ type sourceModel struct {
 	tenants         map[string]Settings
 }
 
-func (s *sourceModel) settle() {
+func (s *sourceModel) update() {
 	base, err := Default(), error(nil)
 	if s.defaults != nil {
 		base, _, err = Read(builtIn(), *s.defaults)
@@ -179,7 +179,7 @@ func TestSourceMatchesModel(t *testing.T) {
 		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
 		f.onDefaults(nil)
 		f.onConfigs(nil)
-		expected.settle()
+		expected.update()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
@@ -226,7 +226,7 @@ func (s *sourceModel) write(where, text string, remove bool) {
 		}
 		return
 	}
-	s.settle()
+	s.update()
 }
 
 // show delivers the documents of the model to the source, as watches do.

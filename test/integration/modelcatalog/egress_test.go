@@ -17,7 +17,7 @@ var _ = Describe("The egress of the catalog", func() {
 		Expect(closed.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeEgress))
 		w.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
 		w.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
-		w.settle()
+		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

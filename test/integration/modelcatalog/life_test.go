@@ -178,7 +178,7 @@ var _ = Describe("The catalog of an older operator", func() {
 
 		By("being deleted: it stays away until the next start")
 		w.remove(ctx, c)
-		w.settle()
+		w.waitIdle()
 		w.ExpectAbsent(ctx, catalog(ns))
 	}, NodeTimeout(specTimeout))
 })
@@ -197,7 +197,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "CatalogNotTakenOver"), HaveField("Regarding.UID", forged.UID),
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-		w.settle()
+		w.waitIdle()
 		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 		w.ExpectAbsent(ctx, delegation())
 		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())

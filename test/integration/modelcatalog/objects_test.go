@@ -66,7 +66,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(metav1.IsControlledBy(own, c)).To(BeTrue())
 		w.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "PGSSLMODE", Value: "verify-full"}))
-		w.settle()
+		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
 		w.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))

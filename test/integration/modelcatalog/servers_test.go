@@ -43,7 +43,7 @@ var _ = Describe("The servers of the catalog", func() {
 		w.create(ctx, secret(ns, "mirror"))
 		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
-		w.settle()
+		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 

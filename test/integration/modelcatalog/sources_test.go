@@ -83,7 +83,7 @@ var _ = Describe("Sources", func() {
 		By("one being removed")
 		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
 		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
-		w.settle()
+		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -129,7 +129,7 @@ var _ = Describe("Sources", func() {
 		Expect(shipped).To(And(ContainSubstring("rh_agents"), ContainSubstring("rh_serving_runtimes")))
 		w.Patch(ctx, defaults, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
 		w.WaitFor(ctx, defaults, func(g Gomega) { g.Expect(defaults.Data["sources.yaml"]).To(Equal(shipped)) })
-		w.settle()
+		w.waitIdle()
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).To(Equal(custom))
 
@@ -168,7 +168,7 @@ var _ = Describe("A modified child object", func() {
 		s := secret(ns, "model-catalog-postgres")
 		w.Patch(ctx, s, map[string]any{"data": map[string]any{"database-user": nil}})
 		w.WaitFor(ctx, s, func(g Gomega) { g.Expect(string(s.Data["database-user"])).To(Equal("catalog_user")) })
-		w.settle()
+		w.waitIdle()
 
 		By("a foreign policy being deleted")
 		Expect(w.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
@@ -180,13 +180,13 @@ var _ = Describe("A modified child object", func() {
 		ns := w.namespace(ctx)
 		w.ready(ctx, catalog(ns))
 		w.Touch(ctx, service(ns, "model-catalog"), role(ns, "model-catalog"), configMap(ns, "model-catalog-sources"), secret(ns, "model-catalog-postgres"))
-		w.settle()
+		w.waitIdle()
 		w.ExpectNoWrites(w.manager.User, quiet)
 
 		By("a restart")
 		mark := w.Mark()
 		w.manager.Restart(ctx)
-		w.settle()
+		w.waitIdle()
 		writes := w.Since(mark).ChildWrites(w.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
@@ -209,7 +209,7 @@ var _ = Describe("A second Catalog", func() {
 		binding := delegation()
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(first))
-		w.settle()
+		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 
 		By("the first one going")
@@ -234,7 +234,7 @@ var _ = Describe("The pods of a Catalog", func() {
 
 		w.Patch(ctx, own, map[string]any{"data": map[string]any{"note": "Mg=="}})
 		w.Patch(ctx, configMap(ns, "model-catalog-sources"), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: [] # mine\n"}})
-		w.settle()
+		w.waitIdle()
 		w.Get(ctx, server)
 		Expect(server.Generation).To(Equal(generation), "the server reads its sources by itself")
 
@@ -269,7 +269,7 @@ var _ = Describe("The pods of a Catalog", func() {
 				g.Expect(ready.Message).To(Equal(message))
 			})
 			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
-			w.settle()
+			w.waitIdle()
 			w.ExpectIdle(w.manager.User, quiet)
 		}
 		expectMessage("")
