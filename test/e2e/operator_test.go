@@ -195,7 +195,7 @@ func describeOperator(registry *registryClient) {
 		Eventually(ctx, func(ctx context.Context) string { return kubectl(ctx, in("get", "deployments", "-o", "name")...) }).Should(BeEmpty())
 		Expect(claims()).To(Equal(before))
 
-		By("a registry of the same name")
+		By("creating a registry of the same name")
 		deploy(ctx)
 		applyRegistry(ctx, registry.namespace)
 		registry.base, registry.token = plainRegistry, ""

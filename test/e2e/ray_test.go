@@ -153,7 +153,7 @@ func describeRayClusters() {
 		Expect(demo.openDashboard(ctx, "eve")).To(Equal("403"))
 		Expect(demo.openDashboard(ctx, "ana")).To(Equal("200 True"))
 
-		By("the page, in a browser")
+		By("opening the page in a browser")
 		page := webPage{
 			url:       fmt.Sprintf("https://%s.%s.svc/#/cluster", demo.names.ProxyService, demo.namespace),
 			token:     kubectl(ctx, "-n", demo.outside, "create", "token", "ana"),

@@ -153,7 +153,7 @@ var _ = Describe("A new AppWrapper", func() {
 		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1", v1beta2.AnnotationRetryLimit: "many"}
 		Expect(admin.Create(ctx, aw)).To(Succeed())
 		Expect(heard.Texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
-		By("and refused with such a field in a queue, where it would never start")
+		By("rejecting a queued AppWrapper with such a field, which would never start")
 		aw = wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
 	}, NodeTimeout(specTimeout))

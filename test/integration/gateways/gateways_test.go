@@ -129,7 +129,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
-		By("the Gateway thinking better of it")
+		By("accepting the route")
 		for _, o := range all {
 			answer(ctx, o.route, metav1.ConditionTrue, "Accepted", "Route is accepted")
 		}

@@ -72,7 +72,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		env.WaitIdle(manager.User, calm, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
-		By("a server that is stopped by hand, which needs no check")
+		By("stopping the server manually, which needs no check")
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
 		Expect(made(mark)).To(HaveLen(1))

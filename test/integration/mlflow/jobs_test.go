@@ -53,14 +53,14 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
 		env.ExpectIdle(manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
-		By("a user changing and removing them")
+		By("changing and deleting them as a user")
 		env.Patch(ctx, cronJob("mlflow-gc"), map[string]any{"spec": map[string]any{"schedule": "* * * * *"}})
 		config := configMap("mlflow-trace-archival-config", nil)
 		Expect(env.Admin.Delete(ctx, config)).To(Succeed())

@@ -42,7 +42,7 @@ var _ = Describe("A migration that fails for good", func() {
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
 
-		By("without its Job, in a new generation, and after a restart")
+		By("deleting the Job, changing the spec and restarting the manager")
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitDeleted(ctx, &job)
@@ -53,7 +53,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(made(mark)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
-		By("the annotation")
+		By("setting the annotation")
 		force(ctx, m, "yes")
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)

@@ -50,13 +50,13 @@ var _ = Describe("The administrators", func() {
 			}
 		}
 
-		By("the groups changing")
+		By("changing the groups")
 		w.Patch(ctx, a, map[string]any{"spec": map[string]any{"adminGroups": []any{"one", "two"}}})
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(HaveLen(2)) })
 		Expect(w.Admin.Delete(ctx, a)).To(Succeed())
 		w.WaitDeleted(ctx, binding)
 
-		By("the API going and coming back, without a restart")
+		By("removing and adding the API")
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "auths.services.platform.opendatahub.io"}}
 		Expect(w.Admin.Delete(ctx, definition)).To(Succeed())
 		w.WaitDeleted(ctx, definition)

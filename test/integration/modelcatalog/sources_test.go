@@ -50,7 +50,7 @@ var _ = Describe("Sources", func() {
 		c := w.ready(ctx, catalog(ns))
 		Expect(w.labelled(ctx, ns)).To(Equal([]string{"zebra"}))
 
-		By("others being added")
+		By("adding other ConfigMaps")
 		keyless := source(ns, "keyless", "")
 		keyless.Data = map[string]string{"other": "x"}
 		w.create(ctx, keyless)
@@ -69,7 +69,7 @@ var _ = Describe("Sources", func() {
 		})
 		w.available(ctx, c)
 
-		By("one being edited, which replaces no pod")
+		By("editing a ConfigMap, which replaces no pod")
 		d := deployment(ns, "model-catalog")
 		w.Get(ctx, d)
 		w.Patch(ctx, source(ns, "alpha", ""), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
@@ -80,7 +80,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, after)
 		Expect(after.Generation).To(Equal(d.Generation))
 
-		By("one being removed")
+		By("removing a ConfigMap")
 		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
 		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
 		w.waitIdle()
@@ -109,7 +109,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, agents)
 		Expect(agents.Data["sources.yaml"]).To(Equal("agent_catalogs: []\n"))
 
-		By("an administrator's own list of runtimes going, after which an empty one comes")
+		By("deleting the list of runtimes of an administrator, which is recreated empty")
 		runtimes := configMap(ns, "serving-runtime-catalog-sources")
 		w.Get(ctx, runtimes)
 		Expect(runtimes.Data["sources.yaml"]).To(Equal("serving_runtime_catalogs: [] # mine\n"))
@@ -120,7 +120,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--catalogs-path=/data/user-serving-runtime-sources/sources.yaml"))
 
-		By("a user writing his own")
+		By("changing the ConfigMap as a user")
 		custom := "catalogs:\n    - {id:   mine, name: \"x\"}   # as I like it\n"
 		w.Patch(ctx, old, map[string]any{"data": map[string]any{"sources.yaml": custom}})
 		defaults := configMap(ns, "default-catalog-sources")
@@ -133,7 +133,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).To(Equal(custom))
 
-		By("the Catalog going")
+		By("deleting the Catalog")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
 		w.WaitDeleted(ctx, c, defaults)
 		w.Get(ctx, old)
@@ -170,7 +170,7 @@ var _ = Describe("A modified child object", func() {
 		w.WaitFor(ctx, s, func(g Gomega) { g.Expect(string(s.Data["database-user"])).To(Equal("catalog_user")) })
 		w.waitIdle()
 
-		By("a foreign policy being deleted")
+		By("deleting a foreign policy")
 		Expect(w.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
@@ -183,7 +183,7 @@ var _ = Describe("A modified child object", func() {
 		w.waitIdle()
 		w.ExpectNoWrites(w.manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark := w.Mark()
 		w.manager.Restart(ctx)
 		w.waitIdle()
@@ -212,7 +212,7 @@ var _ = Describe("A second Catalog", func() {
 		w.waitIdle()
 		w.ExpectIdle(w.manager.User, quiet)
 
-		By("the first one going")
+		By("deleting the first Catalog")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
 		w.available(ctx, other)
 		w.Get(ctx, binding)

@@ -151,7 +151,7 @@ var _ = Describe("a namespace", func() {
 		Expect(env.Admin.List(ctx, deployments, client.InNamespace(ns))).To(Succeed())
 		Expect(deployments.Items).To(BeEmpty())
 
-		By("a runtime coming")
+		By("creating a runtime")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		waitForState(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())

@@ -24,7 +24,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		env.WaitExists(ctx, append(namespaceObjects(ns), r, s)...)
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
 
-		By("a Route that leads to the sidecar")
+		By("checking that the Route targets the sidecar")
 		Expect(spec(r, "path")).To(Equal("/v2/models/digits"))
 		Expect(spec(r, "port", "targetPort")).To(BeEquivalentTo(8443))
 		Expect(spec(r, "tls", "termination")).To(Equal("reencrypt"))
@@ -32,11 +32,11 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(r.GetLabels()).To(HaveKeyWithValue("inferenceservice-name", "digits"))
 		Expect(metav1.IsControlledBy(r, model)).To(BeTrue())
 
-		By("a Service with the port of the sidecar, for which the platform signs a certificate")
+		By("checking the port and the certificate annotation of the Service")
 		Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
 		Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
 
-		By("pods with the sidecar and its account")
+		By("checking the sidecar and the ServiceAccount of pods")
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("modelmesh-serving-sa"))
 		proxy := framework.Container(d, "oauth-proxy")
 		Expect(proxy).NotTo(BeNil())
@@ -44,7 +44,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(proxy.Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Name", "model-serving-proxy-cookie")))
 		Expect(d.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret.SecretName", "model-serving-proxy-tls")))
 
-		By("permissions of the sidecar and of Prometheus")
+		By("checking the permissions of the sidecar and of Prometheus")
 		binding, access := delegator(ns), prometheus(ns)
 		env.WaitExists(ctx, binding, access)
 		Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}))

@@ -201,7 +201,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			expectNoRequestsFor(ns)
 		}
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		for ns := range models {
@@ -242,7 +242,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for _, o := range all {
 			made[o] = o.GetUID()
 		}
-		By("a model that is not published any more")
+		By("unpublishing a model")
 		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
 
 		manager.Restart(ctx)

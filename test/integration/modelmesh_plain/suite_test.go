@@ -60,7 +60,7 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 
-		By("KServe comes")
+		By("installing KServe")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
 		otherNamespace := env.Namespace(ctx, "elsewhere")
 		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")

@@ -16,7 +16,7 @@ var _ = Describe("The settings of ModelMesh", Serial, func() {
 		ns := createServingNamespace(ctx)
 		waitForReplicas(ctx, ns, 2)
 
-		By("the pods and the Service being described again")
+		By("changing the settings of the pods and the Service")
 		configure(ctx, operatorNamespace, awake+`
 podsPerRuntime: 3
 inferenceServicePort: 8034
@@ -62,7 +62,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
-		By("no ConfigMap having settings any more")
+		By("removing the settings from the ConfigMaps")
 		configure(ctx, operatorNamespace, awake)
 		waitForReplicas(ctx, ns, 2)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
@@ -86,7 +86,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		expectUnchanged(ctx, d)
 
-		By("an unknown key")
+		By("setting an unknown key")
 		m := configure(ctx, operatorNamespace, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
 		waitForReplicas(ctx, ns, 4)
 		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")

@@ -139,7 +139,7 @@ var _ = Describe("A generated database", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
-		By("a failure and a success of the CronJob")
+		By("failing and completing a Job of the CronJob")
 		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastScheduleTime": "2024-02-29T00:00:00Z"}}, "status")
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupFailed")
 		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastSuccessfulTime": "2024-02-29T00:01:00Z"}}, "status")
@@ -147,7 +147,7 @@ var _ = Describe("A generated database", func() {
 		backup(map[string]any{"suspend": true})
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupSuspended")
 
-		By("the removal of the field, and of the registry")
+		By("removing the field, and deleting the registry")
 		backup(nil)
 		env.WaitDeleted(ctx, job, policy)
 		env.WaitFor(ctx, m, func(g Gomega) {

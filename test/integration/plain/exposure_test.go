@@ -51,7 +51,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		there(ctx, route())
 		manager.StopTemporarily(ctx)
 
-		By("a Gateway that verifies the server")
+		By("exposing by a Gateway that verifies the server")
 		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway")
 		policy, authority, secret := optional(capability.BackendTLSPolicy, "mlflow-ca"), &corev1.ConfigMap{ObjectMeta: object("mlflow-ca")}, certificate()
 		there(ctx, policy)
@@ -80,7 +80,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		env.WaitIdle(other.User, quiet, specTimeout)
 		other.Stop(ctx)
 
-		By("an Ingress")
+		By("exposing by an Ingress")
 		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		there(ctx, ingress())
 		for _, o := range []client.Object{route(), policy, authority} {
@@ -133,7 +133,7 @@ var _ = Describe("A Gateway API without timeouts", Serial, func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)

@@ -111,11 +111,11 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.ExpectIdle(manager.User, quiet)
 		before := template(ctx)
 
-		By("a label of another client")
+		By("adding a label of another client")
 		env.SetLabel(ctx, s, "touched", "yes")
 		env.ExpectNoWrites(manager.User, quiet)
 
-		By("its labels and its owner being taken away")
+		By("removing its labels and its owner reference")
 		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"ownerReferences": nil, "labels": map[string]any{names.OperatorLabel: nil, names.ComponentLabel: nil}}})
 		Eventually(func(g Gomega) {
 			now := certificate()
@@ -126,7 +126,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, specTimeout)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -144,7 +144,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.Get(ctx, s)
 		before := template(ctx)
 
-		By("its time running out")
+		By("replacing it by a certificate that expires soon")
 		short, err := certs.EnsureServing(nil, certs.ServingOptions{
 			CACommonName: "odh-platform-operator-mlflow-ca", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
 			Lifetime: time.Hour,
@@ -270,13 +270,13 @@ var _ = Describe("The external URL", func() {
 		m := ready(ctx, server())
 		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 
-		By("the gateway taking the route")
+		By("accepting the route for the first time")
 		mark := env.Mark()
 		answer(ctx, metav1.ConditionTrue, "Accepted")
 		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
-		By("the gateway refusing it")
+		By("rejecting the route")
 		answer(ctx, metav1.ConditionFalse, "NotAllowedByListeners")
 		env.WaitForCondition(ctx, m, "RouteAccepted", metav1.ConditionFalse, "NotAllowedByListeners")
 		env.Get(ctx, m)
@@ -290,7 +290,7 @@ var _ = Describe("The external URL", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
 
-		By("the gateway thinking better of it")
+		By("accepting the route")
 		answer(ctx, metav1.ConditionTrue, "Accepted")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))

@@ -120,7 +120,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		around := managed(stored)
 		exist(ctx, around)
 
-		By("its webhook appearing")
+		By("creating its webhook")
 		remove := platformKubeRay(ctx)
 		steppedAside(ctx)
 		env.WaitFor(ctx, stored, func(g Gomega) { // without a change by the user
@@ -142,14 +142,14 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 			g.Expect(reasons).To(ContainElement("SecuredByKubeRay"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("KubeRay of the platform writing its finalizer and fields")
+		By("setting the finalizer and fields as KubeRay of the platform does")
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
 		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
 			set(true, "spec", "headGroupSpec", "enableIngress")))
 		Expect(containerNames(head(fresh).Containers)).To(Equal([]string{"ray-head"}))
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 
-		By("it going")
+		By("deleting KubeRay of the platform")
 		remove()
 		waitForWebhooks(ctx)
 		exist(ctx, managed(fresh)[:2])
@@ -177,7 +177,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		exist(ctx, managed(stored))
 
-		By("the API of users going")
+		By("removing the API of users")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
 		n := namesOf(stored)
 		hasSidecar := func(u *unstructured.Unstructured, name string) {
@@ -201,7 +201,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		env.Get(ctx, service)
 		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
 
-		By("it coming back")
+		By("restoring the API of users")
 		restore(ctx)
 		hasSidecar(stored, "oauth-proxy")
 		hasSidecar(fresh, "oauth-proxy")

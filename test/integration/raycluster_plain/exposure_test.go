@@ -32,7 +32,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		manager.StopTemporarily(ctx)
 		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
 
-		By("a Gateway that verifies the sidecar")
+		By("exposing by a Gateway that verifies the sidecar")
 		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		route, policy := framework.Unstructured(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Unstructured(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
 		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
@@ -56,7 +56,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		Expect(policy.GetUID()).To(Equal(uid))
 		other.Stop(ctx)
 
-		By("an Ingress")
+		By("exposing by an Ingress")
 		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
 		dashboard := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}
 		env.WaitExists(ctx, dashboard)

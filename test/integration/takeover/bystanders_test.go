@@ -69,7 +69,7 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 			Expect(live.GetResourceVersion()).To(Equal(object.GetResourceVersion()), "%s %s was written", object.GetKind(), object.GetName())
 		}
 
-		By("the end of the server")
+		By("deleting the server")
 		Expect(env.Admin.Delete(ctx, s.server)).To(Succeed())
 		env.WaitDeleted(ctx, deployment())
 		for _, object := range append(alike, owned) {

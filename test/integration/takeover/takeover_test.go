@@ -141,7 +141,7 @@ var _ = Describe("A server of the legacy operator", func() {
 			}
 			env.ExpectIdle(s.manager.User, quiet)
 
-			By("a restart, which finds everything settled")
+			By("restarting the manager, which writes nothing")
 			s.mark = env.Mark()
 			s.manager.Restart(ctx)
 			env.WaitIdle(s.manager.User, quiet, specTimeout)
