@@ -126,7 +126,7 @@ func describeOperator(registry *registryClient) {
 		Eventually(ctx, registry.names, podTimeout).Should(ContainElement("credit-risk"))
 	}
 
-	It("has an operator that leads again at once after its process was killed in its pod", func(ctx SpecContext) {
+	It("has an operator that leads again immediately after its process was killed in its pod", func(ctx SpecContext) {
 		holder := led(ctx)
 		pod := uidOf(ctx, holder)
 		Expect(killManager(pod)).To(Equal(1))

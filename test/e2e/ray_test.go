@@ -181,7 +181,7 @@ func describeRayClusters() {
 			To(Equal("42"), "a client whose certificate the former CA signed")
 	}, SpecTimeout(specTimeout))
 
-	It("runs a job in an AppWrapper, which makes room for what is more urgent and then starts again", func(ctx SpecContext) {
+	It("runs a Job in an AppWrapper, which is preempted by a higher priority and resumes after it", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		apply(ctx, namespace, rayFile("job.yaml"))
 		podsReady(ctx, namespace, "job")

@@ -38,7 +38,7 @@ const (
 	legacyRestartDelay = 40 * time.Second
 )
 
-var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("ci"), func() {
+var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci"), func() {
 	var (
 		namespace string
 		client    = &registryClient{}

@@ -142,7 +142,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(len(mine.Of("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
-	It("never asks for a right that the shipped roles do not give, and sees only the two names and the one Auth", func(ctx SpecContext) {
+	It("never uses a permission that the shipped roles lack, and watches only the two names and the one Auth", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		m, _ := createServerAndAuth(ctx)

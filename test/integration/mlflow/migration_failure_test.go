@@ -28,7 +28,7 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 	return job
 }
 
-var _ = Describe("A migration that fails for good", func() {
+var _ = Describe("A migration that fails permanently", func() {
 	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(endsWith11))

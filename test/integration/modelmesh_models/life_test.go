@@ -69,7 +69,7 @@ var _ = Describe("a Predictor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("[modelmesh-80] that is updated stays available until the new model has taken over", func(ctx SpecContext) {
+	It("[modelmesh-80] that is updated stays available until the new model is loaded", func(ctx SpecContext) {
 		p := predictor(ctx, "updated", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		waitForState(ctx, p, ready)
 		mark, open := env.Mark(), gates.close("updated-slowly")

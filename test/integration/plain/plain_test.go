@@ -204,7 +204,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(now.ResourceVersion).To(Equal(foreign.ResourceVersion))
 	}, NodeTimeout(specTimeout))
 
-	It("is not issued when the user wants to provide it", func(ctx SpecContext) {
+	It("is not issued if the user provides it", func(ctx SpecContext) {
 		ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.TLS = &mlflowv1.TLSConfig{Mode: mlflowv1.TLSProvided} }))
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate()), certificate())
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
