@@ -43,7 +43,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
-		t.Errorf("without leader election: %v, %v", lock, err)
+		t.Errorf("unexpected result without leader election: %v, %v", lock, err)
 	}
 }
 

@@ -432,7 +432,7 @@ func sums(t *testing.T, r *release) {
 		delete(found, name)
 	}
 	if len(found) > 0 {
-		t.Errorf("without a checksum: %v", found)
+		t.Errorf("unexpected result without a checksum: %v", found)
 	}
 	var s statement
 	if err := json.Unmarshal(read(t, r, provenanceFile), &s); err != nil {

@@ -151,7 +151,7 @@ func TestForeignJobHasTheName(t *testing.T) {
 	w := newFixture(t, everything(), stray)
 	last, err := w.reconcileUntilStable()
 	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
-		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
+		t.Errorf("unexpected requeue after %s or error %v", last.RequeueAfter, err)
 	}
 	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"
 	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, text) {

@@ -180,7 +180,7 @@ func TestOneFault(t *testing.T) {
 			f.serves = f.serves || f.kind == "Deployment"
 			w.expect(f, "held by finalizers example.com/audit")
 			if result, err := w.once(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
-				t.Errorf("after %s, error %v", result.RequeueAfter, err)
+				t.Errorf("unexpected requeue after %s or error %v", result.RequeueAfter, err)
 			}
 		})
 	}

@@ -135,11 +135,11 @@ func TestRouteRefusal(t *testing.T) {
 		}
 		in.ExternalURL = ""
 		if conditions := checked(t, in, nil).Status.Conditions; len(conditions) > 0 {
-			t.Errorf("without a wish to be published: %+v", conditions)
+			t.Errorf("unexpected conditions without exposure: %+v", conditions)
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
-			t.Errorf("on OpenShift: %+v", openShift)
+			t.Errorf("unexpected result on OpenShift: %+v", openShift)
 		}
 	})
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {

@@ -40,6 +40,6 @@ func TestMissingReferences(t *testing.T) {
 		t.Errorf("m lacks %v", got)
 	}
 	if got, known := r.Get("never", "m"); known || len(got) > 0 {
-		t.Errorf("of a namespace that was never read %v is known", got)
+		t.Errorf("unexpected references of a namespace that was never read: %v", got)
 	}
 }

@@ -87,7 +87,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w.requireNoError(w.server.Delete(t.Context(), d))
 	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != "quay.io/sclorg/postgresql-16-c10s:1" {
-		t.Errorf("after a restart without a Deployment: %s", got)
+		t.Errorf("unexpected result after a restart without a Deployment: %s", got)
 	}
 
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-16-c10s:2"
@@ -164,7 +164,7 @@ func TestBackups(t *testing.T) {
 	m.Spec.Postgres.Backup.Storage = storageOf("20Gi", "")
 	w.requireWait(w.reconcile(m), "available")
 	if w.get(claim, "ns", "demo-postgres-backup"); claim.Spec.Resources.Requests.Storage().String() != "20Gi" {
-		t.Errorf("it does not grow: %v", claim.Spec.Resources)
+		t.Errorf("the claim was not expanded: %v", claim.Spec.Resources)
 	}
 	m.Spec.Postgres.Backup.Storage = storageOf("1Gi", "")
 	w.requireWait(w.reconcile(m), "available")

@@ -214,7 +214,7 @@ func TestJourneys(t *testing.T) {
 		}
 		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
 		if bound != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-			t.Fatalf("after %q there is a binding: %t, finalizers %v", story, bound, u.GetFinalizers())
+			t.Fatalf("unexpected result after %q: binding %t, finalizers %v", story, bound, u.GetFinalizers())
 		}
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {

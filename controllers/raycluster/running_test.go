@@ -172,7 +172,7 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 		return s.certificates.modes[len(s.certificates.modes)-1]
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("without pods: %+v", mode)
+		t.Errorf("unexpected result without pods: %+v", mode)
 	}
 	worker := s.run("worker", mutualHead)
 	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
@@ -180,14 +180,14 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mode := inForce(); !mode.MTLS || mode.Issuer != raycluster.IssuerPod {
-		t.Errorf("with a worker: %+v", mode)
+		t.Errorf("unexpected result with a worker: %+v", mode)
 	}
 	worker.Status.Phase = corev1.PodSucceeded
 	if err := s.server.Status().Update(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("after the worker: %+v", mode)
+		t.Errorf("unexpected result after the worker: %+v", mode)
 	}
 }
 

@@ -232,7 +232,7 @@ func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
 		}
 	}
 	if got := b.get("a"); got.ResourceVersion != before.ResourceVersion {
-		t.Errorf("it was written: %+v", got)
+		t.Errorf("the object was written: %+v", got)
 	}
 }
 

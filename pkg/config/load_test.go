@@ -246,10 +246,10 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	cfg := mustLoad(t, given{env: image})
 	cfg.MLflow.Version = ""
 	if err := cfg.CheckComplete(); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("without a version: %v", err)
+		t.Errorf("unexpected result without a version: %v", err)
 	}
 	if _, err := (given{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
-		t.Errorf("without a namespace: %v", err)
+		t.Errorf("unexpected result without a namespace: %v", err)
 	}
 }
 

@@ -274,7 +274,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b.must()
 	got := b.get()
 	if _, paused := conditions.Get(got.Status.Conditions, ConditionPaused); paused || runs != 1 || !conditions.IsTrue(got.Status.Conditions, available) {
-		t.Errorf("after %d runs: %+v", runs, got.Status)
+		t.Errorf("unexpected result after %d runs: %+v", runs, got.Status)
 	}
 }
 

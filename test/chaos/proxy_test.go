@@ -121,7 +121,7 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 		lift()
 		lift()
 		if response, err := send(t, p, http.MethodPatch, object); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("after the fault: %v, %v", response, err)
+			t.Errorf("unexpected result after the fault: %v, %v", response, err)
 		}
 	}
 }

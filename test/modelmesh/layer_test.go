@@ -112,7 +112,7 @@ func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 			t.Errorf("not unloaded once as %v", want)
 		}
 		if _, _, err := l.At("").Route(t.Context(), "digits"); status.Code(err) != codes.NotFound {
-			t.Errorf("after its end: %v", err)
+			t.Errorf("unexpected result after its end: %v", err)
 		}
 	})
 }

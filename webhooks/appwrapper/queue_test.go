@@ -30,7 +30,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 			free := wrapperOf(t, component(tc.template))
 			answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
 			if reported := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
-				t.Errorf("without a queue: %+v, warnings %s", answer.Result, reported)
+				t.Errorf("unexpected result without a queue: %+v, warnings %s", answer.Result, reported)
 			}
 			inQueue := wrapperOf(t, component(tc.template))
 			inQueue.Labels = map[string]string{v1beta2.LabelQueue: "q"}

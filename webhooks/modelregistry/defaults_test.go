@@ -158,7 +158,7 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
-		t.Errorf("in the controller: %+v, error %v", out.Spec, err)
+		t.Errorf("unexpected result in the controller: %+v, error %v", out.Spec, err)
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))

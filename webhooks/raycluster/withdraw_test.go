@@ -64,7 +64,7 @@ func TestDisabledInjectionsAreRemoved(t *testing.T) {
 					got = applyDefaults(t, off, labelled, stored)
 					expectAllowed(t, off, got, stored)
 					if diff := cmp.Diff(labelled, got); diff != "" {
-						t.Errorf("with %s only, another label takes something out of pods that run: %s", from, diff)
+						t.Errorf("with %s only, another label removes something from running pods: %s", from, diff)
 					}
 				}
 				submitted := copyOf(stored, changedHead)

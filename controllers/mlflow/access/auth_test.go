@@ -68,7 +68,7 @@ func (w *authWorld) is(state authState, admins string, heard int32) {
 	w.Helper()
 	synctest.Wait()
 	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
-		w.Errorf("it is %+v, want state %d with %q", a, state, admins)
+		w.Errorf("got groups %+v, want state %d with %q", a, state, admins)
 	}
 	if n := w.heard.Swap(0); n != heard {
 		w.Errorf("%d changes were announced, want %d", n, heard)

@@ -92,7 +92,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	}
 	refuses := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
 	if refuses && (d.Workloads != KeepRunning || d.Step != StepNone || d.Record != nil) {
-		t.Fatalf("it refuses and runs: %+v", d)
+		t.Fatalf("the decision rejects the migration and runs the server: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && d.Step != StepNone {
 		t.Fatalf("Jobs are handled while the server runs: %+v", d)
@@ -108,7 +108,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
-		t.Fatalf("it is called a success before the server is ready: %+v", d)
+		t.Fatalf("the migration is reported as successful before the server is ready: %+v", d)
 	}
 }
 

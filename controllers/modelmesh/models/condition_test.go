@@ -73,7 +73,7 @@ url: grpc://modelmesh-serving.ns:8033
 	var status v1beta1.InferenceServiceStatus
 	setModelStatus(&status, plain, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
-		t.Errorf("without the REST proxy: %+v", status)
+		t.Errorf("unexpected result without the REST proxy: %+v", status)
 	}
 }
 

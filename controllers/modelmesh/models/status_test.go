@@ -207,7 +207,7 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 			t.Errorf("%d ms: %s at %s, want %s", ms, f.Time, f.Location, want)
 		}
 		if diff := cmp.Diff(first, withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))); diff != "" {
-			t.Errorf("the same answer again:\n%s", diff)
+			t.Errorf("the same response changed the status:\n%s", diff)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 		first := withVModelStatus(before, parseVModelStatus(info), now)
 		second := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
 		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatalf("the same answer again:\n%s", diff)
+			t.Fatalf("the same response changed the status:\n%s", diff)
 		}
 		switch first.TransitionStatus {
 		case v1alpha1.UpToDate, v1alpha1.InProgress, v1alpha1.BlockedByFailedLoad:

@@ -92,6 +92,6 @@ func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
 		t.Errorf("entries %q, error %v", data, err)
 	}
 	if data, err := buildStorageData(nil, "PEM"); data != nil || err != nil {
-		t.Errorf("of nothing %q, error %v", data, err)
+		t.Errorf("unexpected result for no entries: %q, error %v", data, err)
 	}
 }

@@ -170,7 +170,7 @@ func TestAuthenticationProxy(t *testing.T) {
 	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
 	pod := podOf(t, in)
 	if len(pod.HostAliases) != 1 || pod.HostAliases[0].IP != "127.0.0.1" {
-		t.Errorf("with TLS the name of the certificate leads to %+v", pod.HostAliases)
+		t.Errorf("unexpected host aliases with TLS: %+v", pod.HostAliases)
 	}
 	if got := violations(pod, container(t, pod, "kube-rbac-proxy")); got != nil {
 		t.Errorf("the proxy violates %q", got)

@@ -41,7 +41,7 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w := newOpenShiftWorld(t)
 	w.reconcileUntilStable("ns")
 	if pods, service, account := w.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {
-		t.Errorf("in a cluster: %t, %t, account %q", pods, service, account)
+		t.Errorf("unexpected result in a cluster: %t, %t, account %q", pods, service, account)
 	}
 
 	for mode, warned := range map[string]bool{meshsettings.AuthProxyAuto: false, meshsettings.AuthProxyAlways: true} {

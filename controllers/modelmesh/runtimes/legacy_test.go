@@ -183,7 +183,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 			w.restart()
 			w.reconcileUntilStable("ns")
 			if got := w.hasCurrentForm("r"); got != tc.currentAfterAdoption || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterAdoption {
-				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+				t.Errorf("unexpected result after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 			if tc.afterAdoption != nil {
 				tc.afterAdoption(w, r, w.deploymentOf("r"))
@@ -248,7 +248,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			w.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
 			if wrote := w.reconcileUntilStable("ns"); slices.Contains(wrote, deployment) == tc.waits {
-				t.Errorf("without the key: %q", wrote)
+				t.Errorf("unexpected result without the key: %q", wrote)
 			}
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
 			w.reconcileUntilStable("ns")
@@ -266,7 +266,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
 			}
 			if emitted := recordedEvents(w.events); len(emitted) > 0 {
-				t.Errorf("after a restart: %q", emitted)
+				t.Errorf("unexpected result after a restart: %q", emitted)
 			}
 		})
 	}

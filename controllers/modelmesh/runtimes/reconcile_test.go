@@ -89,7 +89,7 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
 	w := newTestEnv(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
 	if again := w.reconcileOnce("ns"); again != 0 {
-		t.Errorf("it is tried again after %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	if w.hasDeployment("broken") || !w.hasDeployment("good") {
 		t.Error("want a Deployment of the runtime good only")
@@ -446,7 +446,7 @@ func TestScaleToZero(t *testing.T) {
 	w.clock.Step(time.Hour)
 	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 2 {
-		t.Errorf("with a model: %d replicas", got)
+		t.Errorf("unexpected result with a model: %d replicas", got)
 	}
 	w.must(w.api.Delete(t.Context(), model))
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
@@ -458,7 +458,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 	w.restart()
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
+		t.Errorf("unexpected result after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(time.Minute)
 	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {

@@ -335,7 +335,7 @@ func TestSecretsOfUsers(t *testing.T) {
 			t.Errorf("issued by %s", c.Issuer)
 		}
 		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
-			t.Errorf("it was changed: %v", got.ObjectMeta)
+			t.Errorf("the Secret was changed: %v", got.ObjectMeta)
 		}
 		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
 			t.Errorf("reported:\n%s, want it to contain %q", reported, "Warning CertificateExpiring the CA in Secret "+ca)

@@ -190,7 +190,7 @@ func TestSourceMatchesModel(t *testing.T) {
 				want, served := expected.answer(namespace)
 				got, err := f.For(t.Context(), namespace)
 				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-					r.Fatalf("after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
+					r.Fatalf("unexpected result after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
 				}
 			}
 			for len(f.recorder.Events) > 0 {

@@ -193,7 +193,7 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
-		t.Errorf("with a mistake above, nothing moves: %+v", got)
+		t.Errorf("the settings changed although the document of the administrator is invalid: %+v", got)
 	}
 	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
 	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })

@@ -149,6 +149,6 @@ func TestLayerRunsARecipeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third, err := store.Layer(t.Context(), "key", recipe); err != nil || third != first || runs != 2 {
-		t.Errorf("without its content: %s after %d runs, %v", third, runs, err)
+		t.Errorf("unexpected result without its content: %s after %d runs, %v", third, runs, err)
 	}
 }
