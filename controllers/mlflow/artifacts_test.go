@@ -133,7 +133,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 	}
 }
 
-// A server for artifacts that is switched off while a migration is requested uses the database until it is stopped: the Job waits for
+// A server for artifacts that is disabled while a migration is requested uses the database until it is stopped: the Job waits for
 // that, and the Deployment goes after it. [mlflow-84]
 func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	w := newFixture(t, split())

@@ -73,7 +73,7 @@ func TestBuildRoute(t *testing.T) {
 		"not requested":         {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationAuth: "true"}), 0, nil, ""},
 		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
-		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
+		"guard disabled":        {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
 		"REST proxy disabled":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
 		"TLS":                   {newRouteOptions(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
 		"TLS, guarded":          {newRouteOptions(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},

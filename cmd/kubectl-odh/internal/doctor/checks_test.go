@@ -118,7 +118,7 @@ func clusterFaults() map[string]fault {
 		"old server":     {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
 		"odd server":     {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
 		"half installed": {without(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
-		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: on, and waits for RayCluster.ray.io/v1", "KubeRay"},
+		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
 		"no Kueue":       {without(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
 }
@@ -170,7 +170,7 @@ func managerFaults() map[string]fault {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "MLFLOW_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "params"}, Key: "a"}}})
 			})
-		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user with this permission"},
+		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user who may read it"},
 	}
 }
 
