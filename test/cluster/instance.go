@@ -48,7 +48,7 @@ type Options struct {
 	// [Instance.Ports]. These programs are in the network of a real node, and clients on the machine reach them at the ports.
 	Ports int
 	// Memory is the soft memory limit of each program of the control plane, in the format of GOMEMLIMIT; empty
-	// means 1GiB, which is enough for some thousand objects.
+	// means 1GiB, or half more for an ephemeral API server, which is enough for some thousand objects.
 	Memory string
 	// Ephemeral ties the instance to the calling process: when that has ended, the next start of any instance by this
 	// user removes it. Other instances run until they are stopped.

@@ -95,10 +95,24 @@ func (i *Instance) run(ctx context.Context, p *Process) error {
 		return err
 	}
 	p.Path, p.Log = path, i.file(p.Name+".log")
-	p.Env = append(p.Env, "GOGC=400", "GOMEMLIMIT="+cmp.Or(i.state.Memory, "1GiB")) // trades memory for processor time, of which garbage collection otherwise takes a sixth
+	p.Env = append(p.Env, i.tuning(p.Name)...)
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return i.launch(p)
+}
+
+// tuning returns variables of a program that save processor time. Garbage collection otherwise takes a sixth of the time of an API server, and
+// looking for work on several processors a third of the time of the others, which mostly wait.
+func (i *Instance) tuning(program string) []string {
+	growth, limit := "GOGC=400", "1GiB"
+	if program == APIServer && i.options.Ephemeral { // one of several instances that are busy
+		growth, limit = "GOGC=800", "1536MiB"
+	}
+	variables := []string{growth, "GOMEMLIMIT=" + cmp.Or(i.state.Memory, limit)}
+	if slices.Contains([]string{Etcd, ControllerManager, Scheduler, Kwok}, program) && i.state.Memory == "" {
+		variables = append(variables, "GOMAXPROCS=1")
+	}
+	return variables
 }
 
 // waitReady returns when every part of the control plane is ready.
