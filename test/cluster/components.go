@@ -71,6 +71,7 @@ func (i *Instance) apiServer() *Process {
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
 		"--shutdown-delay-duration=0s", "--profiling=false",
+		"--feature-gates=APIResponseCompression=false", // which saves time in a network only
 	}
 	if i.state.Real {
 		args = append(args, i.nodeFlags()...)

@@ -120,8 +120,8 @@ func RemoveCRD(ctx context.Context, config *rest.Config, name string) error {
 	return nil
 }
 
-// InstallCRDs creates CRDs in parallel and waits until each is established and served. It uses create, because
-// server-side apply of a large CRD costs the API server seconds.
+// InstallCRDs creates the missing ones of CRDs in parallel and waits until each is established and served. It uses create, because
+// server-side apply of a large CRD costs the API server seconds. It does not try to create existing ones, which the API server would validate.
 func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -131,7 +131,9 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 		var last error
 		// Under load an API server that has just started answers some requests with a timeout.
 		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
-			_, last = client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+			if _, last = client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{}); apierrors.IsNotFound(last) {
+				_, last = client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+			}
 			return !apierrors.IsTimeout(last) && !apierrors.IsServerTimeout(last) && !apierrors.IsTooManyRequests(last), nil
 		})
 		if err = errors.Join(err, last); last != nil && !apierrors.IsAlreadyExists(last) {
