@@ -50,6 +50,9 @@ type Env struct {
 	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
 	// the processor time of kube-apiserver, etcd and kube-controller-manager.
 	KeepNamespaces bool
+	// EmptyNamespaces deletes the custom resources and the labels of these namespaces instead, for suites whose manager would otherwise keep
+	// working for the kept ones.
+	EmptyNamespaces bool
 	// Unstored is when the CRDs lack fields that managers write, so that a write may change nothing.
 	Unstored struct{ From, To time.Time }
 

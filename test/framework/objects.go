@@ -29,8 +29,8 @@ const (
 	touchAnnotation = "testcluster/touched"
 )
 
-// Namespace creates a namespace with a generated name and labels given as pairs, and deletes it at the end of the calling spec or suite unless
-// KeepNamespaces is set.
+// Namespace creates a namespace with a generated name and labels given as pairs, and deletes it at the end of the calling spec or suite, see
+// KeepNamespaces and EmptyNamespaces.
 func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) string {
 	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: map[string]string{}}}
@@ -38,7 +38,10 @@ func (e *Env) Namespace(ctx context.Context, prefix string, labels ...string) st
 		namespace.Labels[labels[i]] = labels[i+1]
 	}
 	gomega.Expect(e.Admin.Create(ctx, namespace)).To(gomega.Succeed())
-	if !e.KeepNamespaces {
+	switch {
+	case e.EmptyNamespaces:
+		ginkgo.DeferCleanup(e.Empty, namespace.Name, ginkgo.NodeTimeout(stopTimeout))
+	case !e.KeepNamespaces:
 		ginkgo.DeferCleanup(func(ctx context.Context) {
 			gomega.Expect(client.IgnoreNotFound(e.Admin.Delete(ctx, namespace))).To(gomega.Succeed())
 		}, ginkgo.NodeTimeout(stopTimeout))

@@ -2,6 +2,8 @@ package access_test
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -116,6 +118,22 @@ func waitForBinding(ctx context.Context, namespace, name string, groups ...strin
 		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}))
 	})
 	return b
+}
+
+// expectBindings waits until a number of namespaces have a RoleBinding of viewers with exactly these groups.
+func expectBindings(ctx context.Context, count int, groups ...string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		found := &rbacv1.RoleBindingList{}
+		g.Expect(env.Admin.List(ctx, found)).To(Succeed())
+		n := 0
+		for i := range found.Items {
+			if b := &found.Items[i]; b.Name == view && fmt.Sprint(groupsOf(b)) == fmt.Sprint(groupSubjects(groups...)) {
+				n++
+			}
+		}
+		g.Expect(n).To(Equal(count))
+	}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(time.Second).Should(Succeed())
 }
 
 // createForeign creates a RoleBinding as another client. The namespace deletes it: by the end of the spec the name may belong to a new

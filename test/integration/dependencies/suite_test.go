@@ -36,6 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = operator.Build(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	env = framework.Start(ctx, "dependencies", cluster.Bare, framework.WithTypes(mlflowv1.AddToScheme))
+	env.KeepNamespaces = true
 	programs = GinkgoT().TempDir()
 	for _, path := range []string{etcdctl, kubectl, env.Instance.Process(cluster.Etcd).Path} {
 		Expect(os.Symlink(path, filepath.Join(programs, filepath.Base(path)))).To(Succeed())

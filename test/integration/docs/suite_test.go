@@ -28,6 +28,7 @@ func TestDocs(t *testing.T) { framework.Run(t, "The commands of the documentatio
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "docs", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	var err error
 	kubectl, err = cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

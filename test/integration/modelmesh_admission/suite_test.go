@@ -26,6 +26,7 @@ func TestModelMeshAdmission(t *testing.T) { framework.Run(t, "ModelMesh admissio
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "modelmesh-admission", cluster.Bare, framework.WithSets(cluster.KServe), framework.WithTypes(v1alpha1.AddToScheme), framework.WithOperator("config/default"))
+	env.KeepNamespaces = true
 	env.HoldLease(ctx)
 	manager = env.StartManager(ctx, options("manager", "modelmesh"))
 	waitForWebhooks(ctx)
