@@ -64,16 +64,19 @@ export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/golangci-li
 # timed,targets: make them one after the other, and print how long each took.
 timed = for part in $(1); do SECONDS=0; $(MAKE) --no-print-directory $$part || exit; echo "$$part: $$SECONDS s" | tee -a "$${CI_SUMMARY:-/dev/null}"; done
 
+# Garbage collection would take a quarter of the processor time of unit tests. Compilers keep the default, because they use more memory.
+TEST_FLAGS := -vet=off -ldflags="-s -w" -shuffle=on -exec="env GOGC=400"
+
 # run-tests,packages,flags: in CI, a test that fails is retried once and listed in CI_SUMMARY. Locally it runs once, so that the author of
 # a flaky test notices. Results never come from the cache: a shuffled test has a new seed each time. The linters include go vet.
 ifeq ($(CI),true)
 define run-tests
 report=$$(mktemp); trap 'cat "$$report" >>"$${CI_SUMMARY:-/dev/stderr}"; rm -f "$$report"' EXIT; \
 CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go run gotest.tools/gotestsum@$(GOTESTSUM_VERSION) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=3 \
-  --rerun-fails-report="$$report" --packages="$(1)" -- -vet=off -ldflags="-s -w" -shuffle=on $(2)
+  --rerun-fails-report="$$report" --packages="$(1)" -- $(TEST_FLAGS) $(2)
 endef
 else
-run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test -vet=off -ldflags="-s -w" -shuffle=on $(2) $(1)
+run-tests = CGO_ENABLED=$(if $(findstring -race,$(2)),1,0) go test $(TEST_FLAGS) $(2) $(1)
 endif
 
 # The folders of unit tests, those with tests that start goroutines, and those with tests that try a fault at every request, which the

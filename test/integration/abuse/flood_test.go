@@ -53,7 +53,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
 			Name: "limited", Binary: binary, WebhookPort: env.Installed.WebhookPort,
-			Env: append([]string{"GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...),
+			Env: append([]string{"GOGC=50", "GOMEMLIMIT=" + strconv.FormatInt(limit, 10)}, images...), // as shipped
 		})
 		if remove, err := node.LimitMemory(limited.Process.PID, filepath.Base(GinkgoT().TempDir()), limit-memory(limited, "VmRSS")); err == nil {
 			DeferCleanup(func() { Eventually(remove).WithTimeout(waitTimeout).Should(Succeed()) })
