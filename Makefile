@@ -91,9 +91,10 @@ RACED = $(filter-out $(UNRACED),$(if $(filter all,$(RACE)),$(UNIT_TESTS),$(CONCU
 # The tests of what tests are made of.
 TOOLS = ./test/bench ./test/chaos ./test/cluster/... ./test/filelock ./test/framework ./test/measure ./test/modelmesh/... ./test/node/... ./test/poll ./test/rights
 
-# The longest suites start first, so that none of them runs alone at the end, and this many run at a time: most of the time, they wait.
-LONGEST = $(addprefix ./test/integration/,install all_components modelcatalog mlflow modelregistry_plain platform)
-SUITES ?= 7
+# The longest suites start first, so that none of them runs alone at the end. Up to eight run at a time, because they wait for half of the
+# time; each takes up to 2.5 GB of memory.
+LONGEST = $(addprefix ./test/integration/,install modelcatalog mlflow foundation docs appwrapper appwrapper_kueue modelregistry_plain modelregistry all_components platform)
+SUITES ?= $(or $(shell awk '/^MemTotal/ { n = int($$2 / 2500000); print (n > 8 ? 8 : n < 1 ? 1 : n) }' /proc/meminfo 2>/dev/null),7)
 SUITE_PACKAGES = $(LONGEST) $(filter-out ./test/rbac $(LONGEST) $(call with-tests,$(TOOLS)),$(call with-tests,./test/...))
 
 ##@ Use
