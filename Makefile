@@ -18,7 +18,7 @@ COMMIT ?=
 LDFLAGS := -s -w -X main.version=$(VERSION) $(if $(COMMIT),-X main.commit=$(COMMIT))
 BINARY ?= bin/manager
 PLUGIN ?= bin/kubectl-odh
-COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/beside modelcatalog/huggingface modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/beside modelregistry/storage olm platform raycluster
+COMPONENTS := appwrapper mlflow mlflowaccess modelcatalog modelcatalog/namespaced modelcatalog/huggingface modelmesh modelmesh/models modelmesh/openshift modelmesh/runtimes modelregistry modelregistry/namespaced modelregistry/storage olm platform raycluster
 CLUSTER ?= dev
 # The race detector: in unit tests of packages that start goroutines, or with RACE=all everywhere, also in the manager that suites run.
 RACE ?=

@@ -36,13 +36,13 @@ type Pods struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	More `json:",inline"`
+	CommonPods `json:",inline"`
 }
 
-// More contains the fields of Pods that MLflow shares with the other kinds. MLflow defines the others itself.
+// CommonPods contains the fields of Pods that MLflow shares with the other kinds. MLflow defines the others itself.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeMounts) || self.volumeMounts.all(m, has(self.volumes) && self.volumes.exists(v, v.name == m.name))",message="each volumeMounts entry must name an entry of volumes: add the volume, or correct the name"
-type More struct {
+type CommonPods struct {
 	// topologySpreadConstraints spread the server pods over zones, nodes or other domains. A constraint without a
 	// labelSelector counts the server pods. A change restarts the server pods.
 	// +optional

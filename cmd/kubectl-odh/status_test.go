@@ -159,7 +159,7 @@ func TestStatusOfTheManager(t *testing.T) {
 		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "there is neither a Deployment odh-platform-operator-controller-manager nor a replica that leads", "mlflow unknown 0"}},
 		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
 			"MANAGER  Healthy", "it runs, and no Deployment of it is to be seen", "Lease renewed 3s ago",
-			"Which components are on is not known: there is no Deployment of the manager that could be read.",
+			"The enabled components are unknown: there is no Deployment of the manager that could be read.",
 		}},
 		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
 		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"no replica leads: odh-platform", "renewed the Lease 60m ago"}},
@@ -170,7 +170,7 @@ func TestStatusOfTheManager(t *testing.T) {
 			set(map[string]any{"observedGeneration": int64(1)}, "status")(u)
 		}), 1, []string{"MANAGER  Failed", "scaled to zero replicas, so nothing is reconciled"}},
 		"a wrong setting": {changed("ConfigMap", set("perhaps", "data", "platform")), 0, []string{
-			"mlflow         unknown", "Which components are on is not known: environment variable ENABLE_PLATFORM",
+			"mlflow         unknown", "The enabled components are unknown: environment variable ENABLE_PLATFORM",
 		}},
 		"a digest": {changed("Deployment", func(u *unstructured.Unstructured) {
 			containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")

@@ -47,7 +47,7 @@ func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
 	}
 	got := run(t, cluster, line+" -o json")
 	if err := json.Unmarshal([]byte(got.stdout), &result); err != nil {
-		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+		t.Fatalf("unexpected error: %v: %s%s", err, got.stdout, got.stderr)
 	}
 	if len(result.Trees) != 1 || result.OK != (got.code == 0) {
 		t.Fatalf("%d trees, OK is %t, exit code %d", len(result.Trees), result.OK, got.code)

@@ -34,7 +34,7 @@ func manifest[T any](t *testing.T, path string) []T {
 		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: unexpected error: %v", path, err)
 		}
 		all = append(all, one)
 	}

@@ -43,7 +43,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
-		t.Errorf("without leader election: %v, %v", lock, err)
+		t.Errorf("unexpected result without leader election: %v, %v", lock, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func held(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
 }
 
 // A release is noticed immediately, however long the retry period is, and by each of several replicas in turn.
-func TestReleasedLeaseIsAcquiredAtOnce(t *testing.T) {
+func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
 		first := elect(t, api, "first", convention)
@@ -238,7 +238,7 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 }
 
 // A leader whose Lease was taken gives up, instead of waiting for its release.
-func TestTakenLeaseIsLost(t *testing.T) {
+func TestLeaseTakenByAnotherIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
 		var taken atomic.Bool

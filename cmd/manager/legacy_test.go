@@ -52,7 +52,7 @@ func TestLegacyCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, s := loadedBy(t, tc.env, tc.args...)
 			if !strings.Contains(s.stderr.String(), errLoaded.Error()) {
-				t.Fatalf("it did not come so far: %s", s.stderr)
+				t.Fatalf("the manager stopped too early: %s", s.stderr)
 			}
 			if on := got.EnabledComponents(); strings.Join(on, " ") != tc.want {
 				t.Errorf("components %v, want %q", on, tc.want)

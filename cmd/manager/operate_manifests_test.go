@@ -92,16 +92,16 @@ func TestServicesOfTheManager(t *testing.T) {
 	}
 	endpoint := monitor.Spec.Endpoints[0]
 	if endpoint.Port != metrics.Spec.Ports[0].Name || endpoint.Scheme != "https" || endpoint.Path != "/metrics" {
-		t.Errorf("it scrapes %+v", endpoint)
+		t.Errorf("unexpected endpoint of the ServiceMonitor: %+v", endpoint)
 	}
 	verified := endpoint.TLSConfig
 	if verified.InsecureSkipVerify || verified.CA.Secret.Name != webhookSecret || verified.CA.Secret.Key != "ca.crt" ||
 		!slices.Contains(serviceNames(load(t, "--namespace=here")), verified.ServerName) {
-		t.Errorf("it verifies %+v", verified)
+		t.Errorf("unexpected TLS configuration of the ServiceMonitor: %+v", verified)
 	}
 	if token := manifest[corev1.Secret](t, "prometheus/reader.yaml")[1]; token.Name != endpoint.Authorization.Credentials.Name ||
 		token.Type != corev1.SecretTypeServiceAccountToken || endpoint.Authorization.Credentials.Key != corev1.ServiceAccountTokenKey {
-		t.Errorf("it shows %+v of %s", endpoint.Authorization.Credentials, token.Name)
+		t.Errorf("unexpected credentials %+v of Secret %s", endpoint.Authorization.Credentials, token.Name)
 	}
 	if metrics.Name != metricsService {
 		t.Errorf("the certificate is issued for %s, the Service is %s", metricsService, metrics.Name)

@@ -84,7 +84,7 @@ func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
 func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
 func (s serving) GetAPIReader() client.Reader      { return nil }
 
-// Every path that the manifests name is answered, also while its component is switched off: the lists of webhooks in a cluster
+// Every path that the manifests name is answered, also while its component is disabled: the lists of webhooks in a cluster
 // do not follow the switches, and a path that is not answered refuses every request.
 func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 	m := serving{server: webhook.NewServer(webhook.Options{}), scheme: runtime.NewScheme()}
@@ -93,7 +93,7 @@ func TestEveryWebhookOfTheManifestsIsServed(t *testing.T) {
 			continue
 		}
 		if err := r.Webhooks(m, false); err != nil {
-			t.Fatalf("%s: %v", r.Name, err)
+			t.Fatalf("%s: unexpected error: %v", r.Name, err)
 		}
 	}
 	served := map[string]bool{}

@@ -187,7 +187,7 @@ func walk(t *testing.T, in io.Reader, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// The image equals the last stage of the Dockerfile, on a base image of the test.
+// operatorImage checks that the image equals the last stage of the Dockerfile, on a base image of the test.
 func operatorImage(t *testing.T, r *release) {
 	_, found := image(t, r, operatorName)
 	config, err := found.ConfigFile()
@@ -347,7 +347,7 @@ func catalog(t *testing.T, r *release) {
 	}
 }
 
-// The archive holds a program that runs, and krew finds it by its checksum.
+// plugin checks that the archive contains a working program, and that krew finds it by its checksum.
 func plugin(t *testing.T, r *release) {
 	name := "kubectl-odh_1.2.3_linux_" + runtime.GOARCH + ".tar.gz"
 	packed := read(t, r, name)
@@ -388,7 +388,7 @@ func plugin(t *testing.T, r *release) {
 	}
 }
 
-// Both bills list the modules of the program, in formats that their own libraries read.
+// materials checks that both SBOMs list the modules of the program, in formats that their libraries read.
 func materials(t *testing.T, r *release) {
 	for _, program := range []string{"manager", "kubectl-odh"} {
 		bom := cdx.NewBOM()
@@ -417,7 +417,7 @@ func materials(t *testing.T, r *release) {
 	}
 }
 
-// Every file has its checksum, and the provenance names the same ones and the images.
+// sums checks that every file has a checksum, and that the provenance names these and the images.
 func sums(t *testing.T, r *release) {
 	found, err := checksums(r.dist)
 	if err != nil {
@@ -432,7 +432,7 @@ func sums(t *testing.T, r *release) {
 		delete(found, name)
 	}
 	if len(found) > 0 {
-		t.Errorf("without a checksum: %v", found)
+		t.Errorf("unexpected result without a checksum: %v", found)
 	}
 	var s statement
 	if err := json.Unmarshal(read(t, r, provenanceFile), &s); err != nil {

@@ -68,7 +68,7 @@ func (f *fixture) surviving(killed *bool) {
 		*killed = false
 		f.restart()
 	}
-	f.Fatal("it does not come to rest")
+	f.Fatal("the AppWrapper does not reach the steady state")
 }
 
 // run is a scenario: the events during the reconciles, and the expected result.

@@ -27,14 +27,14 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// fatalError is a permanent error.
-type fatalError struct{ error }
+// terminalError is an error that no retry can fix.
+type terminalError struct{ error }
 
 // Unwrap implements errors.Unwrap.
-func (e fatalError) Unwrap() error { return e.error }
+func (e terminalError) Unwrap() error { return e.error }
 
-// notSentError is a retriable error after which nothing can have been created.
-type notSentError struct{ error }
+// notCreatedError is a retriable error of an attempt that created no object.
+type notCreatedError struct{ error }
 
 // createComponents creates the components that are not deployed, in order, up to the first error, and sets their status.
 func (w *workloadReconciler) createComponents(ctx context.Context, aw *awv1beta2.AppWrapper) *rules.Creation {
@@ -54,8 +54,8 @@ func (w *workloadReconciler) createComponents(ctx context.Context, aw *awv1beta2
 		default:
 			setResourcesDeployed(status, metav1.ConditionFalse, awv1beta2.ReasonComponentErrored, err.Error(), now)
 		}
-		_, fatal := errors.AsType[fatalError](err)
-		return &rules.Creation{Err: err, Fatal: fatal}
+		_, terminal := errors.AsType[terminalError](err)
+		return &rules.Creation{Err: err, Terminal: terminal}
 	}
 	return &rules.Creation{}
 }
@@ -63,7 +63,7 @@ func (w *workloadReconciler) createComponents(ctx context.Context, aw *awv1beta2
 func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.AppWrapper, index int) error {
 	object, warnings, err := buildObject(aw, index, w.settings)
 	if err != nil {
-		return fatalError{err}
+		return terminalError{err}
 	}
 	for _, warning := range warnings {
 		ctrl.LoggerFrom(ctx).Info("Creating a component", "component", index, "warning", warning)
@@ -73,7 +73,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 		return err
 	}
 	if err := w.settings.Authors.Forbidden(webhook.References(aw)); err != nil {
-		return fatalError{err}
+		return terminalError{err}
 	}
 	status := &aw.Status.ComponentStatus[index]
 	if id := identify(aw, index); id.prefix != "" {
@@ -94,8 +94,8 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return w.adoptExisting(ctx, aw, index, object)
-	case isPermanent(err):
-		return fatalError{err}
+	case isTerminal(err):
+		return terminalError{err}
 	default:
 		return withRequiredRights(err, kind)
 	}
@@ -105,13 +105,13 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 func (w *workloadReconciler) checkKind(kind schema.GroupVersionKind) error {
 	mapping, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return fatalError{err}
+		return terminalError{err}
 	}
 	if err != nil {
-		return notSentError{fmt.Errorf("finding the resource of %s: %w", kind, err)}
+		return notCreatedError{fmt.Errorf("finding the resource of %s: %w", kind, err)}
 	}
 	if why := webhook.KindProblem(mapping); why != "" {
-		return fatalError{errors.New(why)}
+		return terminalError{errors.New(why)}
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 	found, err := w.listLabelled(ctx, aw, kind)
 	found = slices.DeleteFunc(found, func(o metav1.PartialObjectMetadata) bool {
 		others := slices.Concat(aw.Status.ComponentStatus[:index], aw.Status.ComponentStatus[index+1:])
-		announced := slices.ContainsFunc(others, func(s awv1beta2.AppWrapperComponentStatus) bool { return s.Name == o.Name && s.Kind == kind.Kind })
-		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, truncatedPrefix(prefix)) || announced
+		recorded := slices.ContainsFunc(others, func(s awv1beta2.AppWrapperComponentStatus) bool { return s.Name == o.Name && s.Kind == kind.Kind })
+		return o.DeletionTimestamp != nil || !strings.HasPrefix(o.Name, truncatedPrefix(prefix)) || recorded
 	})
 	for i := range found {
 		if controls(aw, &found[i]) {
@@ -138,14 +138,14 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 		}
 		restored := object.DeepCopy()
 		restored.SetName(found[i].Name)
-		refusal := w.adoptObject(ctx, aw, index, restored)
+		adoptErr := w.adoptObject(ctx, aw, index, restored)
 		switch {
-		case refusal == nil:
+		case adoptErr == nil:
 			return restored.GetName(), nil
-		case !errors.Is(refusal, apply.ErrNotAdoptable):
-			return "", refusal
-		case !hasSharedPrefix(aw, index): // both would run
-			return "", fatalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
+		case !errors.Is(adoptErr, apply.ErrNotAdoptable):
+			return "", adoptErr
+		case !hasSharedPrefix(aw, index): // both objects would run the workload
+			return "", terminalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
 		}
 	}
 	return "", err
@@ -175,7 +175,7 @@ func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppW
 	case err == nil:
 		w.memory.setAdopted(aw.UID, index, object.GetUID())
 	case apierrors.IsForbidden(err):
-		return notSentError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
+		return notCreatedError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
 	}
 	return err
 }
@@ -210,11 +210,11 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case err != nil:
 		return err
 	case observed.unreadable != nil:
-		return notSentError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
+		return notCreatedError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
 	case observed.object == nil:
 		return fmt.Errorf("%s was deleted while it was created: waiting for the next attempt", title)
 	case observed.object.GetDeletionTimestamp() != nil:
-		return notSentError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
+		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
 	case controls(aw, observed.object):
 		w.memory.setCreated(aw.UID, index, observed.object.GetUID())
 		return nil
@@ -222,31 +222,31 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	owner := metav1.GetControllerOf(observed.object)
 	switch {
 	case owner != nil && isAppWrapper(owner) && owner.Name == aw.Name:
-		return notSentError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", title)}
+		return notCreatedError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", title)}
 	case owner == nil && observed.object.GetLabels()[awv1beta2.LabelAppWrapper] == aw.Name:
 		if err := w.adoptObject(ctx, aw, index, object); !errors.Is(err, apply.ErrNotAdoptable) {
 			return err
 		}
 	}
-	return fatalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", title)}
+	return terminalError{fmt.Errorf("resource %s exists, but is not controlled by appwrapper: delete it or recreate it under another name", title)}
 }
 
 // isAmbiguous reports whether the API server may have executed the failed request.
 func isAmbiguous(err error) bool {
-	if _, fatal := errors.AsType[fatalError](err); fatal {
+	if _, terminal := errors.AsType[terminalError](err); terminal {
 		return false
 	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
-		_, waits := errors.AsType[notSentError](err)
-		return !waits
+		_, notCreated := errors.AsType[notCreatedError](err)
+		return !notCreated
 	}
 	code := int(status.Status().Code)
 	return code == 0 || code == http.StatusRequestTimeout || code >= http.StatusInternalServerError
 }
 
-// isPermanent reports whether the API server or an admission webhook would reject the object again.
-func isPermanent(err error) bool {
+// isTerminal reports whether the API server or an admission webhook would reject the object again.
+func isTerminal(err error) bool {
 	denied := strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
 }
@@ -311,12 +311,12 @@ func truncatedPrefix(prefix string) string {
 	return prefix[:min(len(prefix), maxGeneratedLength-suffixLength)]
 }
 
-// kindOf returns the kind of an announced component.
+// kindOf returns the kind of the object that a component status names.
 func kindOf(status *awv1beta2.AppWrapperComponentStatus) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(status.APIVersion, status.Kind)
 }
 
-// controls reports whether the AppWrapper with this uid, and not only of this name, controls an object.
+// controls reports whether the AppWrapper controls an object, by UID.
 func controls(aw *awv1beta2.AppWrapper, object metav1.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return owner != nil && isAppWrapper(owner) && owner.UID == aw.UID

@@ -91,8 +91,8 @@ func TestAmbiguousErrors(t *testing.T) {
 		"forbidden":         {apierrors.NewForbidden(pods, "a", errors.New("no")), false},
 		"quota conflict":    {apierrors.NewConflict(pods, "a", errors.New("quota")), false},
 		"too many requests": {apierrors.NewTooManyRequests("slowly", 1), false},
-		"fatal":             {fatalError{errors.New("bad path")}, false},
-		"waiting":           {notSentError{errors.New("going")}, false},
+		"fatal":             {terminalError{errors.New("bad path")}, false},
+		"waiting":           {notCreatedError{errors.New("going")}, false},
 	} {
 		if got := isAmbiguous(tc.err); got != tc.ambiguous {
 			t.Errorf("%s: got %t, want %t", name, got, tc.ambiguous)
@@ -184,7 +184,7 @@ func TestGeneratedNames(t *testing.T) {
 }
 
 // The CodeFlare operator announced objects with generateName without a name: they are found by label.
-func TestAnObjectOfTheOriginalWithAGeneratedNameIsFound(t *testing.T) {
+func TestLegacyObjectWithGeneratedNameIsFound(t *testing.T) {
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "settings-x7k2p", UID: "theirs", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: awv1beta2.GroupVersion.String(), Kind: "AppWrapper", Name: "train", UID: "aw-uid", Controller: new(true)}}}}
 	interrupted := wrapper([]string{mapTemplate}, func(aw *awv1beta2.AppWrapper) {
@@ -248,17 +248,17 @@ func TestRestoredObjects(t *testing.T) {
 		adopted []string
 		made    int
 	}{
-		"as described":            {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
-		"of another AppWrapper":   {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
-		"changed":                 {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"with an open name":       {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
-		"of the original":         {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
-		"open, changed":           {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"open, of another":        {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
-		"open, controlled":        {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
-		"only begins alike":       {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
-		"two of one prefix":       {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
-		"two, in the wrong order": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
+		"as described":                               {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
+		"of another AppWrapper":                      {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
+		"changed":                                    {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"with an open name":                          {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
+		"of the legacy operator":                     {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
+		"open, changed":                              {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"open, of another":                           {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
+		"open, controlled":                           {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
+		"only begins alike":                          {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
+		"two of one prefix":                          {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
+		"two, in the wrong order":                    {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
 		"one of two pods with the same generateName": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestAdoptionWaitsForItsRight(t *testing.T) {
 }
 
 // Pods that were restored before their AppWrapper count, also in a process that did not adopt their component. Other older pods do not.
-func TestPodsThatAreOlderThanTheirAppWrapperCountAfterARestore(t *testing.T) {
+func TestPodsOlderThanTheAppWrapperCountAfterRestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pod     *corev1.Pod
 		age     time.Duration

@@ -23,7 +23,7 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	out := &rules.Deletion{}
 	notTerminating := 0   // components without a deletionTimestamp
-	var unreachable []int // components of kinds that are not served any more
+	var unreachable []int // components of kinds that are no longer served
 	var unreachableErr error
 	for i := range aw.Status.ComponentStatus {
 		remaining, err := w.deleteComponent(ctx, aw, i, force)
@@ -51,7 +51,7 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	return out
 }
 
-// isUnreachable reports whether a component cannot be read any more: its API was deleted, or deletion is forced while it is not served.
+// isUnreachable reports whether a component can no longer be read: its API was deleted, or deletion is forced while it is not served.
 func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }

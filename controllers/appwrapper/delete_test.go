@@ -151,7 +151,7 @@ func TestUncachedPodsHoldQuota(t *testing.T) {
 	w.must(awv1beta2.PhaseSuspended)
 }
 
-// Objects of another controller are not deleted, whatever their name.
+// Objects of another controller are not deleted, regardless of their name.
 func TestDeletesControlledObjectsOnly(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)

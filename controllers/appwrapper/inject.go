@@ -163,7 +163,7 @@ func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	required, preferred := excludedLabels{}, excludedLabels{}
 	for _, name := range slices.Sorted(maps.Keys(autopilot.ResourceTaints)) {
-		if !requests(spec, name) {
+		if !requestsResource(spec, name) {
 			continue
 		}
 		for _, taint := range autopilot.ResourceTaints[name] {
@@ -221,8 +221,8 @@ func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabe
 	}
 }
 
-// requests reports whether a container or init container has a non-zero request or limit of the resource.
-func requests(spec map[string]any, resource string) bool {
+// requestsResource reports whether a container or init container has a non-zero request or limit of the resource.
+func requestsResource(spec map[string]any, resource string) bool {
 	for _, kind := range []string{"initContainers", "containers"} {
 		for _, container := range nested.List(spec, kind) {
 			if nonZero(nested.At(container, "resources", "requests", resource)) || nonZero(nested.At(container, "resources", "limits", resource)) {
@@ -254,7 +254,7 @@ func Render(settings Settings, object *unstructured.Unstructured) (objects []*un
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, aw, true); err != nil {
 		return nil, nil, fmt.Errorf("decoding AppWrapper %s: %w", object.GetName(), err)
 	}
-	if !aw.Ours() {
+	if !aw.IsManaged() {
 		return nil, []string{"nothing is created: spec.managedBy names another controller"}, nil
 	}
 	aw.Status = awv1beta2.AppWrapperStatus{}

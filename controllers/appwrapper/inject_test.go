@@ -180,7 +180,7 @@ func TestRequests(t *testing.T) {
 		if err := json.Unmarshal(raw, &spec); err != nil {
 			t.Fatal(err)
 		}
-		if got := requests(spec, "nvidia.com/gpu"); got != want {
+		if got := requestsResource(spec, "nvidia.com/gpu"); got != want {
 			t.Errorf("%s: got %t, want %t", text, got, want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestNoInjection(t *testing.T) {
 	off.Autopilot.InjectAntiAffinities = false
 	none := defaultSettings()
 	none.Autopilot = nil
-	for name, settings := range map[string]Settings{"switched off": off, "no Autopilot": none} {
+	for name, settings := range map[string]Settings{"disabled": off, "no Autopilot": none} {
 		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
 			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)

@@ -97,7 +97,7 @@ func TestALongRunKeepsItsTimeToLive(t *testing.T) {
 }
 
 // [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion completes.
-func TestTheDelayAfterAFailureCountsOnce(t *testing.T) {
+func TestDelayAfterFailureAppliesOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
 		"failureGracePeriodDuration", "0s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
 	w.must(awv1beta2.PhaseRunning)

@@ -73,7 +73,7 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
-	// KubeRay sets only the label of the cluster on pods, whatever created the cluster.
+	// KubeRay sets only the label of the cluster on pods, regardless of the creator of the cluster.
 	ofCluster := func(p *corev1.Pod) {
 		p.Labels = map[string]string{"ray.io/cluster": "j-raycluster-x7k2p"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}

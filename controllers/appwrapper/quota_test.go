@@ -144,7 +144,7 @@ func wrappedGenerated(prefix string) string {
 }
 
 // [D10] A component with generateName keeps its own object among others of the kind.
-func TestAGeneratedNameIsNotTakenFromAnother(t *testing.T) {
+func TestGeneratedNameOfAnotherComponentIsNotAdopted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("")}))
 	if aw := w.must(awv1beta2.PhaseFailed); !strings.Contains(aw.Status.LastFailure.Message, "name") {
 		t.Fatalf("a template without any name: %+v", aw.Status.LastFailure)
@@ -361,7 +361,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		"denied by a webhook": {denial, true},
 		"bad request":         {apierrors.NewBadRequest("no such field"), true},
 		"forbidden by quota":  {apierrors.NewForbidden(pods, "a", errors.New("exceeded quota: compute")), false},
-		"a webhook is away":   {apierrors.NewInternalError(errors.New(`failed calling webhook "v.example.com"`)), false},
+		"webhook unavailable": {apierrors.NewInternalError(errors.New(`failed calling webhook "v.example.com"`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "0")))

@@ -48,12 +48,12 @@ func (w *workloadReconciler) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 // needsFinalizer reports whether the AppWrapper runs or is about to run.
 func needsFinalizer(aw *awv1beta2.AppWrapper) bool {
 	starts := (aw.Status.Phase == awv1beta2.PhaseEmpty || aw.Status.Phase == awv1beta2.PhaseSuspended) && !aw.Spec.Suspend
-	return aw.Ours() && (starts || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
+	return aw.IsManaged() && (starts || meta.IsStatusConditionTrue(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed))
 }
 
 // step makes one decision about an AppWrapper that is not being deleted.
 func (w *workloadReconciler) step(ctx context.Context, aw *awv1beta2.AppWrapper) error {
-	if !aw.Ours() {
+	if !aw.IsManaged() {
 		return nil
 	}
 	d, err := w.decideAndExecute(ctx, aw, rules.ByPhase[aw.Status.Phase])

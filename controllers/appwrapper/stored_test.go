@@ -35,7 +35,7 @@ func original(phase awv1beta2.AppWrapperPhase, component string, conditions ...m
 	}
 }
 
-// theirs is the pod that the CodeFlare operator created.
+// foreign is the pod that the CodeFlare operator created.
 func foreign(phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", UID: "pod-uid", CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"},
@@ -45,7 +45,7 @@ func foreign(phase corev1.PodPhase) *corev1.Pod {
 }
 
 // Every stored phase of the CodeFlare operator is continued, and existing objects are not created again.
-func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
+func TestLegacyPhasesAreContinued(t *testing.T) {
 	yes := func(kind string) metav1.Condition {
 		return rules.NewCondition(kind, metav1.ConditionTrue, awv1beta2.ReasonResuming, "")
 	}
@@ -62,23 +62,23 @@ func TestPhasesOfTheOriginalAreContinued(t *testing.T) {
 		made    int
 		held    []string // conditions that are True in the end
 	}{
-		"suspended":                  {original(awv1beta2.PhaseSuspended, ""), nil, true, awv1beta2.PhaseSuspended, 0, nil},
-		"suspended, to be resumed":   {original(awv1beta2.PhaseSuspended, ""), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resumed before":             {original(awv1beta2.PhaseSuspended, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Suspended"), no(rd, "Suspended")), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resuming, nothing tried":    {original(awv1beta2.PhaseResuming, "", deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resuming, announced":        {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resuming, created":          {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
-		"resuming after a reset":     {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentDeletedTypo, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"running":                    {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
-		"running, ended meanwhile":   {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
-		"resetting":                  {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"suspending":                 {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), true, awv1beta2.PhaseSuspended, 0, nil},
-		"suspending, resumed since":  {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"succeeded, kept":            {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentCreated, no(qr, "Succeeded"), yes(rd), yes(awv1beta2.ConditionPodsReady)), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
-		"succeeded, cleaned up":      {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Succeeded"), no(rd, "Succeeded")), nil, false, awv1beta2.PhaseSucceeded, 0, nil},
-		"failed, to be cleaned up":   {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
-		"failed, cleaned up":         {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Failed"), no(rd, "Failed")), nil, false, awv1beta2.PhaseFailed, 0, nil},
-		"failed while being deleted": {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(sick, yes(awv1beta2.ConditionDeletingResources))...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"suspended":                             {original(awv1beta2.PhaseSuspended, ""), nil, true, awv1beta2.PhaseSuspended, 0, nil},
+		"suspended, to be resumed":              {original(awv1beta2.PhaseSuspended, ""), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resumed before":                        {original(awv1beta2.PhaseSuspended, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Suspended"), no(rd, "Suspended")), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resuming, nothing tried":               {original(awv1beta2.PhaseResuming, "", deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resuming, announced":                   {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resuming, created":                     {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
+		"resuming after a reset":                {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentDeletedTypo, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"running":                               {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
+		"running, completed during the upgrade": {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
+		"resetting":                             {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"suspending":                            {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), true, awv1beta2.PhaseSuspended, 0, nil},
+		"suspending, resumed since":             {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"succeeded, kept":                       {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentCreated, no(qr, "Succeeded"), yes(rd), yes(awv1beta2.ConditionPodsReady)), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
+		"succeeded, cleaned up":                 {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Succeeded"), no(rd, "Succeeded")), nil, false, awv1beta2.PhaseSucceeded, 0, nil},
+		"failed, to be cleaned up":              {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"failed, cleaned up":                    {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Failed"), no(rd, "Failed")), nil, false, awv1beta2.PhaseFailed, 0, nil},
+		"failed while being deleted":            {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(sick, yes(awv1beta2.ConditionDeletingResources))...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			aw := wrapper([]string{wrappedPod("a")}, tc.stored)
@@ -129,7 +129,7 @@ func TestStoredPodSetsAreTrusted(t *testing.T) {
 }
 
 // AppWrappers of another controller, and paused ones, are not changed.
-func TestAppWrappersThatAreNotOurs(t *testing.T) {
+func TestAppWrappersOfOtherControllersAreIgnored(t *testing.T) {
 	for name, change := range map[string]func(*awv1beta2.AppWrapper){
 		"another manager": func(aw *awv1beta2.AppWrapper) { aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue") },
 		"a newer phase":   original("Hibernating", ""),

@@ -55,7 +55,7 @@ func (w *fixture) rest() {
 	}
 }
 
-// Whatever write fails, or is the last before a crash, while the server for artifacts goes: the result is the same. [mlflow-82]
+// [mlflow-82] The deletion of the server for artifacts has the same result if any write fails or the manager crashes after it.
 func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
 		s := settled(t, newServer(t, split()))
@@ -133,7 +133,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 	}
 }
 
-// A server for artifacts that is switched off while a migration is requested uses the database until it is stopped: the Job waits for
+// A server for artifacts that is disabled while a migration is requested uses the database until it is stopped: the Job waits for
 // that, and the Deployment goes after it. [mlflow-84]
 func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	w := newFixture(t, split())
@@ -217,7 +217,7 @@ func TestArtifactsServerNeedsRoutes(t *testing.T) {
 	}
 	for _, kind := range []string{ConditionAvailable, ConditionProgressing} {
 		if c := w.condition(kind); c.Status != metav1.ConditionFalse || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "install the Gateway API") {
-			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+			t.Errorf("unexpected condition %s=%s with reason %s: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
 	if made := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(made) > 0 {

@@ -121,7 +121,7 @@ func (w *fixture) image(name string) {
 // succeedCheck reconciles until the check is made, and lets it succeed.
 func (w *fixture) succeedCheck() {
 	w.t.Helper()
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		w.t.Fatal(err)
 	}
 	check := &batchv1.Job{}

@@ -57,11 +57,11 @@ func TestIsManagedClaim(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"labels of the original":  {liveClaim(), true},
-		"our label alone":         {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
-		"owned by an MLflow":      {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
-		"made by a user":          {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
-		"made by a user, app set": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
+		"labels of the legacy operator": {liveClaim(), true},
+		"our label alone":               {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
+		"owned by an MLflow":            {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"made by a user":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
+		"made by a user, app set":       {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
 		if got := isManagedClaim(c.claim); got != c.want {
 			t.Errorf("%s: isManagedClaim = %t, want %t", name, got, c.want)
@@ -78,10 +78,10 @@ func TestUpdateClaim(t *testing.T) {
 		owners []string
 		size   string
 	}{
-		"taken over from the original":  {liveClaim(ownedBy("me")), withStorageSpec("7Gi"), nil, "7Gi"},
-		"retained from an older one":    {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
-		"to be deleted":                 {liveClaim(), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
-		"to be deleted, owner replaced": {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
+		"adopted from the legacy operator": {liveClaim(ownedBy("me")), withStorageSpec("7Gi"), nil, "7Gi"},
+		"retained from an older one":       {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
+		"to be deleted":                    {liveClaim(), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
+		"to be deleted, owner replaced":    {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
 		"another object owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = append(c.OwnerReferences, other)
 		}), withStorageSpec("7Gi"), []string{"x"}, "7Gi"},

@@ -23,9 +23,9 @@ func forced(m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	return m
 }
 
-// Whatever write the manager does not survive, or the API server refuses once: of a forced migration the
-// MLflow, its children and the one migration Job are the same in the end [mlflow-46] [mlflow-47] [D12] [D13].
-func TestFaultsOnTheWay(t *testing.T) {
+// If the manager crashes or the API server rejects a request once, at any write, a forced migration ends with the same
+// MLflow, children and one migration Job [mlflow-46] [mlflow-47] [D12] [D13].
+func TestFaultsDuringReconcile(t *testing.T) {
 	for name, begin := range map[string]func(testing.TB) *fakeapi.Server{
 		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, forced(everything())) },
 		"a running server": func(t testing.TB) *fakeapi.Server {
@@ -149,9 +149,9 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
 	w := newFixture(t, everything(), stray)
-	last, err := w.settle()
+	last, err := w.reconcileUntilStable()
 	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
-		t.Errorf("it is tried again after %s, error %v", last.RequeueAfter, err)
+		t.Errorf("unexpected requeue after %s or error %v", last.RequeueAfter, err)
 	}
 	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"
 	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, text) {

@@ -20,7 +20,7 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// [D32] With the component platform off, the finalizer that it left does not keep an MLflowOperator for ever; nothing else of
+// [D32] With the component platform off, the finalizer that it left does not block the deletion of an MLflowOperator; nothing else of
 // the object is touched.
 func TestFinalizerRemover(t *testing.T) {
 	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
@@ -32,11 +32,11 @@ func TestFinalizerRemover(t *testing.T) {
 		want   []string // the finalizers that stay
 		writes int
 	}{
-		"gone":                        {nil, nil, 0},
-		"in use":                      {moduleWith(held(managed)), []string{managed}, 0},
-		"being deleted":               {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
-		"being deleted, held by ours": {moduleWith(moduleDeleting), nil, 1},
-		"held by others":              {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
+		"gone":                           {nil, nil, 0},
+		"in use":                         {moduleWith(held(managed)), []string{managed}, 0},
+		"being deleted":                  {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
+		"terminating with our finalizer": {moduleWith(moduleDeleting), nil, 1},
+		"held by others":                 {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object

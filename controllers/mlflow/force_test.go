@@ -23,7 +23,7 @@ func (w *fixture) force(value string) {
 	}
 }
 
-// until reconciles, with workloads that fare as given, until the MLflow is as wanted.
+// until reconciles, with the given results of workloads, until the MLflow has the desired state.
 func (w *fixture) until(description string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
 	w.t.Helper()
 	var last error

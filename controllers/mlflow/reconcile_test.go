@@ -85,8 +85,8 @@ func everything() *mlflowv1.MLflow {
 	return m
 }
 
-// It reconciles a few times, and updates the status of the Deployment in between as its controller would.
-func (w *fixture) settle() (last ctrl.Result, err error) {
+// reconcileUntilStable reconciles a few times, and updates the status of the Deployment in between as its controller would.
+func (w *fixture) reconcileUntilStable() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
 		last, err = w.once()
@@ -149,7 +149,7 @@ var faults = []fault{
 }
 
 // TestOneFault runs the whole reconciler while one child cannot be written: what guards the server keeps it from being written,
-// and everything else continues. Whatever fails is named in a condition.
+// and everything else continues. A condition names the failure.
 func TestOneFault(t *testing.T) {
 	group := schema.GroupResource{Resource: "things"}
 	for how, refusal := range map[string]error{
@@ -180,7 +180,7 @@ func TestOneFault(t *testing.T) {
 			f.serves = f.serves || f.kind == "Deployment"
 			w.expect(f, "held by finalizers example.com/audit")
 			if result, err := w.once(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
-				t.Errorf("after %s, error %v", result.RequeueAfter, err)
+				t.Errorf("unexpected requeue after %s or error %v", result.RequeueAfter, err)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestOneFault(t *testing.T) {
 		}
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
 			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
-			f.serves = f.serves || f.kind == "Deployment" // a foreign one is there
+			f.serves = f.serves || f.kind == "Deployment" // a foreign Deployment exists
 			w.expect(f, "exists and was not created by this operator")
 		})
 	}
@@ -198,7 +198,7 @@ func TestOneFault(t *testing.T) {
 
 func (w *fixture) expect(f fault, words string) {
 	w.t.Helper()
-	last, err := w.settle()
+	last, err := w.reconcileUntilStable()
 	if serves := w.get("mlflow", &appsv1.Deployment{}); serves != f.serves {
 		w.t.Errorf("the Deployment is written: %t", serves)
 	}
@@ -207,7 +207,7 @@ func (w *fixture) expect(f fault, words string) {
 	}
 	c := w.condition(f.condition)
 	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
-		w.t.Errorf("%s=%s %s: %s", f.condition, c.Status, c.Reason, c.Message)
+		w.t.Errorf("unexpected condition %s=%s with reason %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
 	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > reconciler.RequeueBlocked) {
 		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
@@ -233,12 +233,12 @@ func foreign(t *testing.T, kind, name string) client.Object {
 // With nothing refused there is a Job, and no condition reports a fault.
 func TestNoFault(t *testing.T) {
 	w := newFixture(t, everything())
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{ConditionCronJobs, ConditionMonitor, ConditionRoute, ConditionConsoleLink, ConditionCertificate, ConditionStorage, ConditionPruned} {
 		if c := w.condition(kind); c.Type != "" {
-			t.Errorf("%s=%s %s: %s", kind, c.Status, c.Reason, c.Message)
+			t.Errorf("condition %s=%s with reason %s was not removed: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
 	if !w.migrates() {
@@ -264,7 +264,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 		return nil
 	}
 	w.Applier.Forget(current(t, w.server).UID)
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	m := current(t, w.server)
@@ -355,7 +355,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
 	w.succeedCheck()
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrates() {
@@ -369,7 +369,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.settle(); err != nil {
+	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
 	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrates() {

@@ -106,10 +106,10 @@ func TestMissingReferences(t *testing.T) {
 		there []client.Object
 		want  []string
 	}{
-		"nothing is there": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; ConfigMap files does not exist; create it; Secret pull does not exist; create it"}},
+		"no objects exist": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; ConfigMap files does not exist; create it; Secret pull does not exist; create it"}},
 		"a key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x"), files},
 			[]string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db has no key uri; add it"}},
-		"all is there": {[]client.Object{secret("db", "uri"), secret("pull", "x"), files}, nil},
+		"all objects exist": {[]client.Object{secret("db", "uri"), secret("pull", "x"), files}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()

@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// One condition as a Gateway writes it.
-func said(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
+// routeCondition is a condition of a route status.
+func routeCondition(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
 	return map[string]any{
 		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no listener fits",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -78,17 +78,17 @@ func TestRouteRefusal(t *testing.T) {
 	}{
 		"[D30] no gateway has answered":          {nil, false},
 		"[D30] no parent":                        {map[string]any{"parents": []any{}}, false},
-		"[D30] accepted":                         {managed(said("Accepted", yes, 2), said("ResolvedRefs", yes, 2)), false},
-		"[D30] not accepted":                     {managed(said("Accepted", no, 2)), true},
-		"[D30] not accepted, without generation": {managed(said("Accepted", no, 0)), true},
-		"[D30] the server cannot be found":       {managed(said("Accepted", yes, 2), said("ResolvedRefs", no, 2)), true},
-		"[D30] an older route was not accepted":  {managed(said("Accepted", no, 1)), false},
-		"[D30] not known":                        {managed(said("Accepted", metav1.ConditionUnknown, 2)), false},
-		"[D30] something else is wrong":          {managed(said("PartiallyInvalid", no, 2)), false},
-		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", said("Accepted", no, 2))}}, false},
-		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", said("Accepted", no, 2))}}, false},
-		"[D30] one of the same name beside it":   {map[string]any{"parents": []any{parent("data-science-gateway", "", said("Accepted", no, 2))}}, false},
-		"[D30] ours beside one that is content":  {map[string]any{"parents": []any{parent("other", "x", said("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", said("Accepted", no, 2))}}, true},
+		"[D30] accepted":                         {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
+		"[D30] not accepted":                     {managed(routeCondition("Accepted", no, 2)), true},
+		"[D30] not accepted, without generation": {managed(routeCondition("Accepted", no, 0)), true},
+		"[D30] the server cannot be found":       {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
+		"[D30] an older route was not accepted":  {managed(routeCondition("Accepted", no, 1)), false},
+		"[D30] not known":                        {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] something else is wrong":          {managed(routeCondition("PartiallyInvalid", no, 2)), false},
+		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] another parent of the same name":  {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] one of two parents rejects":       {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := checked(t, on["plain"], c.status)
@@ -116,7 +116,7 @@ func TestRouteRefusal(t *testing.T) {
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
 			t.Errorf("namespace %v", got)
 		}
-		m := checked(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", said("Accepted", no, 2))}})
+		m := checked(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
 		if m.Status.URL != "" {
 			t.Errorf("url %s", m.Status.URL)
 		}
@@ -135,15 +135,15 @@ func TestRouteRefusal(t *testing.T) {
 		}
 		in.ExternalURL = ""
 		if conditions := checked(t, in, nil).Status.Conditions; len(conditions) > 0 {
-			t.Errorf("without a wish to be published: %+v", conditions)
+			t.Errorf("unexpected conditions without exposure: %+v", conditions)
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
-			t.Errorf("on OpenShift: %+v", openShift)
+			t.Errorf("unexpected result on OpenShift: %+v", openShift)
 		}
 	})
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
-		condition := said("Accepted", no, 2)
+		condition := routeCondition("Accepted", no, 2)
 		delete(condition, "reason")
 		got, _ := conditions.Get(checked(t, on["plain"], managed(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {

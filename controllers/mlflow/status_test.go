@@ -79,7 +79,7 @@ func TestReportRollout(t *testing.T) {
 }
 
 // Available stays True while a pod serves; only Progressing reports the cause of an incomplete rollout.
-func TestAvailableStaysInARollout(t *testing.T) {
+func TestAvailableIsKeptWhileServerRollsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		serving bool
 		before  metav1.ConditionStatus

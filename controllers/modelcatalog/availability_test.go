@@ -92,13 +92,13 @@ func TestInactiveState(t *testing.T) {
 		reason    string
 		says      string
 	}{
-		"the oldest":               {first, "", "", ""},
-		"a younger one":            {second, "", ReasonNotActive, "namespace a"},
-		"of the same age":          {twin, "", ReasonNotActive, "namespace a"},
-		"of another name":          {misnamed, "", ReasonMisplaced, `named "catalog"`},
-		"in another namespace":     {first, "b", ReasonMisplaced, "namespace b"},
-		"in the one for catalogs":  {second, "b", "", ""},
-		"alone with one that goes": {called("e", "catalog", "6", 0), "e", "", ""},
+		"the oldest":                   {first, "", "", ""},
+		"a younger one":                {second, "", ReasonNotActive, "namespace a"},
+		"of the same age":              {twin, "", ReasonNotActive, "namespace a"},
+		"of another name":              {misnamed, "", ReasonMisplaced, `named "catalog"`},
+		"in another namespace":         {first, "b", ReasonMisplaced, "namespace b"},
+		"in the one for catalogs":      {second, "b", "", ""},
+		"other Catalog is terminating": {called("e", "catalog", "6", 0), "e", "", ""},
 	} {
 		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
 		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {

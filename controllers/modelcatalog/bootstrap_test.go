@@ -92,7 +92,7 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 		"an older catalog runs there":        {legacy(), confined, true, false},
 		"an older catalog runs elsewhere":    {legacy(), elsewhere, false, false},
 		"a Catalog was just deleted":         {left(), open, false, false},
-		"no one asked":                       {nil, confined, false, false},
+		"not requested":                      {nil, confined, false, false},
 		"it runs in the manager's namespace": {[]client.Object{server()}, home, true, false},
 		"labels alone prove nothing":         {[]client.Object{server()}, open, false, true},
 		"a grant for a registry":             {[]client.Object{server(), delegation("model-registry")}, open, false, true},
@@ -100,7 +100,7 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 		"a grant for another account":        {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "default" }), open, false, true},
 		"a grant of another role":            {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
 		"a grant without a mark":             {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
-		"a grant that this operator made":    {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
+		"grant of this operator":             {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
 		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
 		"asked for, but no namespace known":  {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {

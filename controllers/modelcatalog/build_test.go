@@ -348,7 +348,7 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 func TestProxy(t *testing.T) {
 	open := serverOf(t, sample(withoutProxy), kubernetes()).Spec.Template.Spec
 	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
-		t.Errorf("without a proxy: %d containers, token %v", len(open.Containers), *open.AutomountServiceAccountToken)
+		t.Errorf("unexpected result without a proxy: %d containers, token %v", len(open.Containers), *open.AutomountServiceAccountToken)
 	}
 	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", resources.Name)
 	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != resources.PortName || len(s.Annotations) > 0 {

@@ -41,13 +41,13 @@ func TestProxyOfTheServer(t *testing.T) {
 		proxy *aihubv1alpha1.CatalogProxy
 		want  []string
 	}{
-		"nothing said":                    {nil, all},
+		"unset":                           {nil, all},
 		"one of its own, and no other":    {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
 		"no proxy":                        {&aihubv1alpha1.CatalogProxy{}, nil},
 		"none, by an empty field":         {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
 		"the old mode alone":              {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
 		"the old certificate alone":       {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
-		"the old mode beside one of them": {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
+		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = c.proxy })
 		with := openShift(func(in *resources.Inputs) { in.Proxy = ofCluster })
@@ -135,7 +135,7 @@ func TestAuthProxy(t *testing.T) {
 		proxy  bool
 		secret string
 	}{
-		"nothing said":         {nil, nil, true, resources.CertificateSecret},
+		"unset":                {nil, nil, true, resources.CertificateSecret},
 		"disabled":             {&aihubv1alpha1.CatalogAuthProxy{Mode: off}, nil, false, resources.CertificateSecret},
 		"off in its old place": {nil, &aihubv1alpha1.CatalogProxy{Mode: off}, false, resources.CertificateSecret},
 		"both":                 {&aihubv1alpha1.CatalogAuthProxy{Mode: on, CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off, CertificateSecretName: "old"}, true, "mine"},

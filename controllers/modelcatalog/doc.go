@@ -14,6 +14,6 @@
 //   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure; remove.go deletes objects that are no longer desired
 //   - pkg/servers evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
 //
-// render.go builds the objects without a cluster, legacy.go adopts objects of the legacy operator, and package beside holds the RBAC
+// render.go builds the objects without a cluster, legacy.go adopts objects of the legacy operator, and package namespaced holds the RBAC
 // markers for the namespace of the Catalog, except those of package huggingface.
 package modelcatalog

@@ -21,7 +21,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 	return images
 }
 
-// A digest or tag is added to the repository of the default image, whatever its name. [modelregistry-121]
+// A digest or tag is added to the repository of the default image, regardless of its name. [modelregistry-121]
 func TestDataImages(t *testing.T) {
 	for _, c := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},

@@ -19,16 +19,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func platformCR() metav1.OwnerReference {
+func platformOwner() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "platform"}
 }
 
-func ofDeployment(name string, uid types.UID) metav1.OwnerReference {
+func deploymentOwner(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: uid}
 }
 
-// older returns a Deployment with a legacy selector.
-func older(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
+// legacyDeployment returns a Deployment of the legacy operator with its selector.
+func legacyDeployment(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
 	d.Annotations = map[string]string{LastApplied: "x"}
@@ -39,25 +39,25 @@ func older(name string, labels map[string]string, refs ...metav1.OwnerReference)
 
 // [modelregistry-77] Objects of all earlier releases are adopted: their owner references are replaced, legacy annotations are removed, and
 // no object gets another name.
-func TestLegacyOwnersAreReplaced(t *testing.T) {
+func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
-	account.OwnerReferences = []metav1.OwnerReference{platformCR()}
+	account.OwnerReferences = []metav1.OwnerReference{platformOwner()}
 	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
 	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
-	controlled.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.DatabaseName, "d")}
+	controlled.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.DatabaseName, "d")}
 	controlled.OwnerReferences[0].Controller = new(true)
 	reader := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
-	reader.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "d")}
-	b := newTestEnv(t, sample(), account, controlled, reader, older(resources.Name, resources.Selector(resources.Name), platformCR()))
+	reader.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "d")}
+	b := newTestEnv(t, sample(), account, controlled, reader, legacyDeployment(resources.Name, resources.Selector(resources.Name), platformOwner()))
 	b.reconcileUntilStable()
 	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
 		must(b, o)
 		refs := o.GetOwnerReferences()
 		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
-			t.Errorf("%T: owners %v", o, refs)
+			t.Errorf("%T has owner references %v, want the Catalog only", o, refs)
 		}
 		if _, left := o.GetAnnotations()[LastApplied]; left {
-			t.Errorf("%T: annotations %v", o, o.GetAnnotations())
+			t.Errorf("%T still has the annotation of the legacy operator: %v", o, o.GetAnnotations())
 		}
 	}
 	if account.Annotations["theirs"] != "y" {
@@ -65,33 +65,33 @@ func TestLegacyOwnersAreReplaced(t *testing.T) {
 	}
 	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
 		if b.get(o) {
-			t.Errorf("%T has another name", o)
+			t.Errorf("%T was created under the name of the Catalog", o)
 		}
 	}
 }
 
 // A Deployment with another selector is recreated once, after its dependents have lost their owner references to it.
-func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
+func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
-	service.OwnerReferences = []metav1.OwnerReference{ofDeployment(resources.Name, "old-"+resources.Name)}
-	server := older(resources.Name, map[string]string{"component": resources.Name})
-	database := older(resources.DatabaseName, resources.Selector(resources.DatabaseName))
+	service.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "old-"+resources.Name)}
+	server := legacyDeployment(resources.Name, map[string]string{"component": resources.Name})
+	database := legacyDeployment(resources.DatabaseName, resources.Selector(resources.DatabaseName))
 	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // the API server rejects it with the strategy Recreate
 	b := newTestEnv(t, sample(), service, server, database)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	freed, deleted := -1, -1
+	orphaned, deleted := -1, -1
 	for i, w := range b.writes {
-		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && freed < 0 {
-			freed = i
+		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && orphaned < 0 {
+			orphaned = i
 		}
 		if w == "delete Deployment/"+resources.Name {
 			deleted = i
 		}
 	}
-	if freed < 0 || deleted < freed || len(must(b, service).OwnerReferences) != 1 {
-		t.Errorf("freed at %d, deleted at %d: %v", freed, deleted, b.writes)
+	if orphaned < 0 || deleted < orphaned || len(must(b, service).OwnerReferences) != 1 {
+		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphaned, deleted, b.writes)
 	}
 	b.reconcileUntilStable()
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
@@ -103,12 +103,12 @@ func TestOutdatedDeploymentsAreRecreatedOnce(t *testing.T) {
 	b.restart()
 	b.writes = nil
 	if _, err := b.reconcile(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
-		t.Errorf("recreated again: %v, %v", b.writes, err)
+		t.Errorf("a reconcile after a restart deleted objects: writes %v, error %v", b.writes, err)
 	}
 }
 
 // [modelregistry-88] [modelregistry-89] [D24] Legacy objects are deleted if their labels identify the legacy operator.
-func TestLegacyObjectsAreDeleted(t *testing.T) {
+func TestLegacyObjectsAreDeletedIfLabelled(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{
 			&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: nameMeta(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)},
@@ -124,14 +124,14 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	b.reconcileUntilStable()
 	for _, o := range all() {
 		if b.get(o) {
-			t.Errorf("%T %s is left", o, o.GetName())
+			t.Errorf("%T %s was not deleted", o, o.GetName())
 		}
 	}
 	must(b, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
 }
 
 // An object with a foreign controller is not changed; the condition names it.
-func TestForeignObjectsAreReported(t *testing.T) {
+func TestForeignServiceIsReportedAndKept(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
 	b := newTestEnv(t, sample(), foreign)
@@ -141,7 +141,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
-		t.Errorf("condition %+v", got)
+		t.Errorf("condition %+v, want False with the owner of the Service", got)
 	}
 	if len(must(b, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
 		t.Error("the foreign object was changed")
@@ -149,7 +149,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 }
 
 // [D25] HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
-func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
+func TestManagedHTTPRoutesInOtherNamespacesAreDeleted(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.served = capability.NewSet(capability.HTTPRoute)
 	route := func(namespace, of string) *unstructured.Unstructured {
@@ -164,7 +164,7 @@ func TestHTTPRoutesOfOtherNamespacesAreDeleted(t *testing.T) {
 	b.create(route("others", "another"))
 	b.reconcileUntilStable()
 	if b.get(route("old-routes", "")) || !b.get(route("others", "")) {
-		t.Errorf("ours is left: %v, theirs is left: %v", b.get(route("old-routes", "")), b.get(route("others", "")))
+		t.Errorf("managed HTTPRoute exists: %v, want false; foreign HTTPRoute exists: %v, want true", b.get(route("old-routes", "")), b.get(route("others", "")))
 	}
 }
 
@@ -173,12 +173,12 @@ func TestIsLegacyOwner(t *testing.T) {
 		ref  metav1.OwnerReference
 		want bool
 	}{
-		"the platform's":        {platformCR(), true},
-		"the server":            {ofDeployment(resources.Name, "x"), true},
-		"the database":          {ofDeployment(resources.DatabaseName, "x"), true},
-		"another Deployment":    {ofDeployment("other", "x"), false},
-		"a registry":            {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
-		"something of the name": {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
+		"ModelRegistry of the platform": {platformOwner(), true},
+		"Deployment of the server":      {deploymentOwner(resources.Name, "x"), true},
+		"Deployment of the database":    {deploymentOwner(resources.DatabaseName, "x"), true},
+		"another Deployment":            {deploymentOwner("other", "x"), false},
+		"ModelRegistry of a user":       {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
+		"ConfigMap of the same name":    {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
 	} {
 		if isLegacyOwner(c.ref) != c.want {
 			t.Errorf("%s: isLegacyOwner returned %v", name, !c.want)
@@ -195,11 +195,11 @@ func TestAdminGroups(t *testing.T) {
 		auth *unstructured.Unstructured
 		want string
 	}{
-		"two groups": {auth([]any{"a", "", "b"}), "a,b"},
-		"no Auth":    {nil, ""},
-		"no spec":    {&unstructured.Unstructured{Object: map[string]any{}}, ""},
-		"a word":     {auth("a"), ""},
-		"a number":   {auth([]any{"a", int64(1)}), ""},
+		"two groups":               {auth([]any{"a", "", "b"}), "a,b"},
+		"missing object":           {nil, ""},
+		"missing field":            {&unstructured.Unstructured{Object: map[string]any{}}, ""},
+		"string instead of a list": {auth("a"), ""},
+		"number in the list":       {auth([]any{"a", int64(1)}), ""},
 	} {
 		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

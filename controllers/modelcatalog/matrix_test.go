@@ -218,7 +218,7 @@ func TestJourney(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.reconcile(); err != nil || b.get(sample()) {
-		t.Fatalf("it is left: %v", err)
+		t.Fatalf("the object was not deleted: %v", err)
 	}
 	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {
 		t.Errorf("deleted with the catalog: %q", got)

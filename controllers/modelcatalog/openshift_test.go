@@ -119,8 +119,8 @@ func TestCapabilitiesChange(t *testing.T) {
 // domainless is a cluster without a domain of routers, which it may have reported.
 type domainless bool
 
-func (domainless) Domain() string  { return "" }
-func (d domainless) Settled() bool { return bool(d) }
+func (domainless) Domain() string    { return "" }
+func (d domainless) HasSynced() bool { return bool(d) }
 
 // While the domain of the cluster is unknown, no object with it is written.
 func TestUnknownDomain(t *testing.T) {

@@ -54,9 +54,9 @@ func TestBindingIsWatchedByName(t *testing.T) {
 // The ClusterRoleBinding of a registry is not adopted, and the Catalog reports it.
 func TestBindingOfARegistry(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
-		"of ours":         withOwner(names.Labels("modelregistry"), "model-registry"),
-		"of the original": withOwner(map[string]string{}, "model-registry"),
-		"of a user":       {"app": "model-catalog"},
+		"of this operator":       withOwner(names.Labels("modelregistry"), "model-registry"),
+		"of the legacy operator": withOwner(map[string]string{}, "model-registry"),
+		"of a user":              {"app": "model-catalog"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			binding := &rbacv1.ClusterRoleBinding{

@@ -58,7 +58,7 @@ func TestSelectSourcesProperties(t *testing.T) {
 		}
 		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
 		if other := selectSources(slices.Clone(shuffled), present, func() bool { return may }); !slices.Equal(other.mounted, v.mounted) {
-			t.Fatalf("in another order %v, before %v", other.mounted, v.mounted)
+			t.Fatalf("the result depends on the order: %v, before %v", other.mounted, v.mounted)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 func shipped(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
-	for _, path := range []string{"role.yaml", "beside/role.yaml"} {
+	for _, path := range []string{"role.yaml", "namespaced/role.yaml"} {
 		text, err := os.ReadFile("../../config/rbac/modelcatalog/" + path)
 		if err != nil {
 			t.Fatal(err)

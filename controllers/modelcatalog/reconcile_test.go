@@ -274,7 +274,7 @@ func TestAdminBindingFollowsGroupsOfAuth(t *testing.T) {
 	}
 	unread()
 	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
-		t.Errorf("before Auth was read: %v", err)
+		t.Errorf("unexpected result before Auth was read: %v", err)
 	}
 	b.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
 	b.reconcileUntilStable()
@@ -332,7 +332,7 @@ func TestLabelledSources(t *testing.T) {
 	b.stepClock(time.Minute)
 	b.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
-		t.Errorf("after a minute: %v", got)
+		t.Errorf("unexpected result after a minute: %v", got)
 	}
 }
 

@@ -52,11 +52,11 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 		route  *unstructured.Unstructured
 		want   bool
 	}{
-		"alone":                        {"gateway.example.com", sharedGrant(), nil, true},
-		"alone, gateway mode is off":   {"", sharedGrant(), nil, true},
-		"a registry without its own":   {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
-		"a registry elsewhere":         {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
-		"one that another client made": {"gateway.example.com", alien, nil, false},
+		"alone":                      {"gateway.example.com", sharedGrant(), nil, true},
+		"alone, gateway mode is off": {"", sharedGrant(), nil, true},
+		"a registry without its own": {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
+		"a registry elsewhere":       {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
+		"created by another client":  {"gateway.example.com", alien, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := gatewayBench(t, test.domain)

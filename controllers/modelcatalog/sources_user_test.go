@@ -33,7 +33,7 @@ func TestWithoutLegacyDefault(t *testing.T) {
 		"only other lists": {
 			"mcp_catalogs:\n- id: default_catalog\nagent_catalogs:\n- id: default_catalog\n", ""},
 		"of runtimes": {"serving_runtime_catalogs:\n- id: default_catalog\n", ""},
-		"beside runtimes": {
+		"in the namespace of runtimes": {
 			"catalogs:\n- id: default_catalog\nserving_runtime_catalogs:\n- id: r\n", "catalogs: []\nserving_runtime_catalogs:\n- id: r\n"},
 		"labels and queries": {"labels:\n- name: a\nnamedQueries:\n  q: {x: {operator: '=', value: 1}}\n", ""},
 		"in the older list": {

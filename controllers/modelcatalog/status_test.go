@@ -82,14 +82,14 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	b.reconcileUntilStable()
 	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+ofDatabase {
-		t.Errorf("without an image: %+v", got)
+		t.Errorf("unexpected result without an image: %+v", got)
 	}
 	if err := b.server.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcileUntilStable()
 	if got := b.available(); got.Message != "Deployment is unavailable: stopped"+ofDatabase {
-		t.Errorf("without a pod: %+v", got)
+		t.Errorf("unexpected result without a pod: %+v", got)
 	}
 }
 

@@ -239,7 +239,7 @@ func (b *testEnv) reconcileUntilStable() {
 			return
 		}
 	}
-	b.Fatalf("it does not come to rest: %v", b.writes)
+	b.Fatalf("the controller does not reach the steady state: %v", b.writes)
 }
 
 func (b *testEnv) get(o client.Object) bool {

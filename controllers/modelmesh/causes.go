@@ -31,7 +31,7 @@ func (c *Causes) Set(namespace string, causes map[string]Cause) {
 	}
 }
 
-// Forget removes a namespace that is not enabled any more.
+// Forget removes a namespace that is no longer enabled.
 func (c *Causes) Forget(namespace string) { c.byNamespace.Delete(namespace) }
 
 // Subscribe sets the handler that is called for each namespace with changed causes. It is called once, before the controllers start.

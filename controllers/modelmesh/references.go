@@ -41,7 +41,7 @@ func (r *MissingReferences) Set(namespace string, missing map[string][]reference
 	}
 }
 
-// Forget removes a namespace that is not reconciled any more.
+// Forget removes a namespace that is no longer reconciled.
 func (r *MissingReferences) Forget(namespace string) {
 	r.Set(namespace, nil)
 	r.byNamespace.Delete(namespace)

@@ -13,7 +13,7 @@ func TestMissingReferences(t *testing.T) {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
 	}
 	var r MissingReferences
-	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is there
+	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is started
 	var called []string
 	r.Subscribe(func(namespace, name string) { called = append(called, namespace+"/"+name) })
 	for _, step := range []struct {
@@ -40,6 +40,6 @@ func TestMissingReferences(t *testing.T) {
 		t.Errorf("m lacks %v", got)
 	}
 	if got, known := r.Get("never", "m"); known || len(got) > 0 {
-		t.Errorf("of a namespace that was never read %v is known", got)
+		t.Errorf("unexpected references of a namespace that was never read: %v", got)
 	}
 }

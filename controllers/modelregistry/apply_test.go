@@ -36,12 +36,12 @@ func TestAdoptable(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"of the original":      {mine, true},
-		"with its namespace":   {with(resources.LabelNamespace, "ns"), true},
-		"of another namespace": {with(resources.LabelNamespace, "elsewhere"), false},
-		"of another registry":  {with(resources.LabelApp, "other"), false},
-		"of another client":    {with(resources.LabelCreatedBy, "me"), false},
-		"without labels":       {nil, false},
+		"of the legacy operator": {mine, true},
+		"with its namespace":     {with(resources.LabelNamespace, "ns"), true},
+		"of another namespace":   {with(resources.LabelNamespace, "elsewhere"), false},
+		"of another registry":    {with(resources.LabelApp, "other"), false},
+		"of another client":      {with(resources.LabelCreatedBy, "me"), false},
+		"without labels":         {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &unstructured.Unstructured{}

@@ -89,7 +89,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 					t.Errorf("call %d: ended with %v and reports %q", n, err, reported.Message)
 				}
 				first := w.takeWrites()
-				if diff := cmp.Diff(want, distinctWrites(strings.Trim(first+"\n"+w.goes(broken), "\n"))); diff != "" {
+				if diff := cmp.Diff(want, distinctWrites(strings.Trim(first+"\n"+w.reconcileOnce(broken), "\n"))); diff != "" {
 					t.Errorf("call %d: writes (-want +got):\n%s", n, diff)
 				}
 				w.setRunning(broken)
@@ -117,7 +117,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 		w = newTestEnv(t, everything)
 		w.settings.Gateway.Domain = "gate.example.com"
 		m = newRegistry("demo", withGeneratedDatabase, registrytest.Proxied)
-		w.goes(m)
+		w.reconcileOnce(m)
 		w.requireWait(w.finalize(t.Context(), m), "status")
 		calls = w.failAt(n)
 		err = w.finalize(t.Context(), m)
@@ -253,7 +253,7 @@ func TestReconcileConverges(t *testing.T) {
 					t.Errorf("moving fields wrote\n%s", got)
 				}
 			}
-			w.goes(m)
+			w.reconcileOnce(m)
 			if openShift && m.Spec.KubeRBACProxy == nil || m.Spec.OAuthProxy != nil {
 				t.Errorf("proxies %+v, %+v", m.Spec.KubeRBACProxy, m.Spec.OAuthProxy)
 			}

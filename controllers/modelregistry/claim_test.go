@@ -37,7 +37,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 		"smaller":             {storageOf("20Gi", ""), storageOf("10Gi", ""), nil, "20Gi", "", "cannot shrink to 10Gi"},
 		"of another class":    {storageOf("5Gi", "slow"), storageOf("5Gi", "fast"), nil, "5Gi", "", "storage class slow"},
 		"as before":           {storageOf("5Gi", "slow"), storageOf("5Gi", "slow"), nil, "5Gi", "", ""},
-		"nothing said":        {storageOf("5Gi", "slow"), nil, nil, "5Gi", "", ""},
+		"unset":               {storageOf("5Gi", "slow"), nil, nil, "5Gi", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil)
@@ -80,7 +80,7 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}
 }
 
-// A lost Secret is recreated for the user in the annotations of the claim, whatever the spec is now.
+// A lost Secret is recreated for the user in the annotations of the claim, regardless of the spec.
 func TestLostCredentialsKeepTheUser(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Username, s.Postgres.Database = "first", "models" })

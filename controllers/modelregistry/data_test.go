@@ -36,15 +36,15 @@ func TestDataOwnerReferences(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   []types.UID
 	}{
-		"new":                               {"", nil, nil},
-		"of the original":                   {"", []metav1.OwnerReference{mine}, nil},
-		"of an earlier registry":            {v1beta1.RetainData, []metav1.OwnerReference{before}, nil},
-		"of another client":                 {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
-		"goes with the registry":            {v1beta1.DeleteData, nil, []types.UID{"now"}},
-		"goes already":                      {v1beta1.DeleteData, []metav1.OwnerReference{mine}, []types.UID{"now"}},
-		"went with an earlier registry":     {v1beta1.DeleteData, []metav1.OwnerReference{before}, []types.UID{"now"}},
-		"foreign stays with them":           {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
-		"kept is no more said than nothing": {v1beta1.RetainData, nil, nil},
+		"new":                           {"", nil, nil},
+		"of the legacy operator":        {"", []metav1.OwnerReference{mine}, nil},
+		"of an earlier registry":        {v1beta1.RetainData, []metav1.OwnerReference{before}, nil},
+		"of another client":             {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
+		"goes with the registry":        {v1beta1.DeleteData, nil, []types.UID{"now"}},
+		"goes already":                  {v1beta1.DeleteData, []metav1.OwnerReference{mine}, []types.UID{"now"}},
+		"went with an earlier registry": {v1beta1.DeleteData, []metav1.OwnerReference{before}, []types.UID{"now"}},
+		"foreign owner is kept":         {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
+		"retained without a policy":     {v1beta1.RetainData, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}

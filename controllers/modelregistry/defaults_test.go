@@ -99,5 +99,5 @@ func TestDomainOrder(t *testing.T) {
 
 type fixedDomain string
 
-func (d fixedDomain) Domain() string { return string(d) }
-func (d fixedDomain) Settled() bool  { return d != "" }
+func (d fixedDomain) Domain() string  { return string(d) }
+func (d fixedDomain) HasSynced() bool { return d != "" }

@@ -122,7 +122,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 		return apply.Desired{{Config: resources.Group(m, nil), Ownership: apply.Unowned}}
 	}
 	if err := w.applyUnowned(t.Context(), other, group(other)); err == nil || !strings.Contains(err.Error(), "belongs to ModelRegistry ns/demo") {
-		t.Errorf("[D30] %v", err)
+		t.Errorf("[D30] got error %v, want one that names the owner of the foreign HTTPRoute", err)
 	}
 	foreign := wholeObject(capability.UserGroup)
 	foreign.SetName("foreign-users")

@@ -45,7 +45,7 @@ func (w *testEnv) databaseImage() string {
 	return d.Spec.Template.Spec.Containers[0].Image
 }
 
-func (w *testEnv) says(m *v1beta1.ModelRegistry, kind, reason, part string) {
+func (w *testEnv) expectCondition(m *v1beta1.ModelRegistry, kind, reason, part string) {
 	w.Helper()
 	c, _ := conditions.Get(m.Status.Conditions, kind)
 	if c.Reason != reason || !strings.Contains(c.Message, part) {
@@ -70,7 +70,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-17-c10s:latest"
 	m.Spec.Postgres.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "PostgreSQL 17")
+	w.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "PostgreSQL 17")
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo-postgres")
 	c := d.Spec.Template.Spec.Containers[0]
@@ -87,7 +87,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w.requireNoError(w.server.Delete(t.Context(), d))
 	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != "quay.io/sclorg/postgresql-16-c10s:1" {
-		t.Errorf("after a restart without a Deployment: %s", got)
+		t.Errorf("unexpected result after a restart without a Deployment: %s", got)
 	}
 
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-16-c10s:2"
@@ -95,7 +95,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	if got := w.databaseImage(); got != m.Spec.Postgres.Image {
 		t.Errorf("a minor version is held back: %s", got)
 	}
-	w.says(m, ConditionDatabaseImage, "", "")
+	w.expectCondition(m, ConditionDatabaseImage, "", "")
 }
 
 // An image without a version in its name runs if the spec states the version of the data.
@@ -106,13 +106,13 @@ func TestMajorVersionOfSpec(t *testing.T) {
 	w.databaseRuns("demo-postgres")
 	m.Spec.Postgres.Image = "example.com/mine@sha256:1"
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionDatabaseImage, database.ReasonMajorUnknown, "spec.postgres.majorVersion")
+	w.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorUnknown, "spec.postgres.majorVersion")
 	if got := w.databaseImage(); got != "postgres:1" {
 		t.Errorf("image %s", got)
 	}
 	m.Spec.Postgres.MajorVersion = new(int32(1))
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionDatabaseImage, "", "")
+	w.expectCondition(m, ConditionDatabaseImage, "", "")
 	if got := w.databaseImage(); got != "example.com/mine@sha256:1" {
 		t.Errorf("image %s", got)
 	}
@@ -120,7 +120,7 @@ func TestMajorVersionOfSpec(t *testing.T) {
 	w.databaseRuns("demo-postgres")
 	w.forget(m.UID)
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "RELATED_IMAGE_POSTGRESQL_16_IMAGE")
+	w.expectCondition(m, ConditionDatabaseImage, database.ReasonMajorDiffers, "RELATED_IMAGE_POSTGRESQL_16_IMAGE")
 }
 
 // After the deletion of the claim with its data any version can run.
@@ -137,14 +137,14 @@ func TestDeletedClaimIsRecreatedForAnyVersion(t *testing.T) {
 	if got := w.databaseImage(); got != "postgres:2" {
 		t.Errorf("image %s", got)
 	}
-	w.says(m, ConditionDatabaseImage, "", "")
+	w.expectCondition(m, ConditionDatabaseImage, "", "")
 }
 
 func TestBackups(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withBackups)
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionBackup, database.ReasonPending, "15 3 * * *")
+	w.expectCondition(m, ConditionBackup, database.ReasonPending, "15 3 * * *")
 	job, claim, policy := &batchv1.CronJob{}, &corev1.PersistentVolumeClaim{}, &networkingv1.NetworkPolicy{}
 	if !w.get(job, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") || !w.get(policy, "ns", "demo-postgres-backup") {
 		t.Fatal("the CronJob, the claim or the NetworkPolicy of the backups is missing")
@@ -155,7 +155,7 @@ func TestBackups(t *testing.T) {
 	job.Status.LastScheduleTime = new(metav1.NewTime(now))
 	w.requireNoError(w.server.Status().Update(t.Context(), job))
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionBackup, database.ReasonFailed, "kubectl -n ns logs -l app.kubernetes.io/name=demo-postgres-backup")
+	w.expectCondition(m, ConditionBackup, database.ReasonFailed, "kubectl -n ns logs -l app.kubernetes.io/name=demo-postgres-backup")
 	w.takeWrites()
 	if w.requireWait(w.reconcile(m), "available"); len(w.writes) > 0 {
 		t.Errorf("at rest it wrote %v", w.writes)
@@ -164,11 +164,11 @@ func TestBackups(t *testing.T) {
 	m.Spec.Postgres.Backup.Storage = storageOf("20Gi", "")
 	w.requireWait(w.reconcile(m), "available")
 	if w.get(claim, "ns", "demo-postgres-backup"); claim.Spec.Resources.Requests.Storage().String() != "20Gi" {
-		t.Errorf("it does not grow: %v", claim.Spec.Resources)
+		t.Errorf("the claim was not expanded: %v", claim.Spec.Resources)
 	}
 	m.Spec.Postgres.Backup.Storage = storageOf("1Gi", "")
 	w.requireWait(w.reconcile(m), "available")
-	w.says(m, ConditionStorage, ReasonClaimDiffers, "set spec.postgres.backup.storage.size back")
+	w.expectCondition(m, ConditionStorage, ReasonClaimDiffers, "set spec.postgres.backup.storage.size back")
 
 	m.Spec.Postgres.Backup = nil
 	w.setRunning(m)
@@ -176,7 +176,7 @@ func TestBackups(t *testing.T) {
 	if w.get(job, "ns", "demo-postgres-backup") || w.get(policy, "ns", "demo-postgres-backup") || !w.get(claim, "ns", "demo-postgres-backup") {
 		t.Error("want the CronJob and the NetworkPolicy deleted with the field, and the claim kept")
 	}
-	w.says(m, ConditionBackup, "", "")
+	w.expectCondition(m, ConditionBackup, "", "")
 }
 
 // A foreign claim or a rejected CronJob does not affect the availability of the registry.
@@ -185,7 +185,7 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}})
 		m := newRegistry("demo", withBackups)
 		w.requireWait(w.reconcile(m), "available")
-		w.says(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not created by this operator")
+		w.expectCondition(m, ConditionBackup, database.ReasonForeign, "PersistentVolumeClaim demo-postgres-backup was not created by this operator")
 		if w.get(&batchv1.CronJob{}, "ns", "demo-postgres-backup") {
 			t.Error("the CronJob exists, although the claim is foreign")
 		}
@@ -200,13 +200,13 @@ func TestBackupFailuresAreReported(t *testing.T) {
 		}
 		m := newRegistry("demo", withBackups)
 		w.requireWait(w.reconcile(m), "available")
-		w.says(m, ConditionBackup, database.ReasonRefused, "correct spec.postgres.backup")
+		w.expectCondition(m, ConditionBackup, database.ReasonRefused, "correct spec.postgres.backup")
 		if !w.get(&appsv1.Deployment{}, "ns", "demo") {
 			t.Error("the server was held back because of the backups")
 		}
 		w.fail = nil
 		w.requireWait(w.reconcile(m), "available")
-		w.says(m, ConditionBackup, database.ReasonPending, "")
+		w.expectCondition(m, ConditionBackup, database.ReasonPending, "")
 	})
 	t.Run("unreachable", func(t *testing.T) {
 		w := newTestEnv(t, nil)

@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// goes requires that one reconcile applies everything up to the server, and that the next one writes nothing.
-func (w *testEnv) goes(m *v1beta1.ModelRegistry) string {
+// reconcileOnce requires that one reconcile applies everything up to the server, and that the next one writes nothing.
+func (w *testEnv) reconcileOnce(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	w.requireWait(w.reconcile(m), "available")
 	wrote := w.takeWrites()
@@ -73,7 +73,7 @@ func (w *testEnv) collected(uid types.UID) {
 func TestJourneyOfTheDatabase(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.goes(m)
+	w.reconcileOnce(m)
 	const own = "postgresql://modelregistry:$(POSTGRES_PASSWORD)@demo-postgres:5432/model_registry"
 	if got := w.addressOf(m); got != own {
 		t.Errorf("address %s", got)
@@ -83,7 +83,7 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 	password, version := string(secret.Data["password"]), secret.ResourceVersion
 
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	if got := w.goes(m); got != "apply Deployment demo" {
+	if got := w.reconcileOnce(m); got != "apply Deployment demo" {
 		t.Errorf("to another database: wrote\n%s", got)
 	}
 	if got := w.addressOf(m); !strings.Contains(got, "@pg.data.svc:5432/models") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
@@ -97,14 +97,14 @@ func TestJourneyOfTheDatabase(t *testing.T) {
 		}
 	}
 	registrytest.MySQL(&m.Spec)
-	w.goes(m)
+	w.reconcileOnce(m)
 	if got := w.addressOf(m); got != "registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4" {
 		t.Errorf("address %s", got)
 	}
 
 	withGeneratedDatabase(&m.Spec)
 	m.Spec.MySQL = nil
-	w.goes(m)
+	w.reconcileOnce(m)
 	w.get(secret, "ns", "demo-postgres-credentials")
 	if got := w.addressOf(m); got != own || reasonOf(m, ConditionUnusedDatabase) != "" || string(secret.Data["password"]) != password || secret.ResourceVersion != version {
 		t.Errorf("address %s, %v, the Secret was written %t", got, m.Status.Conditions, secret.ResourceVersion != version)
@@ -116,7 +116,7 @@ func TestDatabaseNamesAreImmutable(t *testing.T) {
 	w := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database, m.Spec.Postgres.Username = "models", "ann"
-	w.goes(m)
+	w.reconcileOnce(m)
 	const want = "postgresql://ann:$(POSTGRES_PASSWORD)@demo-postgres:5432/models"
 	for _, wish := range []struct{ user, database string }{{"ann", "models"}, {"bob", "other"}, {"", ""}, {"not valid", "x-y"}} {
 		m.Spec.Postgres.Username, m.Spec.Postgres.Database = wish.user, wish.database
@@ -164,14 +164,14 @@ func TestJourneyOfTheProxy(t *testing.T) {
 			t.Errorf("conditions %v", m.Status.Conditions)
 		}
 	}
-	w.goes(m)
+	w.reconcileOnce(m)
 	check(true, "https-api", 8443)
 	m.Spec.KubeRBACProxy = nil
-	w.goes(m)
+	w.reconcileOnce(m)
 	check(false, "http-api", 8080)
 	registrytest.Proxied(&m.Spec)
 	m.Spec.KubeRBACProxy.Port = new(int32(9443))
-	w.goes(m)
+	w.reconcileOnce(m)
 	check(true, "https-api", 9443)
 }
 
@@ -221,7 +221,7 @@ func TestJourneyOfTheExposure(t *testing.T) {
 		{"the first again", func() { m.Spec.Rest.ServiceRoute = v1beta1.RouteDisabled }, []string{secure}, "demo-rest.models.example.com"},
 	} {
 		step.change()
-		w.goes(m)
+		w.reconcileOnce(m)
 		if diff := cmp.Diff(step.want, w.published()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
@@ -253,7 +253,7 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 			m.Spec.KubeRBACProxy.TLSCertificateSecret, m.Spec.KubeRBACProxy.TLSKeySecret = registrytest.Secret("cert", "c.pem"), registrytest.Secret("key", "k.pem")
 			want = []string{"cert", "key"}
 		}
-		w.goes(m)
+		w.reconcileOnce(m)
 		service, d := &corev1.Service{}, &appsv1.Deployment{}
 		w.get(service, "ns", "demo")
 		w.get(d, "ns", "demo")
@@ -279,7 +279,7 @@ func TestJourneyAfterDeletion(t *testing.T) {
 			w := newTestEnv(t, nil)
 			first := newRegistry("demo", withGeneratedDatabase, registrytest.Proxied, withGeneratedDatabase)
 			first.Spec.Postgres.RetentionPolicy, first.Spec.Postgres.Database = policy, "models"
-			w.goes(first)
+			w.reconcileOnce(first)
 			before := &corev1.Secret{}
 			w.get(before, "ns", "demo-postgres-credentials")
 			w.requireWait(w.finalize(t.Context(), first), "status")
@@ -297,7 +297,7 @@ func TestJourneyAfterDeletion(t *testing.T) {
 			second := newRegistry("demo", registrytest.Proxied, withGeneratedDatabase)
 			second.UID = "second"
 			second.Spec.Postgres.RetentionPolicy = policy
-			w.goes(second)
+			w.reconcileOnce(second)
 			after := &corev1.Secret{}
 			w.get(after, "ns", "demo-postgres-credentials")
 			if same := string(after.Data["password"]) == string(before.Data["password"]); same != kept {
@@ -319,7 +319,7 @@ func TestRetentionPolicyCanChange(t *testing.T) {
 	m := newRegistry("demo", withGeneratedDatabase)
 	for _, policy := range []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData, v1beta1.RetainData, v1beta1.DeleteData, ""} {
 		m.Spec.Postgres.RetentionPolicy = policy
-		w.goes(m)
+		w.reconcileOnce(m)
 		for name, o := range map[string]client.Object{"demo-postgres-storage": &corev1.PersistentVolumeClaim{}, "demo-postgres-credentials": &corev1.Secret{}} {
 			if !w.get(o, "ns", name) || metav1.IsControlledBy(o, m) != (policy == v1beta1.DeleteData) {
 				t.Errorf("%q: %s belongs to %v", policy, name, o.GetOwnerReferences())

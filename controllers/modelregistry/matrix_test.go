@@ -41,7 +41,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 			if c.noRoute {
 				registrytest.Unrouted(&m.Spec)
 			}
-			w.goes(m)
+			w.reconcileOnce(m)
 			w.setRunning(m)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}
 			w.requireNoError(w.server.Delete(t.Context(), pod))
@@ -74,7 +74,7 @@ func TestProxyProblemsReachTheStatus(t *testing.T) {
 func TestServerBecomesUnavailableAndAvailable(t *testing.T) {
 	w := newTestEnv(t, []schema.GroupVersionKind{capability.Route})
 	m := newRegistry("demo", registrytest.Proxied, registrytest.Unrouted)
-	w.goes(m)
+	w.reconcileOnce(m)
 	w.setRunning(m)
 	for _, up := range []bool{true, false, true} {
 		d := &appsv1.Deployment{}
@@ -101,7 +101,7 @@ func TestLogsReachTheStatus(t *testing.T) {
 	w := newTestEnv(t, nil)
 	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	m := newRegistry("demo")
-	w.goes(m)
+	w.reconcileOnce(m)
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1

@@ -97,7 +97,7 @@ func TestDeploymentIsAvailableAfterFiveSeconds(t *testing.T) {
 }
 
 // An available registry remains so while a pod serves, and its status reports the problem of the rollout.
-func TestAvailableStaysInARollout(t *testing.T) {
+func TestAvailableIsKeptDuringRollout(t *testing.T) {
 	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
 	w.requireWait(w.reconcile(m), "available")

@@ -103,10 +103,10 @@ func catalogBinding(namespace string, managed bool) *rbacv1.ClusterRoleBinding {
 // A registry named model-catalog in any namespace neither adopts nor deletes the ClusterRoleBinding of the catalog, and reports its owner.
 func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	for name, binding := range map[string]*rbacv1.ClusterRoleBinding{
-		"of another namespace":                  catalogBinding("catalogs", true),
-		"of the same namespace":                 catalogBinding("ns", true),
-		"of the original":                       catalogBinding("catalogs", false),
-		"of the original in the same namespace": catalogBinding("ns", false),
+		"of another namespace":                         catalogBinding("catalogs", true),
+		"of the same namespace":                        catalogBinding("ns", true),
+		"of the legacy operator":                       catalogBinding("catalogs", false),
+		"of the legacy operator in the same namespace": catalogBinding("ns", false),
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("model-catalog", registrytest.Proxied)
@@ -180,7 +180,7 @@ func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 		"that has changed": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 2},
 		}}, true},
-		"of the original": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
+		"of the legacy operator": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, nil)

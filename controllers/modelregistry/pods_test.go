@@ -39,7 +39,7 @@ func terminating(pod corev1.Pod) corev1.Pod {
 
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
 // [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] Messages about the pods of a proxy.
-func TestCheckProxyPods(t *testing.T) {
+func TestCheckProxyPodsNamesTheUnreadyContainer(t *testing.T) {
 	good := podWith("good", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	creating := podWith("creating", readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "ContainerCreating"))
 	crashing := podWith("crashing", waitingContainer("rest-container", "CrashLoopBackOff"), readyContainer("kube-rbac-proxy"))
@@ -49,18 +49,18 @@ func TestCheckProxyPods(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"no pods":                  {nil, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
-		"without a proxy":          {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare: waiting for a Pod with the proxy"},
-		"two that are ready":       {[]corev1.Pod{good}, ""},
-		"proxy starts":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating: see its log"},
-		"server crashes":           {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing: see its log"},
-		"no statuses":              {[]corev1.Pod{young}, "container status not yet available in Pod young: waiting for the kubelet"},
-		"one of two is ready":      {[]corev1.Pod{creating, good}, ""},
-		"the old one goes":         {[]corev1.Pod{terminating(crashing), good}, ""},
-		"all go":                   {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo: waiting for new Pods"},
-		"the last counts":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing: see its log"},
-		"a sidecar of a mesh, D17": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), readyContainer("istio-proxy"))}, ""},
-		"a sidecar that is not ready": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), waitingContainer("istio-proxy", "x"))},
+		"no pods":                       {nil, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
+		"without a proxy":               {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare: waiting for a Pod with the proxy"},
+		"all containers ready":          {[]corev1.Pod{good}, ""},
+		"proxy is creating":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating: see its log"},
+		"server is crashing":            {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing: see its log"},
+		"no container statuses":         {[]corev1.Pod{young}, "container status not yet available in Pod young: waiting for the kubelet"},
+		"one of two is ready":           {[]corev1.Pod{creating, good}, ""},
+		"other pod terminating":         {[]corev1.Pod{terminating(crashing), good}, ""},
+		"all pods terminating":          {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo: waiting for new Pods"},
+		"several unready pods":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing: see its log"},
+		"ready sidecar of a mesh [D17]": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), readyContainer("istio-proxy"))}, ""},
+		"unready sidecar of a mesh": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), waitingContainer("istio-proxy", "x"))},
 			"container istio-proxy not ready in Pod mesh: see its log"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestUnreadyContainers(t *testing.T) {
 	pod := podWith("p", readyContainer("a"), waitingContainer("b", "ImagePullBackOff"), terminatedContainer("c"), corev1.ContainerStatus{Name: "d"})
 	const want = "b: {waiting: {reason: ImagePullBackOff, message: m}}, c: {terminated: {reason: Error, message: m}}"
 	if got := unreadyContainers(&pod); got != want {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestUnreadyContainers(t *testing.T) {
 func TestIsStuck(t *testing.T) {
 	for reason, want := range map[string]bool{"ContainerCreating": false, "PodInitializing": false, "": false, "CrashLoopBackOff": true, "ImagePullBackOff": true} {
 		if got := isStuck(waitingContainer("rest-container", reason)); got != want {
-			t.Errorf("%q: got %v", reason, got)
+			t.Errorf("isStuck with reason %q: got %v, want %v", reason, got, want)
 		}
 	}
 	if isStuck(readyContainer("rest-container")) || isStuck(terminatedContainer("rest-container")) {
@@ -115,8 +115,7 @@ func TestIsStuck(t *testing.T) {
 	}
 }
 
-// Unused fields are removed.
-func TestTrimPod(t *testing.T) {
+func TestTrimPodRemovesUnusedFields(t *testing.T) {
 	pod := podWith("p", readyContainer("a"), readyContainer("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
 	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"
@@ -126,10 +125,10 @@ func TestTrimPod(t *testing.T) {
 	}
 	slim, ok := kept.(*corev1.Pod)
 	if !ok || slim.Annotations != nil || slim.Spec.NodeName != "" || slim.Spec.Containers[0].Image != "" {
-		t.Errorf("kept %+v", kept)
+		t.Errorf("unused fields remain: %+v", kept)
 	}
 	if slim.Labels["app"] != "demo" || slim.Spec.Containers[1].Name != "b" || len(slim.Status.ContainerStatuses) != 2 {
-		t.Errorf("lost something of %+v", slim)
+		t.Errorf("used fields were removed: %+v", slim)
 	}
 	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
 		t.Error("trimPod changed an object that is no Pod")

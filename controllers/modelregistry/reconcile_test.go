@@ -113,7 +113,7 @@ func TestForeignCredentials(t *testing.T) {
 	w.requireWait(w.reconcile(m), "available")
 	w.get(mine, "ns", "demo-postgres-credentials")
 	if len(mine.Labels) != 0 {
-		t.Errorf("it was labelled: %v", mine.Labels)
+		t.Errorf("the foreign object was labelled: %v", mine.Labels)
 	}
 }
 

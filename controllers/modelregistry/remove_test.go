@@ -104,7 +104,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{}
 	w.get(claim, "ns", "demo-postgres-storage")
 	if reasonOf(m, ConditionEarlierData) != "" {
-		t.Errorf("its own volume: %v", m.Status.Conditions)
+		t.Errorf("unexpected conditions with a separate volume: %v", m.Status.Conditions)
 	}
 	m.CreationTimestamp = metav1.NewTime(claim.CreationTimestamp.Add(time.Hour))
 	w.requireWait(w.reconcile(m), "available")
@@ -128,7 +128,7 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
 	w.requireWait(w.reconcile(m), "available")
 	if reasonOf(m, ConditionEarlierData) != "" {
-		t.Errorf("it is not used any more: %v", m.Status.Conditions)
+		t.Errorf("unexpected conditions of the unused claim: %v", m.Status.Conditions)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func TestRouteRejectedByRouter(t *testing.T) {
 	w := newTestEnv(t, everything, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.Proxied)
-	w.goes(m)
+	w.reconcileOnce(m)
 	w.setRunning(m)
 	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
 	at := func(want bool) {

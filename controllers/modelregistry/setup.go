@@ -47,7 +47,7 @@ func LegacyManagers() []string { return []string{"manager"} }
 const LastApplied = "banzaicloud.com/last-applied"
 
 // Permissions on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
-// namespaces. Package beside holds the permissions in namespaces of registries.
+// namespaces. Package namespaced holds the permissions in namespaces of registries.
 
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch

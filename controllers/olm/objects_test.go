@@ -28,7 +28,7 @@ func built(t *testing.T) map[types.NamespacedName]group {
 func into(t *testing.T, object *unstructured.Unstructured, typed any) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
-		t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		t.Errorf("%s %s: unexpected error: %v", object.GetKind(), object.GetName(), err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestExamplesMatchTheirCRD(t *testing.T) {
 			into(t, object, s)
 			var shown struct{ APIVersion, Kind string }
 			if err := yaml.Unmarshal([]byte(s.Spec.YAML), &shown); err != nil {
-				t.Errorf("%s: %v", s.Name, err)
+				t.Errorf("%s: unexpected error: %v", s.Name, err)
 			}
 			apiVersion, kind := g.requires[0].ToAPIVersionAndKind()
 			if shown.APIVersion != apiVersion || shown.Kind != kind || s.Spec.TargetResource.APIVersion != apiVersion || s.Spec.TargetResource.Kind != kind {

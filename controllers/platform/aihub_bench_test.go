@@ -178,8 +178,8 @@ func (h *hubBench) reconciles(others ...string) {
 	}
 }
 
-// rests runs a reconcile that must neither write nor read live.
-func (h *hubBench) rests() {
+// expectIdle runs a reconcile that must neither write nor read live.
+func (h *hubBench) expectIdle() {
 	h.Helper()
 	reads := h.reads
 	if h.reconciles(); len(h.writes) > 0 || h.reads != reads {

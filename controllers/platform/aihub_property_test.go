@@ -89,8 +89,8 @@ func (s *story) calm() {
 	}
 }
 
-// Whatever happens on the way, in the end the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
-// owned by others are untouched, and nothing is written any more.
+// After any sequence of events, the AIHub is ready, there is a Catalog in its namespace, none of its own elsewhere, those
+// owned by others are untouched, and nothing more is written.
 func TestAIHubConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &story{newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "one" })), rt}
@@ -144,7 +144,7 @@ func TestProgramProblem(t *testing.T) {
 	}{
 		"runs":          {Program{Enabled: true, Requires: nil}, capability.Set{}, nil},
 		"all is served": {Program{Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, all, nil},
-		"switched off": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
+		"disabled": {Program{Deployment: "d", Component: "c", Requires: []schema.GroupVersionKind{catalogKind}}, all,
 			[]string{"child deployment d not found: ", "component c", "--enable-c"}},
 		"one is missing": {Program{Deployment: "d", Component: "c", Enabled: true, Requires: []schema.GroupVersionKind{catalogKind, registryKind}}, capability.NewSet(catalogKind),
 			[]string{"child deployment d not yet Available: ", "ModelRegistry.modelregistry.opendatahub.io", "install its CustomResourceDefinition"}},

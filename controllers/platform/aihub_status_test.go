@@ -11,18 +11,18 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// said contains the fields of a condition that tests compare.
-type said struct {
+// comparedFields contains the fields of a condition that tests compare.
+type comparedFields struct {
 	kind     string
 	status   metav1.ConditionStatus
 	reason   string
 	severity platformv1alpha1.Severity
 }
 
-func saidBy(list []platformv1alpha1.Condition) []said {
-	var out []said
+func comparedFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
+	var out []comparedFields
 	for _, c := range list {
-		out = append(out, said{c.Type, c.Status, c.Reason, c.Severity})
+		out = append(out, comparedFields{c.Type, c.Status, c.Reason, c.Severity})
 	}
 	return out
 }
@@ -31,40 +31,40 @@ func saidBy(list []platformv1alpha1.Condition) []said {
 // [modelregistry-107] [modelregistry-108] [modelregistry-109] [modelregistry-112]
 func TestReportHub(t *testing.T) {
 	const info = platformv1alpha1.SeverityInfo
-	ok := []said{{"ProvisioningSucceeded", "True", "AllResourcesApplied", ""}, {"ModelRegistryReady", "True", "AllDeploymentsAvailable", ""}, {"CatalogReady", "True", "AllDeploymentsAvailable", ""}}
-	healthy := said{"Ready", "True", "AllDependentsHealthy", ""}
+	ok := []comparedFields{{"ProvisioningSucceeded", "True", "AllResourcesApplied", ""}, {"ModelRegistryReady", "True", "AllDeploymentsAvailable", ""}, {"CatalogReady", "True", "AllDeploymentsAvailable", ""}}
+	healthy := comparedFields{"Ready", "True", "AllDependentsHealthy", ""}
 	for name, tc := range map[string]struct {
 		facts aihubFacts
-		want  []said
+		want  []comparedFields
 		phase platformv1alpha1.Phase
 		ready string
 	}{
 		"all conditions are True": {
-			aihubFacts{generation: 3, domain: "d"}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
+			aihubFacts{generation: 3, domain: "d"}, slices.Concat([]comparedFields{healthy}, ok, []comparedFields{{"Degraded", "False", "NoDegradation", info}}), "Ready", "",
 		},
 		"no gateway": {
-			aihubFacts{generation: 3}, slices.Concat([]said{healthy}, ok, []said{{"Degraded", "True", "GatewayDomainUnavailable", info}}), "Ready", "",
+			aihubFacts{generation: 3}, slices.Concat([]comparedFields{healthy}, ok, []comparedFields{{"Degraded", "True", "GatewayDomainUnavailable", info}}), "Ready", "",
 		},
 		"the catalog does not run": {
 			aihubFacts{generation: 3, catalog: "no catalog", domain: "d"},
-			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
+			[]comparedFields{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], ok[1], {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no catalog",
 		},
 		"neither component is Ready, and no gateway": {
 			aihubFacts{generation: 3, registry: "no registry", catalog: "no catalog"},
-			[]said{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
+			[]comparedFields{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
 		},
 		"something failed": {
 			aihubFacts{generation: 3, failure: "no namespace"},
-			[]said{{"Ready", "False", "DeployFailed", ""}, {"ProvisioningSucceeded", "False", "DeployFailed", ""}, ok[1], ok[2], {"Degraded", "True", "ProvisioningFailed", ""}},
+			[]comparedFields{{"Ready", "False", "DeployFailed", ""}, {"ProvisioningSucceeded", "False", "DeployFailed", ""}, ok[1], ok[2], {"Degraded", "True", "ProvisioningFailed", ""}},
 			"Not Ready", "no namespace",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.AIHubStatus{}
 			reportAIHub(status, at(0), tc.facts)
-			if diff := cmp.Diff(tc.want, saidBy(status.Conditions), cmp.AllowUnexported(said{})); diff != "" {
+			if diff := cmp.Diff(tc.want, comparedFieldsOf(status.Conditions), cmp.AllowUnexported(comparedFields{})); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
 			if status.Phase != tc.phase {

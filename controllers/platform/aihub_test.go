@@ -39,9 +39,9 @@ func TestAIHubFirstReconcile(t *testing.T) {
 	if !b.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
 		t.Errorf("Catalog %+v", c)
 	}
-	b.rests()
+	b.expectIdle()
 	b.restart()
-	b.rests()
+	b.expectIdle()
 }
 
 // A component that does not run is reported with the fix, and a Catalog waits for its component. [modelregistry-107]
@@ -52,7 +52,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 		kind, want     string
 		others, writes []string
 	}{
-		"the catalog is switched off": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
+		"the catalog is disabled": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
 			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
 		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
@@ -77,11 +77,11 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			if ready := b.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || b.get().Status.Phase != "Not Ready" {
 				t.Errorf("%+v, phase %q", ready, b.get().Status.Phase)
 			}
-			b.rests()
+			b.expectIdle()
 			b.restart()
 			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
 			b.reconciles(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
-			if b.rests(); b.get().Status.Phase != "Ready" {
+			if b.expectIdle(); b.get().Status.Phase != "Ready" {
 				t.Errorf("phase %q", b.get().Status.Phase)
 			}
 		})
@@ -167,7 +167,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 			t.Errorf("%q lacks %q", c.Message, part)
 		}
 	}
-	b.rests()
+	b.expectIdle()
 	b.logic.settings.RegistriesNamespace = "registries"
 	b.reconciles(makesCatalog)
 }
@@ -184,7 +184,7 @@ func TestAIHubDeletion(t *testing.T) {
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("%q, want %q", c.Message, want)
 	}
-	b.rests()
+	b.expectIdle()
 	for _, namespace := range []string{"registries", "older"} {
 		c := catalogOf(namespace, "")
 		if !b.exists(c) || c.DeletionTimestamp == nil {
@@ -246,7 +246,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
 		t.Errorf("unexpected result of condition: %+v", c)
 	}
-	b.rests()
+	b.expectIdle()
 	b.exists(c)
 	c.Finalizers = nil
 	if err := b.server.Update(t.Context(), c); err != nil {
@@ -256,7 +256,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
 		t.Errorf("phase %q, or the previous namespace was deleted", b.get().Status.Phase)
 	}
-	b.rests()
+	b.expectIdle()
 }
 
 // A Catalog of another client serves as well, and is left alone.
@@ -266,7 +266,7 @@ func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
 	if b.get().Status.Phase != "Ready" {
 		t.Errorf("phase %q", b.get().Status.Phase)
 	}
-	b.rests()
+	b.expectIdle()
 }
 
 // A webhook that does not know the namespace yet would refuse the Catalog.
@@ -346,14 +346,14 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
 		t.Errorf("unexpected result of condition: %+v", c)
 	}
-	b.rests()
+	b.expectIdle()
 	b.exists(going)
 	going.Finalizers = nil
 	if err := b.server.Update(t.Context(), going); err != nil {
 		t.Fatal(err)
 	}
 	b.reconciles(makesCatalog)
-	b.rests()
+	b.expectIdle()
 
 	// The one that makes it again would continue doing so, which is worth a warning and holds nothing up.
 	if err := b.server.Create(t.Context(), programOf(legacyRegistryDeployment, "three", "hub")); err != nil {
@@ -366,7 +366,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	if c := b.condition("Ready"); c.Status != "True" {
 		t.Errorf("unexpected result: %+v", c)
 	}
-	b.rests()
+	b.expectIdle()
 	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
 		t.Error("the Deployment of another client was deleted")
 	}
@@ -394,7 +394,7 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
 		t.Error(diff)
 	}
-	b.rests()
+	b.expectIdle()
 	reported.Data = nil
 	if err := b.server.Update(t.Context(), reported); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestSetConditionTimes(t *testing.T) {
 	}
 }
 
-// Whatever we set and remove, the conditions owned by others keep their place and every field.
+// Setting and removing conditions keeps the position and fields of foreign conditions.
 func TestForeignConditionsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")

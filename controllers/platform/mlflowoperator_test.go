@@ -218,7 +218,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 		"API not served":                   {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
 		"API removed during the reconcile": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
 		"there after all":                  {[]client.Object{instance()}, nil, false},
-		"no one knows":                     {nil, errors.New("no connection"), false},
+		"read error":                       {nil, errors.New("no connection"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)

@@ -12,6 +12,6 @@
 //  4. reconcileSecurity (reconcile.go) applies the NetworkPolicies, the ServiceAccount of the sidecar and its ClusterRoleBinding
 //     (binding.go), and has certificates/ issue or renew certificates. For a paused cluster this is the last step.
 //  5. reconcileExposure publishes the dashboard and the client port, if step 4 succeeded.
-//  6. prune deletes objects that are not desired any more, and package takeover those of the CodeFlare operator.
+//  6. prune deletes objects that are no longer desired, and package takeover those of the CodeFlare operator.
 //  7. repair.go updates pod templates and replaces pods; events.go informs the user, once for each change.
 package raycluster

@@ -214,7 +214,7 @@ func TestJourneys(t *testing.T) {
 		}
 		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
 		if bound != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-			t.Fatalf("after %q there is a binding: %t, finalizers %v", story, bound, u.GetFinalizers())
+			t.Fatalf("unexpected result after %q: binding %t, finalizers %v", story, bound, u.GetFinalizers())
 		}
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
@@ -247,7 +247,7 @@ var errCrash = errors.New("the process ends")
 
 // scenarios must succeed despite crashes.
 var scenarios = map[string]func(s *testEnv, u *unstructured.Unstructured){
-	"is made":        func(*testEnv, *unstructured.Unstructured) {},
+	"creation":       func(*testEnv, *unstructured.Unstructured) {},
 	"OAuth disabled": func(s *testEnv, _ *unstructured.Unstructured) { s.settings.OAuth = false },
 	"is suspended": func(s *testEnv, u *unstructured.Unstructured) {
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, true, "spec", "suspend") })

@@ -113,9 +113,9 @@ func TestKubeRayLocator(t *testing.T) {
 	}{
 		"no namespace known":                                      {false, nil, nil},
 		"the platform's kind, no object":                          {true, nil, nil},
-		"the platform says":                                       {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
-		"the platform says nothing":                               {true, []runtime.Object{dsci("")}, nil},
-		"the platform says something odd":                         {true, []runtime.Object{dsci(int64(5))}, nil},
+		"set by the platform":                                     {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
+		"empty in the platform":                                   {true, []runtime.Object{dsci("")}, nil},
+		"wrong type in the platform":                              {true, []runtime.Object{dsci(int64(5))}, nil},
 		"installed by Helm":                                       {false, []runtime.Object{kubeRayBinding("default")}, []string{"default"}},
 		"installed by Helm and platform":                          {true, []runtime.Object{kubeRayBinding("default"), dsci("apps")}, []string{"apps", "default"}},
 		"found in the namespace of the manager":                   {false, []runtime.Object{kubeRayIn("operators")}, []string{"operators"}},

@@ -173,17 +173,17 @@ func TestReconcileExposesNothingWithoutSidecarObjects(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if slices.ContainsFunc(writes, exposes) || !slices.ContainsFunc(writes, func(w string) bool { return strings.HasPrefix(w, made) }) {
-			t.Errorf("without %s writes %q", kind, writes)
+			t.Errorf("unexpected writes without %s: %q", kind, writes)
 		}
 		s.refuse = func(string, string) error { return nil }
 		if writes := s.mustReconcile(u); !slices.ContainsFunc(writes, exposes) {
-			t.Errorf("with %s again writes %q", kind, writes)
+			t.Errorf("unexpected writes with %s again: %q", kind, writes)
 		}
 	}
 	s := newTestEnv(t)
 	s.certificates.err = errors.New("no certificates")
 	if writes, _, err := s.reconcile(s.create(demoCluster(hashedVersion, plainHead))); err == nil || slices.ContainsFunc(writes, exposes) {
-		t.Errorf("without certificates writes %q, error %v", writes, err)
+		t.Errorf("unexpected writes without certificates: %q, error %v", writes, err)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	}
 	s.mustReconcile(one)
 	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
-		t.Errorf("after the Secret was deleted %q", a.Data)
+		t.Errorf("unexpected result after the Secret was deleted: %q", a.Data)
 	}
 
 	for stored, stays := range map[string]bool{

@@ -116,7 +116,7 @@ func TestExposureRequiresRayTokenInPods(t *testing.T) {
 	expect("no pod runs any more", "demo-head-svc", false)
 }
 
-// [R29] Old versions of Ray ignore tokens, whatever rayVersion is, and KubeRay depends on rayVersion only.
+// [R29] Old versions of Ray ignore tokens, regardless of rayVersion, and KubeRay depends on rayVersion only.
 func TestExposureIgnoresRayTokenOfOldImage(t *testing.T) {
 	u := clusterFrom(t, demoCluster(hashedVersion, "spec: {rayVersion: 2.52.0, authOptions: {mode: token}, "+
 		"headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: 'quay.io/modh/ray:2.47.1-py311-cu121'}]}}}}"))
@@ -157,12 +157,12 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	expect("mTLS is off", false)
 	s.settings.MTLS = true
 	s.stop(encrypted)
-	s.run("switched off by variable", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
+	s.run("disabled by variable", sidecar, corev1.EnvVar{Name: "RAY_USE_TLS", Value: "0"})
 	expect("with certificates that it does not use", false)
 }
 
 // [R28] Certificates are retained and renewed while any pod mounts them.
-func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
+func TestMountedCertificatesAreKept(t *testing.T) {
 	s := newTestEnv(t)
 	s.settings.MTLS = false
 	u := s.create(demoCluster(hashedVersion, plainHead))
@@ -172,7 +172,7 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 		return s.certificates.modes[len(s.certificates.modes)-1]
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("without pods: %+v", mode)
+		t.Errorf("unexpected result without pods: %+v", mode)
 	}
 	worker := s.run("worker", mutualHead)
 	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
@@ -180,14 +180,14 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mode := inForce(); !mode.MTLS || mode.Issuer != raycluster.IssuerPod {
-		t.Errorf("with a worker: %+v", mode)
+		t.Errorf("unexpected result with a worker: %+v", mode)
 	}
 	worker.Status.Phase = corev1.PodSucceeded
 	if err := s.server.Status().Update(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("after the worker: %+v", mode)
+		t.Errorf("unexpected result after the worker: %+v", mode)
 	}
 }
 
@@ -195,10 +195,10 @@ func TestCertificatesStayWhilePodsMountThem(t *testing.T) {
 // and everyone who can create pods in the namespace could use it.
 func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 	for name, spec := range map[string]string{
-		"kube-rbac-proxy of the user": "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
-		"oauth-proxy of the user":     "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",
-		"oauth-proxy like ours":       fmt.Sprintf(injectedHead, "oauth-proxy"),
-		"kube-rbac-proxy like ours":   fmt.Sprintf(injectedHead, "kube-rbac-proxy"),
+		"kube-rbac-proxy of the user":        "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: kube-rbac-proxy, image: users/own, args: [mine]}]}}}}",
+		"oauth-proxy of the user":            "spec: {headGroupSpec: {template: {spec: {containers: [{name: ray-head, image: i}, {name: oauth-proxy, image: users/own}]}}}}",
+		"oauth-proxy with our arguments":     fmt.Sprintf(injectedHead, "oauth-proxy"),
+		"kube-rbac-proxy with our arguments": fmt.Sprintf(injectedHead, "kube-rbac-proxy"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t)

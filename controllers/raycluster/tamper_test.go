@@ -134,7 +134,7 @@ func TestChangedObjectsAreReverted(t *testing.T) {
 						continue // a key that a user sets is kept for the life of the process
 					}
 					if path[0] == "metadata" && strings.HasPrefix(path[2], "platform.opendatahub.io/") {
-						continue // the cache selects by these labels, so it would not show the object any more
+						continue // the cache selects by these labels, so it would no longer show the object
 					}
 					if was.GetNamespace() == "" && path[0] == "metadata" && path[1] == "labels" {
 						continue // the labels identify the cluster: a binding with others has another owner
@@ -284,7 +284,7 @@ func TestClustersWithSimilarNames(t *testing.T) {
 		for range 3 {
 			for name, u := range clusters {
 				if _, _, err := s.reconcile(u); err != nil {
-					t.Fatalf("%s: %v", name, err)
+					t.Fatalf("%s: unexpected error: %v", name, err)
 				}
 			}
 		}

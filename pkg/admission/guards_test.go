@@ -48,7 +48,7 @@ func TestGuards(t *testing.T) {
 		"an image":                        {operation: admissionv1.Create, object: image, code: http.StatusForbidden, message: `spec.image: Forbidden: user "eve"`},
 		"an image, while off":             {operation: admissionv1.Create, object: image, next: DisabledComponent("off"), code: http.StatusForbidden, message: "spec.image"},
 		"an image is added":               {operation: admissionv1.Update, object: image, old: plain, code: http.StatusForbidden, message: "spec.image"},
-		"an image stays":                  {operation: admissionv1.Update, object: image, old: image},
+		"unchanged image":                 {operation: admissionv1.Update, object: image, old: image},
 		"update of a terminating object":  {operation: admissionv1.Update, object: image, old: leaving},
 		"create with a deletionTimestamp": {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
 		"an old one of another age":       {operation: admissionv1.Update, object: image, old: wrong, code: http.StatusForbidden},

@@ -115,7 +115,7 @@ func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 
 // AddServer adds the priority class and the volumes of a server; AddReferences finds its Secrets and ConfigMaps. Mounted volumes can replace
 // the binary of the server.
-func (u *References) AddServer(more *server.More, path *field.Path) {
+func (u *References) AddServer(more *server.CommonPods, path *field.Path) {
 	u.Add(Priority, more.PriorityClassName, path.Child("priorityClassName"))
 	for i := range more.Volumes {
 		u.AddContent(Volume, more.Volumes[i].Name, more.Volumes[i], path.Child("volumes").Index(i))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// operatorPrefix is the prefix of the names of the objects that our manifests install for the manager.
+// operatorPrefix is the prefix of the names of the objects that the manifests install for the manager.
 const operatorPrefix = "odh-platform-operator-"
 
 // Mode is the action for references without permission.
@@ -35,7 +35,7 @@ const (
 	Restricted Level = "restricted"
 )
 
-// Rules configure which references are allowed. Objects of the manager itself can never be referenced, whatever the mode.
+// Rules configure which references are allowed. Objects of the manager itself can never be referenced, regardless of the mode.
 type Rules struct {
 	// Mode applies to objects that do not belong to the manager.
 	Mode Mode

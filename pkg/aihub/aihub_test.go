@@ -93,7 +93,7 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-// The AIHub takes effect, and goes out of effect, without a restart.
+// The AIHub is added and removed without a restart.
 func TestFollowsTheHub(t *testing.T) {
 	w, c := newWatcher(hub(spec("one.example.org")))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,10 +123,10 @@ func TestFollowsTheHub(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	for name, answer := range map[string]func(*Watcher){
-		"an AIHub":       func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
-		"none":           func(w *Watcher) { w.value.OnUpdate(nil) },
-		"not ours":       func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
-		"API not served": func(w *Watcher) { w.SetServed(false) },
+		"an AIHub":          func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
+		"none":              func(w *Watcher) { w.value.OnUpdate(nil) },
+		"unexpected object": func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
+		"API not served":    func(w *Watcher) { w.SetServed(false) },
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)

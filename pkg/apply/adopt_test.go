@@ -62,7 +62,7 @@ func TestCheckForeign(t *testing.T) {
 		"another component's, though it may be adopted": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("mlflow") }, adopts: true,
 			want: "ConfigMap ns/a exists and belongs to component mlflow; delete it or recreate it under another name, and the operator will create its own"},
 		"with a label that a user spoilt": {change: func(c *corev1.ConfigMap) { c.Labels = names.Labels("nonsense") }, manager: us},
-		"controlled by another of ours": {change: func(c *corev1.ConfigMap) {
+		"controlled by another managed object": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
@@ -207,7 +207,7 @@ func TestAdoptionDropsOwnerReferences(t *testing.T) {
 		ownership Ownership
 		want      []types.UID
 	}{
-		"of a former owner":    {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
+		"of a previous owner":  {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
 		"that controls":        {[]metav1.OwnerReference{ownerReference("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
 		"of what is to stay":   {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Unowned, nil},
 		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("former", "f", false), ownerReference("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},

@@ -232,7 +232,7 @@ func TestApplyDetectsForeignObjectOnCreate(t *testing.T) {
 		}
 	}
 	if got := b.get("a"); got.ResourceVersion != before.ResourceVersion {
-		t.Errorf("it was written: %+v", got)
+		t.Errorf("the object was written: %+v", got)
 	}
 }
 
@@ -256,10 +256,10 @@ func TestApplyFailsForAnotherVersion(t *testing.T) {
 
 func TestApplyRevertsForeignChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"a value":             func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
-		"a value removed":     func(c *corev1.ConfigMap) { c.Data = nil },
-		"a label of ours":     func(c *corev1.ConfigMap) { delete(c.Labels, names.OperatorLabel) },
-		"the owner reference": func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
+		"a value":               func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" },
+		"a value removed":       func(c *corev1.ConfigMap) { c.Data = nil },
+		"managed label removed": func(c *corev1.ConfigMap) { delete(c.Labels, names.OperatorLabel) },
+		"the owner reference":   func(c *corev1.ConfigMap) { c.OwnerReferences = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)

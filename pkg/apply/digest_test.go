@@ -43,7 +43,7 @@ func TestDigestDependsOnOwnEntry(t *testing.T) {
 			newEntry(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields)}, true},
 		"a field was taken": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
 		"written later":     {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
-		"nothing is ours":   {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
+		"no fields owned":   {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
 		"no fields":         {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
 		"not readable":      {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {

@@ -82,11 +82,11 @@ func TestHostBecomesFree(t *testing.T) {
 	b := newTestApplier(t, other)
 	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
 	if b.seen["apply"] != 0 {
-		t.Error("it was written while the host was taken")
+		t.Error("the Ingress was written while another Ingress has its host")
 	}
 	b.must(b.server.Delete(t.Context(), other))
 	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
 	if b.seen["apply"] != 1 {
-		t.Error("it was not written")
+		t.Error("the Ingress was not written")
 	}
 }

@@ -39,7 +39,7 @@ func TestReplaceInvalidFields(t *testing.T) {
 	}{
 		"value for valueFrom":          {invalid(container.Child("env").Index(1).Child("valueFrom")), []string{template}},
 		"a strategy with parameters":   {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
-		"two at once":                  {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
+		"two conflicts":                {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
 		"a field that we do not apply": {invalid(field.NewPath("spec", "replicas")), nil},
 		"what is refused is elsewhere": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
 		"an error without causes":      {errors.New("no"), nil},

@@ -46,7 +46,7 @@ func TestApplyKeepsOrphanOfTerminatingOwner(t *testing.T) {
 				b.applies(looks, as(value))
 				b.applies(looks, as(value)) // nothing is remembered of it
 				if got := b.get("a"); len(got.OwnerReferences) > 0 || got.Data["key"] != "1" {
-					t.Errorf("it was written: %v", got)
+					t.Errorf("the object was written for a terminating owner: %v", got)
 				}
 			})
 		}

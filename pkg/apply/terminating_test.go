@@ -69,7 +69,7 @@ func TestApplyPollsTerminatingObjectWithoutLabels(t *testing.T) {
 	}
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
 	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !IsBlocked(err) {
-		t.Errorf("after a minute: %v", err)
+		t.Errorf("unexpected result after a minute: %v", err)
 	}
 }
 
@@ -93,6 +93,6 @@ func TestRequeueAfterIsShortestTime(t *testing.T) {
 		requeueAfter(ctx, after)
 	}
 	if inner.RequeueAfter() != time.Second || outer.RequeueAfter() != time.Second {
-		t.Errorf("after %s and %s", inner.RequeueAfter(), outer.RequeueAfter())
+		t.Errorf("unexpected delays %s and %s", inner.RequeueAfter(), outer.RequeueAfter())
 	}
 }

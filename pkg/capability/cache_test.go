@@ -46,15 +46,15 @@ func TestReadsFailWhenKindIsRemoved(t *testing.T) {
 	for name, read := range reading {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				env := comeAndGo{newDiscovery(), newCluster(t)}
+				env := fakeAPIServer{newDiscovery(), newCluster(t)}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 				run(t, w)
 				c := &servedOnlyCache{unsynced{}, runtime.NewScheme(), w}
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
 					t.Errorf("a kind that is not served: %v", err)
 				}
-				env.come(HTTPRoute)
-				env.goAway(HTTPRoute)
+				env.addKind(HTTPRoute)
+				env.removeKind(HTTPRoute)
 				if err := read(t.Context(), c); !meta.IsNoMatchError(err) {
 					t.Errorf("a kind that went: %v", err)
 				}

@@ -15,7 +15,7 @@ import (
 
 // environment is a cluster whose APIs are added and removed, and whose discovery lags and fails. It records the real state.
 type environment struct {
-	comeAndGo
+	fakeAPIServer
 	defined map[schema.GroupVersionKind]bool // the definition exists
 	listed  map[schema.GroupVersionKind]bool // discovery lists it
 	failing bool
@@ -25,8 +25,8 @@ type environment struct {
 func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	return &environment{
-		comeAndGo: comeAndGo{newDiscovery(), newCluster(t)},
-		defined:   map[schema.GroupVersionKind]bool{}, listed: map[schema.GroupVersionKind]bool{},
+		fakeAPIServer: fakeAPIServer{newDiscovery(), newCluster(t)},
+		defined:       map[schema.GroupVersionKind]bool{}, listed: map[schema.GroupVersionKind]bool{},
 		stale: map[schema.GroupVersion]bool{},
 	}
 }

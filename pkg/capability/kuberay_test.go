@@ -141,7 +141,7 @@ func TestPlatformKubeRayIsWatched(t *testing.T) {
 	})
 }
 
-// One that is there already is known before anything is set up.
+// An existing configuration is known before any component is set up.
 func TestPlatformKubeRayAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: newKubeRay(ofPlatform())})

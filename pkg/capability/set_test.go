@@ -32,7 +32,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestKnownBelongsToTheCaller(t *testing.T) {
+func TestKnownReturnsACopy(t *testing.T) {
 	first := Known()
 	first[0] = schema.GroupVersionKind{}
 	if Known()[0] == first[0] {

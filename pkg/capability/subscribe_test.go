@@ -15,16 +15,16 @@ import (
 // A listener gets the current set and each change until its context ends.
 func TestOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(Route), newCluster(t)}
+		env := fakeAPIServer{newDiscovery(Route), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		var heard []string
 		ctx, leave := context.WithCancel(t.Context())
 		w.OnChange(ctx, func(s Set) { heard = append(heard, s.String()) })
-		env.come(HTTPRoute)
-		env.goAway(HTTPRoute)
+		env.addKind(HTTPRoute)
+		env.removeKind(HTTPRoute)
 		leave()
-		env.come(RayCluster)
+		env.addKind(RayCluster)
 		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
 		if want := []string{route, both, route}; !slices.Equal(heard, want) {
 			t.Errorf("heard %q, want %q", heard, want)
@@ -57,7 +57,7 @@ func TestOnChangeDuringChanges(t *testing.T) {
 // Listeners and watches of ended contexts are removed.
 func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env := comeAndGo{newDiscovery(), newCluster(t)}
+		env := fakeAPIServer{newDiscovery(), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		left := &changes{}
@@ -73,7 +73,7 @@ func TestEndedSubscriptionsAreRemoved(t *testing.T) {
 			stop()
 			synctest.Wait()
 		}
-		env.come(Route)
+		env.addKind(Route)
 		pass(time.Second)
 		if w.Len() != 0 || left.len() != 0 {
 			t.Errorf("%d listeners stayed, and %d calls came after the end", w.Len(), left.len())

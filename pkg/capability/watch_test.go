@@ -95,19 +95,19 @@ func start(t *testing.T, c controller.Controller) (stop func()) {
 	}
 }
 
-// comeAndGo is a fake API server, which adds and removes a kind in discovery and among the definitions.
-type comeAndGo struct {
+// fakeAPIServer adds and removes kinds in discovery and the CustomResourceDefinitions.
+type fakeAPIServer struct {
 	d       *fakeDiscovery
 	cluster *fakeCluster
 }
 
-func (c comeAndGo) come(k schema.GroupVersionKind) {
+func (c fakeAPIServer) addKind(k schema.GroupVersionKind) {
 	c.d.serve(k)
 	c.cluster.create(definitionName(k))
 	pass(time.Second)
 }
 
-func (c comeAndGo) goAway(k schema.GroupVersionKind) {
+func (c fakeAPIServer) removeKind(k schema.GroupVersionKind) {
 	c.d.withdraw(k)
 	c.cluster.remove(definitionName(k))
 	pass(time.Second)
@@ -117,15 +117,15 @@ func TestKindStartsAndStops(t *testing.T) {
 	for name, object := range map[string]client.Object{"metadata": nil, "typed": &routev1.Route{}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
+				env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 				w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 				defer start(t, newController(t, w.Kind(store, Route, object, &handler.EnqueueRequestForObject{})))() // before Start
 				run(t, w)
 				store.want(t, 0, 0)
 				for round := range 3 {
-					env.come(Route)
+					env.addKind(Route)
 					store.want(t, 1, round+1)
-					env.goAway(Route)
+					env.removeKind(Route)
 					store.want(t, 0, round+1)
 				}
 				want := client.Object(MetadataOf(Route))
@@ -144,10 +144,10 @@ func TestKindStartsAndStops(t *testing.T) {
 
 func TestKindThatIsServedAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
+		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		env.come(HTTPRoute)
+		env.addKind(HTTPRoute)
 		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
 		store.want(t, 0, 0)
 		stop := start(t, c)
@@ -155,21 +155,21 @@ func TestKindThatIsServedAtTheStart(t *testing.T) {
 
 		// The source of a controller that ended is not started again.
 		stop()
-		env.goAway(HTTPRoute)
-		env.come(HTTPRoute)
+		env.removeKind(HTTPRoute)
+		env.addKind(HTTPRoute)
 		store.want(t, 1, 1)
 	})
 }
 
 func TestKindBeforeTheControllerStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, store := comeAndGo{newDiscovery(), newCluster(t)}, &informers{}
+		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
 		c := newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{}))
-		env.come(HTTPRoute)
-		env.goAway(HTTPRoute)
-		env.come(HTTPRoute)
+		env.addKind(HTTPRoute)
+		env.removeKind(HTTPRoute)
+		env.addKind(HTTPRoute)
 		store.want(t, 0, 0)
 		defer start(t, c)()
 		store.want(t, 1, 1) // only the watch of the last appearance
@@ -180,14 +180,14 @@ func TestKindBeforeTheControllerStarts(t *testing.T) {
 // bubble fails on goroutines that hang.
 func TestKindThatVanishesWhileItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, heard, store := comeAndGo{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
+		env, heard, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), heard.add)
 		defer start(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
 		run(t, w)
-		env.come(HTTPRoute)
+		env.addKind(HTTPRoute)
 		store.want(t, 1, 1)
-		env.goAway(HTTPRoute)
+		env.removeKind(HTTPRoute)
 		pass(time.Minute)
 		store.want(t, 0, 1)
 		if heard.len() != 2 {

@@ -200,7 +200,7 @@ func (w *Watcher) refresh(ctx context.Context) {
 }
 
 // servedKinds returns the kinds for a discovery result, and whether it agrees with the definitions. A kind whose definition was deleted is
-// not served, whatever discovery returns. A kind that was served and is omitted stays while its version cannot be read, and during the grace
+// not served, regardless of discovery. A kind that was served and is omitted stays while its version cannot be read, and during the grace
 // period.
 //
 // In the first result all kinds of an unreadable version count as served: the server of an aggregated API may be down when the manager

@@ -149,7 +149,7 @@ func TestReadyAfterInjection(t *testing.T) {
 	}{
 		"written":                              {target: Target{Kind: Validating, Name: "v"}},
 		"absent":                               {target: Target{Kind: Validating, Name: "gone"}},
-		"API server away":                      {target: Target{Kind: Validating, Name: "v"}, err: errors.New("away"), waits: true},
+		"API server unavailable":               {target: Target{Kind: Validating, Name: "v"}, err: errors.New("away"), waits: true},
 		"no right":                             {target: Target{Kind: Validating, Name: "v"}, err: forbidden, waits: true},
 		"no right, of a component that is off": {target: Target{Kind: Validating, Name: "v", Optional: true}, err: forbidden},
 	} {

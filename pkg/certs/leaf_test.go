@@ -56,7 +56,7 @@ func TestEnsureLeafIssuesCertificate(t *testing.T) {
 			continue // a DNS name of the certificate, for clients that compare it as text; Verify looks for an IP address
 		}
 		if err := verify(l.Data, root.Data[dataKeyCACert], name, epoch); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}
 	chain, _ := certutil.ParseCertsPEM(l.Data[dataKeyCert])
@@ -137,7 +137,7 @@ func TestLeafIsIssuedWhenNeeded(t *testing.T) {
 					host = "[" + host + "]"
 				}
 				if err := verify(l.Data, l.Data[dataKeyCACert], host, epoch.Add(time.Hour)); err != nil {
-					t.Errorf("%s: %v", host, err)
+					t.Errorf("%s: unexpected error: %v", host, err)
 				}
 			}
 		})

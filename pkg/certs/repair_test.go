@@ -113,7 +113,7 @@ func TestDamagedLeafIsReplaced(t *testing.T) {
 		}
 		for _, name := range []string{"localhost", "demo-head-svc.team.svc", "10.0.0.7", "[fd00::7]"} {
 			if err := verify(l.Data, stage.root.Data[dataKeyCACert], name, now); err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: unexpected error: %v", name, err)
 			}
 		}
 		if key, err := parseKey(l.Data[dataKeyPrivateKey]); err != nil || len(l.Data) != 3 {

@@ -118,7 +118,7 @@ func (env *environment) trusts(a *Authority, bundle []byte) error {
 func (env *environment) mustTrust(a *Authority, bundle []byte, when string) {
 	env.t.Helper()
 	if err := env.trusts(a, bundle); err != nil {
-		env.t.Errorf("%s: %v", when, err)
+		env.t.Errorf("%s: unexpected error: %v", when, err)
 	}
 }
 

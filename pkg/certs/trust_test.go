@@ -30,7 +30,7 @@ func TestTrustKeepsPreviousCA(t *testing.T) {
 				}
 			}
 			if left := trust.RequeueAfter(time.Hour, due); name != "renewed" && left != trustOverlap || name == "renewed" && left != time.Hour {
-				t.Errorf("it changes after %s", left)
+				t.Errorf("the result changes after %s", left)
 			}
 			later := due.Add(trustOverlap)
 			if !bytes.Equal(trust.Bundle(later), second.Data["ca.crt"]) || trust.RequeueAfter(time.Hour, later) != time.Hour {

@@ -56,7 +56,7 @@ func TestWatchRestoresCABundle(t *testing.T) {
 	if err := w.client.Update(ctx, stored); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { // until the watch is there and has been heard
+	waitFor(t, func() bool { // until the watch is established
 		_ = watched.Tracker().Delete(resource, "", "v")
 		_ = watched.Tracker().Create(resource, wrong.DeepCopy(), "")
 		return isInjected(t, target) == 0

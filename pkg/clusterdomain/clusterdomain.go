@@ -60,9 +60,9 @@ func (w *Watcher) Domain() string {
 	return domain
 }
 
-// Settled reports whether the API server has responded, even if there is no domain or permission. Before that, no object with the domain may be
-// applied if the API is served, because the domain would be removed temporarily.
-func (w *Watcher) Settled() bool {
+// HasSynced reports whether the API server has responded, even if there is no domain or permission. Until then, objects with the domain must not be
+// applied if the API is served: the domain would be removed temporarily.
+func (w *Watcher) HasSynced() bool {
 	_, known := w.Current()
 	return known
 }

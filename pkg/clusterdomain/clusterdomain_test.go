@@ -106,10 +106,10 @@ func TestSettled(t *testing.T) {
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if w.Settled() {
+		if w.HasSynced() {
 			t.Errorf("%s: settled before the cluster was asked", name)
 		}
-		if answer(w); !w.Settled() {
+		if answer(w); !w.HasSynced() {
 			t.Errorf("%s: not settled", name)
 		}
 	}

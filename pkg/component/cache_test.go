@@ -91,10 +91,10 @@ func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 		t.Fatalf("Secrets: %+v", by)
 	}
 	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel || all.Transform != nil {
-		t.Errorf("in all namespaces %+v", all)
+		t.Errorf("unexpected result in all namespaces: %+v", all)
 	}
 	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil || apps.Transform == nil {
-		t.Errorf("in the one namespace %+v", apps)
+		t.Errorf("unexpected result in the one namespace: %+v", apps)
 	}
 }
 
@@ -134,16 +134,16 @@ func TestStripForeign(t *testing.T) {
 		out, err := chainTransforms(stripForeign, next)(head(map[string]string{"owner": "helm"}))
 		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
 		if err != nil || !equality.Semantic.DeepEqual(out, want) {
-			t.Errorf("of a foreign object remains %+v, error %v", out, err)
+			t.Errorf("unexpected fields remain of a foreign object: %+v, error %v", out, err)
 		}
 		managed := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
 		if out, err := chainTransforms(stripForeign, next)(head(managed)); err != nil || !equality.Semantic.DeepEqual(out, head(managed)) {
-			t.Errorf("of ours remains %+v, error %v", out, err)
+			t.Errorf("unexpected fields remain of a managed object: %+v, error %v", out, err)
 		}
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
 	if out, err := stripForeign(gone); err != nil || out != any(gone) {
-		t.Errorf("of a tombstone remains %+v, error %v", out, err)
+		t.Errorf("unexpected result for a tombstone: %+v, error %v", out, err)
 	}
 }
 

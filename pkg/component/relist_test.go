@@ -44,7 +44,7 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 	}{
 		"closed early":             {new(int64(600)), 599 * time.Second, nil, true},
 		"its time is over":         {new(int64(600)), 600 * time.Second, nil, false},
-		"no time was asked for":    {nil, time.Second, nil, false},
+		"no delay requested":       {nil, time.Second, nil, false},
 		"a list came between them": {new(int64(600)), time.Second, list, false},
 		"a watch that lists, too":  {new(int64(600)), time.Second, watchList, false},
 	} {

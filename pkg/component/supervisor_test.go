@@ -106,7 +106,7 @@ func TestRemovedKindStopsManager(t *testing.T) {
 	}
 }
 
-func TestStartsAtOnceWhenServed(t *testing.T) {
+func TestStartsImmediatelyWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &worker{}
 		caps := &fakeCapabilities{}

@@ -168,7 +168,7 @@ func (c Config) CheckComplete() error {
 	}
 	if c.MLflow.Image == "" {
 		return fmt.Errorf("mlflow has no default image: set RELATED_IMAGE_ODH_MLFLOW_IMAGE or MLFLOW_IMAGE, " +
-			"or mlflow.image in the configuration file, or switch the component off with --enable-mlflow=false")
+			"or mlflow.image in the configuration file, or disable the component with --enable-mlflow=false")
 	}
 	if c.MLflow.Version == "" {
 		return fmt.Errorf("this build names no supported MLflow version: build it with -ldflags \"-X main.mlflowVersion=<version>\"")

@@ -246,10 +246,10 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	cfg := mustLoad(t, given{env: image})
 	cfg.MLflow.Version = ""
 	if err := cfg.CheckComplete(); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("without a version: %v", err)
+		t.Errorf("unexpected result without a version: %v", err)
 	}
 	if _, err := (given{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
-		t.Errorf("without a namespace: %v", err)
+		t.Errorf("unexpected result without a namespace: %v", err)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestApplicationsNamespaceMLflow3(t *testing.T) {
 
 // [mlflow-66] The legacy switch of the module enables the component platform, and cannot disable it, because the component does
 // more than MLflow needs.
-func TestTheOriginalsSwitchOfThePlatform(t *testing.T) {
+func TestLegacyVariableOfThePlatform(t *testing.T) {
 	const module = "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER"
 	for name, tc := range map[string]struct {
 		given given

@@ -57,7 +57,7 @@ func TestRegistryVariables(t *testing.T) {
 }
 
 // The older name of an image variable counts where the newer is not set.
-func TestOlderRegistryVariables(t *testing.T) {
+func TestLegacyRegistryVariables(t *testing.T) {
 	newer := map[string]string{
 		"REST_IMAGE": "RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "KUBE_RBAC_PROXY_IMAGE": "RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE",
 		"POSTGRES_IMAGE": "RELATED_IMAGE_POSTGRESQL_16_IMAGE", "CATALOG_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE",

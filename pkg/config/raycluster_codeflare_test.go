@@ -77,7 +77,7 @@ func TestEveryCodeFlareKeyIsRead(t *testing.T) {
 	}
 }
 
-// The only key of the ConfigMap is read, whatever its name; maps are merged over defaults.
+// The only key of the ConfigMap is read, regardless of its name; maps are merged over defaults.
 func TestCodeFlareConfigMapMayUseAnyKey(t *testing.T) {
 	for _, name := range []string{"config.yaml", "config", "x", "codeflare.json"} {
 		older := &LegacyConfig{Source: "ConfigMap a/b", Embedded: true, Data: map[string]string{name: `{"kuberay": {"mTLSEnabled": false}}`}}
@@ -143,7 +143,7 @@ func TestPrecedenceOfEverySource(t *testing.T) {
 }
 
 // A mistake in one section is reported by the component whose section it is; the other works.
-func TestMistakesStayInTheirSection(t *testing.T) {
+func TestErrorsAreLimitedToTheirSection(t *testing.T) {
 	cfg := mustLoad(t, given{})
 	const wrapperWrong = "kuberay: {mTLSEnabled: false}\nappwrapper: {Config: {faultTolerance: {warmupGracePeriod: soon}}}"
 	if ray, _, err := cfg.RayCluster(rayMap(wrapperWrong)); err != nil || ray.MTLS {
@@ -176,7 +176,7 @@ func TestSettingsOfRayAreValues(t *testing.T) {
 	}
 	defaults, _, err := mustLoad(t, given{}).RayCluster(rayMap("{}"))
 	if diff := cmp.Diff(DefaultRayCluster(), defaults); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("unexpected error %v or settings (-want +got):\n%s", err, diff)
 	}
 	_, err = (given{}).withFile("raycluster: {publish: loudly, certificates: vault, ingressNamespaces: [UP], clusterDomain: -x-}").load()
 	for _, key := range []string{"raycluster.publish", "raycluster.certificates", "raycluster.ingressNamespaces", "raycluster.clusterDomain"} {

@@ -58,7 +58,7 @@ func TestFeaturesAreEnabledByDefault(t *testing.T) {
 		}
 	}
 	if ray, _, err := mustLoad(t, given{}).RayCluster(nil); err != nil || !ray.OAuth || !ray.MTLS {
-		t.Errorf("without a ConfigMap: %+v, %v", ray, err)
+		t.Errorf("unexpected result without a ConfigMap: %+v, %v", ray, err)
 	}
 }
 

@@ -38,19 +38,19 @@ func TestSelection(t *testing.T) {
 		args      []string
 		want      []string
 	}{
-		"no selection":                          {nil, nil, "", nil, []string{"appwrapper", "mlflow"}},
-		"one component":                         {[]string{"mlflow"}, nil, "", nil, []string{"mlflow"}},
-		"component that is disabled by default": {[]string{"platform"}, nil, "", nil, []string{"platform"}},
-		"a list in the file":                    {[]string{"mlflow"}, nil, "components: [appwrapper]\n", nil, []string{"appwrapper"}},
-		"a list of flags":                       {[]string{"mlflow"}, nil, "", []string{"--components=platform"}, []string{"platform"}},
-		"the default set, by a list":            {[]string{"mlflow"}, nil, "", []string{"--components=*"}, []string{"appwrapper", "mlflow"}},
-		"one more by a variable":                {[]string{"mlflow"}, map[string]string{"ENABLE_APPWRAPPER": "true"}, "", nil, []string{"appwrapper", "mlflow"}},
-		"off by a variable":                     {[]string{"mlflow", "platform"}, map[string]string{"ENABLE_PLATFORM": "false"}, "", nil, []string{"mlflow"}},
-		"on by that of the originals":           {[]string{"mlflow"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "true"}, "", nil, []string{"mlflow", "platform"}},
-		"off by that of the originals":          {[]string{"platform"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "false"}, "", nil, []string{"platform"}},
-		"a switch above all":                    {[]string{"mlflow"}, map[string]string{"ENABLE_PLATFORM": "false"}, "", []string{"--enable-platform", "--enable-mlflow=false"}, []string{"platform"}},
-		"unknown names are nothing":             {[]string{"gadgets", "mlflow"}, nil, "", nil, []string{"mlflow"}},
-		"an empty one starts nothing":           {[]string{}, nil, "", nil, nil},
+		"no selection":                                    {nil, nil, "", nil, []string{"appwrapper", "mlflow"}},
+		"one component":                                   {[]string{"mlflow"}, nil, "", nil, []string{"mlflow"}},
+		"component that is disabled by default":           {[]string{"platform"}, nil, "", nil, []string{"platform"}},
+		"a list in the file":                              {[]string{"mlflow"}, nil, "components: [appwrapper]\n", nil, []string{"appwrapper"}},
+		"a list of flags":                                 {[]string{"mlflow"}, nil, "", []string{"--components=platform"}, []string{"platform"}},
+		"the default set, by a list":                      {[]string{"mlflow"}, nil, "", []string{"--components=*"}, []string{"appwrapper", "mlflow"}},
+		"one more by a variable":                          {[]string{"mlflow"}, map[string]string{"ENABLE_APPWRAPPER": "true"}, "", nil, []string{"appwrapper", "mlflow"}},
+		"off by a variable":                               {[]string{"mlflow", "platform"}, map[string]string{"ENABLE_PLATFORM": "false"}, "", nil, []string{"mlflow"}},
+		"enabled by the variable of the legacy operator":  {[]string{"mlflow"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "true"}, "", nil, []string{"mlflow", "platform"}},
+		"disabled by the variable of the legacy operator": {[]string{"platform"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "false"}, "", nil, []string{"platform"}},
+		"a switch above all":                              {[]string{"mlflow"}, map[string]string{"ENABLE_PLATFORM": "false"}, "", []string{"--enable-platform", "--enable-mlflow=false"}, []string{"platform"}},
+		"unknown names are nothing":                       {[]string{"gadgets", "mlflow"}, nil, "", nil, []string{"mlflow"}},
+		"an empty one starts nothing":                     {[]string{}, nil, "", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := loadAs(tc.selection, tc.env, tc.file, tc.args...)
@@ -86,7 +86,7 @@ func TestOtherDefaults(t *testing.T) {
 }
 
 // Legacy flags set the current flags that replace them; the last value is used.
-func TestOlderFlags(t *testing.T) {
+func TestLegacyFlags(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args           []string
 		path, key, bad string

@@ -78,7 +78,7 @@ func TestIsEnabled(t *testing.T) {
 		multiModel, serve bool
 	}{
 		"of KServe":             {v1alpha1.ServingRuntimeSpec{}, false, false},
-		"of KServe, said":       {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
+		"explicitly of KServe":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(false)}, false, false},
 		"multi-model":           {v1alpha1.ServingRuntimeSpec{MultiModel: new(true)}, true, true},
 		"multi-model, enabled":  {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(false)}, true, true},
 		"multi-model, disabled": {v1alpha1.ServingRuntimeSpec{MultiModel: new(true), Disabled: new(true)}, true, false},

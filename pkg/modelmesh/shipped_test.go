@@ -30,7 +30,7 @@ func TestShippedRuntimes(t *testing.T) {
 		}
 		r := &v1alpha1.ClusterServingRuntime{}
 		if err := yaml.Unmarshal(text, r); err != nil || r.Malformed != "" {
-			t.Fatalf("%s: %v, %s", name, err, r.Malformed)
+			t.Fatalf("%s: unexpected error %v or malformed fields %s", name, err, r.Malformed)
 		}
 		if r.Name != name || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" || !IsEnabled(&r.Spec) {
 			t.Errorf("%s: unexpected ObjectMeta: %+v", name, r.ObjectMeta)

@@ -21,7 +21,7 @@ func TestAt(t *testing.T) {
 		{[]string{"list", "0", "name"}, "a"}, {[]string{"list", "4"}, nil}, {[]string{"list", "-1"}, nil}, {[]string{"list", "x"}, nil},
 	} {
 		if diff := cmp.Diff(test.want, At(object, test.path...)); diff != "" {
-			t.Errorf("%q: %s", test.path, diff)
+			t.Errorf("%q: unexpected result (-want +got):\n%s", test.path, diff)
 		}
 	}
 	if String(object, "number") != "" || String(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||

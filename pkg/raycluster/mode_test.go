@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 		"annotation over setting":                        {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: cert-manager}}", "{}", Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
 		"annotation unknown":                             {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: x}}", "{}", Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
 		"setting unknown":                                {config.RayCluster{MTLS: true, Certificates: "x"}, shift, "{}", "{}", Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
-		"exists in the original form":                    {config.RayCluster{MTLS: true}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: operator}}", "spec: " + podForm, Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
+		"exists in the legacy form":                      {config.RayCluster{MTLS: true}, shift, "metadata: {annotations: {ray.openshift.ai/certificates: operator}}", "spec: " + podForm, Mode{MTLS: true, Issuer: IssuerPod, Policies: true}},
 		"exists with Secrets":                            {config.RayCluster{MTLS: true, Certificates: string(IssuerPod)}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"exists with Secrets, another":                   {config.RayCluster{MTLS: true, Certificates: string(IssuerCertManager)}, shift, "{}", "spec: " + secretForm, Mode{MTLS: true, Issuer: IssuerCertManager, Policies: true}},
 		"keeps its account, R30": {
@@ -91,23 +91,23 @@ func TestInjected(t *testing.T) {
 		pod  string
 		want Injected
 	}{
-		"empty object":            {"{}", Injected{}},
-		"signs for itself":        {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
-		"from Secrets":            {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
-		"encrypted":               {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
-		"switched off again":      {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
-		"encrypted by its user":   {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
-		"foreign authority":       {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
-		"OAuth":                   {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
-		"OAuth of the user":       {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
-		"a name for OAuth":        {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
-		"kube-rbac-proxy":         {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
-		"rules of the user":       {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
-		"a name for the proxy":    {head("{name: kube-rbac-proxy}", rules), Injected{}},
-		"asks for a token":        {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
-		"another container asks":  {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
-		"asks and does not":       {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
-		"asks for something else": {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
+		"empty object":             {"{}", Injected{}},
+		"signs for itself":         {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"from Secrets":             {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
+		"encrypted":                {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
+		"enabled and disabled":     {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"encrypted by its user":    {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
+		"foreign authority":        {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
+		"OAuth":                    {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
+		"OAuth of the user":        {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
+		"a name for OAuth":         {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
+		"kube-rbac-proxy":          {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
+		"rules of the user":        {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
+		"a name for the proxy":     {head("{name: kube-rbac-proxy}", rules), Injected{}},
+		"asks for a token":         {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
+		"set in another container": {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
+		"asks and does not":        {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
+		"asks for something else":  {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(t, "metadata: {name: c}")
@@ -133,15 +133,15 @@ func TestKeepForRunningPods(t *testing.T) {
 		stored Cluster
 		want   Mode
 	}{
-		"switched on":                          {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
-		"switched off":                         {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
+		"enabled":                              {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
+		"disabled":                             {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"signs for itself":                     {Mode{}, full("emptyDir: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerPod}},
 		"pods have the desired mode":           {wished, full("secret: {}"), wished},
 		"pods have no injection, none desired": {Mode{}, none, Mode{}},
 		"token for a sidecar":                  {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 	} {
 		if diff := cmp.Diff(test.want, test.mode.KeepForRunningPods(test.stored, test.stored)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -129,7 +129,7 @@ const (
 	// These clients find Routes and Ingresses by name.
 	LabelDashboard          = "ray.io/cluster-name"
 	LabelDashboardNamespace = "ray.io/cluster-namespace"
-	// AnnotationVersion on a RayCluster selects hashed names, whatever its value.
+	// AnnotationVersion on a RayCluster selects hashed names, regardless of its value.
 	AnnotationVersion = "ray.openshift.ai/version"
 	// AnnotationCertificates on a new RayCluster selects the Issuer of its pods' certificates.
 	AnnotationCertificates = "ray.openshift.ai/certificates"

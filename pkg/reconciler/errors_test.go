@@ -47,14 +47,14 @@ func TestIsTerminal(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no error":                   {nil, false},
-		"invalid":                    {invalid, true},
-		"bad request":                {badRequest, true},
-		"wrapped":                    {fmt.Errorf("applying: %w", invalid), true},
-		"several":                    {errors.Join(invalid, fmt.Errorf("and %w", badRequest)), true},
-		"beside something that ends": {errors.Join(invalid, broken), false},
-		"quota":                      {quota, false},
-		"a policy":                   {policy, false},
+		"no error":                    {nil, false},
+		"invalid":                     {invalid, true},
+		"bad request":                 {badRequest, true},
+		"wrapped":                     {fmt.Errorf("applying: %w", invalid), true},
+		"several":                     {errors.Join(invalid, fmt.Errorf("and %w", badRequest)), true},
+		"joined with a context error": {errors.Join(invalid, broken), false},
+		"quota":                       {quota, false},
+		"a policy":                    {policy, false},
 		"a webhook": {apierrors.NewBadRequest(
 			`admission webhook "validation.gatekeeper.sh" denied the request: no`), false},
 		"a JSON patch that came late": {patchTest, false},
@@ -115,7 +115,7 @@ func TestEveryErrorIsReported(t *testing.T) {
 		"an error for the user":   {reconcile.TerminalError(errors.New("no such class")), "", true},
 		"a namespace that ends":   {terminating, "", false},
 		"both of two are awaited": {errors.Join(terminating, &Wait{For: "pods"}), "", false},
-		"an object that goes":     {&apply.TerminatingError{Kind: "Service"}, "", false},
+		"terminating object":      {&apply.TerminatingError{Kind: "Service"}, "", false},
 		"one that does not":       {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "", true},
 		"one that is reported":    {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "oh: " + (&apply.TerminatingError{Kind: "Service"}).Error(), false},
 		"one of another client":   {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
@@ -287,14 +287,14 @@ func TestBlockingObjectsAreWaitedFor(t *testing.T) {
 		err   error
 		after time.Duration // 0 for an error
 	}{
-		"going":                   {going, time.Second},
-		"it does not go":          {stuck, time.Minute},
-		"another client's":        {foreign, time.Minute},
-		"within others":           {fmt.Errorf("x: %w", &apply.StageError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
-		"beside a shorter wait":   {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
-		"beside a failure":        {errors.Join(stuck, broken), 0},
-		"beside a namespace":      {errors.Join(stuck, terminating), time.Minute},
-		"a refusal of the object": {errors.Join(stuck, invalid), 0},
+		"going":                               {going, time.Second},
+		"it does not go":                      {stuck, time.Minute},
+		"another client's":                    {foreign, time.Minute},
+		"within others":                       {fmt.Errorf("x: %w", &apply.StageError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
+		"joined with a shorter wait":          {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
+		"joined with a failure":               {errors.Join(stuck, broken), 0},
+		"joined with a terminating namespace": {errors.Join(stuck, terminating), time.Minute},
+		"a refusal of the object":             {errors.Join(stuck, invalid), 0},
 	} {
 		err := tc.err
 		b := newBench(t, failing(&err), newWidget())

@@ -139,7 +139,7 @@ func TestMaxBackoff(t *testing.T) {
 	}
 	limiter.Forget(ask("a", "broken"))
 	if first := limiter.When(ask("a", "broken")); first != 5*time.Millisecond {
-		t.Errorf("after a success: %s", first)
+		t.Errorf("unexpected result after a success: %s", first)
 	}
 }
 

@@ -140,13 +140,13 @@ func TestPhasesStopAtTheFirstError(t *testing.T) {
 		is       error // the returned error
 		terminal bool
 	}{
-		"success":           {nil, ctrl.Result{}, nil, false},
-		"error":             {broken, ctrl.Result{}, broken, false},
-		"wait with timer":   {&Wait{For: "rain", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
-		"wait for an event": {&Wait{For: "rain"}, ctrl.Result{}, nil, false},
-		"wrapped wait":      {fmt.Errorf("looking up: %w", &Wait{For: "rain", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
-		"terminal":          {reconcile.TerminalError(broken), ctrl.Result{}, broken, true},
-		"wait beside error": {errors.Join(&Wait{For: "rain"}, broken), ctrl.Result{}, broken, false},
+		"success":                   {nil, ctrl.Result{}, nil, false},
+		"error":                     {broken, ctrl.Result{}, broken, false},
+		"wait with timer":           {&Wait{For: "rain", Retry: time.Minute}, ctrl.Result{RequeueAfter: time.Minute}, nil, false},
+		"wait for an event":         {&Wait{For: "rain"}, ctrl.Result{}, nil, false},
+		"wrapped wait":              {fmt.Errorf("looking up: %w", &Wait{For: "rain", Retry: time.Second}), ctrl.Result{RequeueAfter: time.Second}, nil, false},
+		"terminal":                  {reconcile.TerminalError(broken), ctrl.Result{}, broken, true},
+		"wait joined with an error": {errors.Join(&Wait{For: "rain"}, broken), ctrl.Result{}, broken, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran = nil
@@ -274,7 +274,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b.must()
 	got := b.get()
 	if _, paused := conditions.Get(got.Status.Conditions, ConditionPaused); paused || runs != 1 || !conditions.IsTrue(got.Status.Conditions, available) {
-		t.Errorf("after %d runs: %+v", runs, got.Status)
+		t.Errorf("unexpected result after %d runs: %+v", runs, got.Status)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestFinalizerConflictIsARetry(t *testing.T) {
 	}
 }
 
-// A stale cache holds a deleted object: it is requeued with a pause, whatever the phases return.
+// A stale cache holds a deleted object: it is requeued with a pause, regardless of the results of the phases.
 func TestObjectMissingOnServerIsRequeuedWithPause(t *testing.T) {
 	for name, end := range map[string]error{"success": nil, "wait": &Wait{For: "it", Retry: time.Millisecond}, "failure": errors.New("no")} {
 		logic := sized()

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A field that an older CRD lacks is sent once for each resourceVersion, whatever a reconcile returns.
+// A field that an older CRD lacks is sent once for each resourceVersion, regardless of the result of a reconcile.
 func TestRejectedFieldIsSentOnce(t *testing.T) {
 	for name, end := range map[string]error{
 		"done": nil, "at once": &Wait{For: "the field", Retry: time.Millisecond}, "for an event": &Wait{For: "an event"}, "failed": errors.New("broken"),
@@ -49,7 +49,7 @@ func TestRejectedFieldIsSentOnce(t *testing.T) {
 }
 
 // Fields that the older CRD has are still patched.
-func TestFieldsBesideRejectedOnesAreStored(t *testing.T) {
+func TestFieldsWithoutRejectedOnesAreStored(t *testing.T) {
 	status := metav1.ConditionTrue
 	b := newBench(t, Logic[*widget]{Phases: []Phase[*widget]{phase("measuring", func(w *widget) error {
 		w.Status.URL = "https://example.com"

@@ -184,7 +184,7 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	}
 	after := all()
 	if c.reads != 2 || after[0] == before[0] || after[0] != after[2] {
-		t.Errorf("after a change %d reads, hashes %v", c.reads, after)
+		t.Errorf("unexpected result after a change: %d reads, hashes %v", c.reads, after)
 	}
 	for range maxLatest {
 		tracker.setLatest(contentKey{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
@@ -194,7 +194,7 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	}
 	elsewhere, err := tracker.Resolve(t.Context(), "d", "elsewhere", []Reference{ref})
 	if err != nil || elsewhere.Hashes[ref.ID()] == after[0] {
-		t.Errorf("in another namespace: %v, %v", elsewhere, err)
+		t.Errorf("unexpected result in another namespace: %v, %v", elsewhere, err)
 	}
 	resolve(t, tracker, Reference{Kind: ConfigMap, Name: "db"})
 	if c.reads != 4 {

@@ -14,15 +14,15 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// same reports whether an apply configuration and a value have the same JSON.
-func same[T any](t *testing.T, from any) *T {
+// expectSameJSON converts a value to an apply configuration and checks that both have the same JSON.
+func expectSameJSON[T any](t *testing.T, from any) *T {
 	t.Helper()
 	into, err := Apply[T](from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(text(t, from), text(t, into)); diff != "" {
-		t.Errorf("%T (-given +translated):\n%s", from, diff)
+		t.Errorf("%T (-value +converted):\n%s", from, diff)
 	}
 	return into
 }
@@ -44,44 +44,44 @@ func text(t *testing.T, v any) string {
 }
 
 func TestApplyIsEquivalent(t *testing.T) {
-	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+	expectSameJSON[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}, Key: "k", Optional: new(false)}}})
-	same[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+	expectSameJSON[corev1ac.EnvVarApplyConfiguration](t, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
 		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}}})
-	same[corev1ac.SecurityContextApplyConfiguration](t, &corev1.SecurityContext{})
-	same[corev1ac.PodSecurityContextApplyConfiguration](t, &corev1.PodSecurityContext{
+	expectSameJSON[corev1ac.SecurityContextApplyConfiguration](t, &corev1.SecurityContext{})
+	expectSameJSON[corev1ac.PodSecurityContextApplyConfiguration](t, &corev1.PodSecurityContext{
 		FSGroup: new(int64(0)), SupplementalGroups: []int64{1, 2}, SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}})
-	same[corev1ac.TolerationApplyConfiguration](t, corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(0))})
-	same[corev1ac.ResourceRequirementsApplyConfiguration](t, corev1.ResourceRequirements{
+	expectSameJSON[corev1ac.TolerationApplyConfiguration](t, corev1.Toleration{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(0))})
+	expectSameJSON[corev1ac.ResourceRequirementsApplyConfiguration](t, corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}})
-	same[networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration](t, networkingv1.NetworkPolicyEgressRule{
+	expectSameJSON[networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration](t, networkingv1.NetworkPolicyEgressRule{
 		Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromString("https"))}, {Port: new(intstr.FromInt32(1)), EndPort: new(int32(9))}}})
 }
 
 func TestApplyCopiesPointers(t *testing.T) {
 	given := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
-	claim := same[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
+	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
 	if claim.StorageClassName == nil || *claim.StorageClassName != "" {
-		t.Errorf("an empty class became %v", claim.StorageClassName)
+		t.Errorf("an empty storageClassName was converted to %v", claim.StorageClassName)
 	}
 	*claim.StorageClassName = "other"
 	if *given.StorageClassName != "" {
 		t.Error("the converted object shares memory with its source")
 	}
 	if claim.VolumeName != nil {
-		t.Errorf("volumeName appeared: %q", *claim.VolumeName)
+		t.Errorf("an unset volumeName was converted to %q", *claim.VolumeName)
 	}
 }
 
 func TestApplyErrors(t *testing.T) {
 	if _, err := Apply[corev1ac.AffinityApplyConfiguration](func() {}); err == nil || !strings.Contains(err.Error(), "encoding") {
-		t.Errorf("error of what cannot be encoded: %v", err)
+		t.Errorf("got error %v, want an encoding error", err)
 	}
 	if _, err := Apply[corev1ac.AffinityApplyConfiguration]("text"); err == nil || !strings.Contains(err.Error(), "decoding") {
-		t.Errorf("error of another shape: %v", err)
+		t.Errorf("got error %v, want a decoding error", err)
 	}
 	if _, err := ApplyEach[corev1ac.AffinityApplyConfiguration]([]string{"text"}); err == nil || !strings.Contains(err.Error(), "element 0") {
-		t.Errorf("error of an element: %v", err)
+		t.Errorf("got error %v, want one that names element 0", err)
 	}
 }
 
@@ -91,9 +91,9 @@ func TestApplyEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
-		t.Errorf("translated to %+v", env)
+		t.Errorf("converted to %+v", env)
 	}
 	if none, err := ApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil || err != nil {
-		t.Errorf("nothing became %v, %v", none, err)
+		t.Errorf("ApplyEach(nil) returned %v and error %v, want nil", none, err)
 	}
 }

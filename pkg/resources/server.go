@@ -38,12 +38,12 @@ func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[st
 	if p.Affinity != nil {
 		pod.Affinity = MustApply[corev1ac.AffinityApplyConfiguration](p.Affinity)
 	}
-	AddSpreadConstraints(pod, selector, &p.More)
-	AddVolumes(pod, &p.More)
+	AddSpreadConstraints(pod, selector, &p.CommonPods)
+	AddVolumes(pod, &p.CommonPods)
 }
 
 // AddSpreadConstraints sets the spread constraints of the user on a pod of the server, with its selector as default.
-func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.More) {
+func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.CommonPods) {
 	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](more.TopologySpreadConstraints)
 	for i := range pod.TopologySpreadConstraints {
 		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
@@ -54,7 +54,7 @@ func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[
 
 // AddVolumes adds the volumes of the user to a pod, and the mounts to its first container. The prefix prevents collisions with names of the
 // operator.
-func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, more *server.More) {
+func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, more *server.CommonPods) {
 	const prefix = "extra-"
 	for i := range more.Volumes {
 		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&more.Volumes[i]).WithName(prefix + more.Volumes[i].Name))

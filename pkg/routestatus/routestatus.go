@@ -59,13 +59,13 @@ type Problem struct {
 // Report contains the problems of the objects of one server.
 type Report struct {
 	Problems []Problem
-	// Retry is the time until the status must be read again: the remaining time for a Gateway to respond, or the next look at a host
-	// that is taken. Zero if neither is awaited.
+	// Retry is the time until the status must be read again: the remaining time for a Gateway to respond, or the next check of
+	// a host that another Ingress has. Zero if neither is pending.
 	Retry time.Duration
 }
 
-// Read reads the status of objects from a cache of full objects, and whether the hosts of Ingresses are free. It skips objects that do not exist yet, and kinds that Gateways and routers
-// do not accept or reject.
+// Read reads the status of objects from a cache of full objects, and whether another Ingress has a host of them. It skips objects that do not
+// exist yet, and kinds that Gateways and routers do not accept or reject.
 func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var report Report
 	for _, desired := range objects {
@@ -149,7 +149,7 @@ func (r *Report) readPolicy(object *unstructured.Unstructured, gateway resources
 	return nil
 }
 
-// addRejection adds a problem if the Gateway rejects the current generation of an object. It reports whether the status is that of our Gateway.
+// addRejection adds a problem if the Gateway rejects the current generation of an object. It reports whether the status is that of the configured Gateway.
 func (r *Report) addRejection(object *unstructured.Unstructured, gateway resources.Gateway, parent gatewayv1.ParentReference, parentConditions []metav1.Condition) bool {
 	if !gateway.Matches(parent, object.GetNamespace()) {
 		return false
@@ -201,7 +201,7 @@ func Admitted(route *routev1.Route) (bool, *Problem) {
 	return false, rejection
 }
 
-// lastAppliedTime returns when our fields of an object changed last. The cache keeps this time.
+// lastAppliedTime returns when the fields of this operator last changed. The cache keeps this time.
 func lastAppliedTime(object metav1.Object) time.Time {
 	last := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
@@ -232,11 +232,18 @@ func (r Report) Message() string {
 // of the first is kept.
 func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
 
-// RejectedBy reports whether a router, or otherwise a Gateway, rejects an object. An Ingress whose host is taken counts as rejected by a router.
-func (r Report) RejectedBy(router bool) bool {
-	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
-		return p.Rejected && (p.Kind == capability.Route.Kind || p.Reason == ReasonHostTaken) == router
-	})
+// RejectedByRouter reports whether a router rejects a Route, or another Ingress has the host.
+func (r Report) RejectedByRouter() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && p.atRouter() })
+}
+
+// RejectedByGateway reports whether a Gateway rejects an object.
+func (r Report) RejectedByGateway() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Rejected && !p.atRouter() })
+}
+
+func (p Problem) atRouter() bool {
+	return p.Kind == capability.Route.Kind || p.Reason == ReasonHostTaken
 }
 
 // Set sets or removes Condition for the first problem.
@@ -252,7 +259,7 @@ func (r Report) Set(ref *[]metav1.Condition, generation int64) {
 	conditions.Set(ref, Condition, status, first.Reason, first.Message, generation)
 }
 
-// Wait returns a *reconciler.Wait until Retry, nil if nothing is awaited.
+// Wait returns a *reconciler.Wait until Retry, nil if no retry is needed.
 func (r Report) Wait() error {
 	if r.Retry == 0 {
 		return nil

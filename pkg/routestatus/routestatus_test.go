@@ -45,8 +45,8 @@ func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Uns
 	return u
 }
 
-// says returns a condition as Envoy Gateway writes it.
-func says(kind, status, reason string, generation int64) map[string]any {
+// routeCondition returns a condition as Envoy Gateway writes it.
+func routeCondition(kind, status, reason string, generation int64) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "the words of the Gateway",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
@@ -102,7 +102,7 @@ func (h held) Get(_ context.Context, name client.ObjectKey, into client.Object, 
 
 func TestRead(t *testing.T) {
 	http, policy, route := capability.HTTPRoute, capability.BackendTLSPolicy, capability.Route
-	taken := []any{says("Accepted", "True", "Accepted", 2), says("ResolvedRefs", "True", "ResolvedRefs", 2)}
+	taken := []any{routeCondition("Accepted", "True", "Accepted", 2), routeCondition("ResolvedRefs", "True", "ResolvedRefs", 2)}
 	for name, c := range map[string]struct {
 		object  *unstructured.Unstructured
 		due     time.Duration
@@ -111,18 +111,18 @@ func TestRead(t *testing.T) {
 		message string
 	}{
 		"accepted HTTPRoute":                     {stored(http, 90, parent(taken...)), 0, false, "", ""},
-		"not allowed":                            {stored(http, 90, parent(says("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
-		"without generation":                     {stored(http, 90, parent(says("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
-		"without reason":                         {stored(http, 90, parent(says("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
-		"server cannot be resolved":              {stored(http, 90, parent(taken[0], says("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
-		"previous generation rejected":           {stored(http, 0, parent(says("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
-		"status Unknown":                         {stored(http, 90, parent(says("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
+		"not allowed":                            {stored(http, 90, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                     {stored(http, 90, parent(routeCondition("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
+		"without reason":                         {stored(http, 90, parent(routeCondition("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
+		"server cannot be resolved":              {stored(http, 90, parent(taken[0], routeCondition("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
+		"previous generation rejected":           {stored(http, 0, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
+		"status Unknown":                         {stored(http, 90, parent(routeCondition("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
 		"no status before the timeout":           {stored(http, 20, nil), 40 * time.Second, false, "", ""},
 		"no status after the timeout":            {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
-		"rejected by another Gateway only":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, says("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
+		"rejected by another Gateway only":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, routeCondition("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
 		"accepted policy":                        {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
 		"policy without a status":                {stored(policy, 90, nil), 0, false, "", ""},
-		"rejected policy":                        {stored(policy, 90, ancestor(says("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"rejected policy":                        {stored(policy, 90, ancestor(routeCondition("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
 		"admitted Route":                         {stored(route, 90, routers("True")), 0, false, "", ""},
 		"Route admitted by one of two routers":   {stored(route, 90, routers("False", "True")), 0, false, "", ""},
 		"Route without a status":                 {stored(route, 90, nil), 0, false, "", ""},
@@ -135,8 +135,8 @@ func TestRead(t *testing.T) {
 				t.Fatalf("report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
-			if got.RejectedBy(atRouter) != c.refused || got.RejectedBy(!atRouter) {
-				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedBy(true), got.RejectedBy(false), c.refused, c.object.GetKind())
+			if got.RejectedByRouter() != (c.refused && atRouter) || got.RejectedByGateway() != (c.refused && !atRouter) {
+				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedByRouter(), got.RejectedByGateway(), c.refused, c.object.GetKind())
 			}
 			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.refused) {
 				t.Errorf("problem %+v", first)
@@ -179,7 +179,7 @@ func TestReadTakenHost(t *testing.T) {
 	published := resources.Published{Service: "data-a", Port: intstr.FromInt32(8443), Host: host}.Ingress(metav1.ObjectMeta{Namespace: "team", Name: "data-a-https"}, "", nil)
 	server := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(holder).Build()
 	got, err := Read(t.Context(), server, public, apply.Desired{{Config: published}}, now)
-	if err != nil || !got.RejectedBy(true) || got.RejectedBy(false) || got.Retry != reconciler.RequeueBlocked {
+	if err != nil || !got.RejectedByRouter() || got.RejectedByGateway() || got.Retry != reconciler.RequeueBlocked {
 		t.Fatalf("report %+v, error %v", got, err)
 	}
 	want := Problem{Kind: "Ingress", Name: "data-a-https", Rejected: true, Reason: ReasonHostTaken,

@@ -44,7 +44,7 @@ type Description struct {
 	// Port is the port of the Service, PortName its name.
 	Port     int32
 	PortName string
-	// Proxied: the port is that of a proxy with TLS.
+	// Proxied reports whether Port is the port of a proxy with TLS.
 	Proxied bool
 	// HTTPRoute and Grant are the names of HTTPRoute and ReferenceGrant. Path is the path of the server below the domain of the gateway,
 	// without leading and trailing slashes.
@@ -56,8 +56,8 @@ func (d *Description) Meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Labels: d.Labels(name)}
 }
 
-// Described returns the metadata of an object that the dashboard shows.
-func (d *Description) Described(object, name, description string) metav1.ObjectMeta {
+// MetaForDashboard returns the metadata of an object that the dashboard shows.
+func (d *Description) MetaForDashboard(object, name, description string) metav1.ObjectMeta {
 	meta := d.Meta(object)
 	meta.Annotations = map[string]string{AnnotationDisplayName: name, AnnotationDescription: description}
 	return meta

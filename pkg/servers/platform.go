@@ -17,7 +17,7 @@ import (
 // Domain is the part of *clusterdomain.Watcher with the domain of OpenShift's routers.
 type Domain interface {
 	Domain() string
-	Settled() bool
+	HasSynced() bool
 }
 
 // Platform holds the platform settings of a server. It is a snapshot from the start of a reconcile, so that all objects use the same
@@ -37,7 +37,7 @@ func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served ca
 	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
 	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
 	if domain != nil {
-		p.RouterDomain, p.domainKnown = domain.Domain(), domain.Settled()
+		p.RouterDomain, p.domainKnown = domain.Domain(), domain.HasSynced()
 	}
 	return p, hub.Await()
 }
@@ -88,7 +88,7 @@ func (p *Publishing) gateway() resources.Gateway {
 
 // HasGatewayAddress reports whether clients reach the server at the gateway, which has not rejected its HTTPRoute.
 func (p *Publishing) HasGatewayAddress() bool {
-	return p.GatewayMode() && !p.RouteReport.RejectedBy(false)
+	return p.GatewayMode() && !p.RouteReport.RejectedByGateway()
 }
 
 // GatewayMode reports whether the server is exposed by the gateway of the platform.

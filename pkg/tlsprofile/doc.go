@@ -1,4 +1,4 @@
-// Package tlsprofile applies the TLS profile of the cluster to our listeners.
+// Package tlsprofile applies the TLS profile of the cluster to the listeners of the manager.
 //
 // On OpenShift the administrator sets a TLS profile for the cluster (apiservers.config.openshift.io/cluster, spec.tlsSecurityProfile). A Watcher
 // watches this object, and a Listener uses the profile for each handshake, so that changes need no restart. On other platforms, and while the

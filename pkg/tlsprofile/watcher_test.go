@@ -99,7 +99,7 @@ func TestWatcherPicksUpChangesLive(t *testing.T) {
 	}
 }
 
-// [D38] A profile that cannot be read, for whatever reason, means Intermediate and never the end of the process.
+// [D38] A profile that cannot be read, for any reason, means Intermediate and never the end of the process.
 func TestWatcherSurvivesEveryError(t *testing.T) {
 	group := schema.GroupResource{Group: "config.openshift.io", Resource: "apiservers"}
 	for name, tc := range map[string]struct {

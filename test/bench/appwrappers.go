@@ -39,7 +39,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 		return err
 	}
 	took := b.clock.Since(began)
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), b.workloads, mark, "<= 8 writes, 0 reads each"); err != nil {

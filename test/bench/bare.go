@@ -33,7 +33,7 @@ func (b *bench) compareAll(ctx context.Context) error {
 		if err := c.prepare(ctx); err != nil {
 			return err
 		}
-		if err := b.untilAtRest(ctx); err != nil {
+		if err := b.waitIdle(ctx); err != nil {
 			return err
 		}
 		if err := b.compare(ctx, c); err != nil {
@@ -74,7 +74,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := errors.Join(err, b.manager.Restart(ctx)); err != nil {
 		return err
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", burst, c.name, len(objects)),

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// remembered is the number of previous measurements with which a new one is compared.
-	remembered = 30
-	// tolerated is how much greater than the median of the previous ones a ratio may be.
-	tolerated = 1.2
+	// historyLength is the number of previous measurements in the file.
+	historyLength = 30
+	// maxRatioIncrease is the limit of a ratio, relative to the median of the previous measurements.
+	maxRatioIncrease = 1.2
 )
 
 // measurement is a line of the history: ratios to a bare client or to a limit, of which smaller ones are better.
@@ -25,7 +25,7 @@ type measurement struct {
 	Ratios map[string]float64 `json:"ratios"`
 }
 
-var errWorse = errors.New("ratios are more than a fifth above the median of former ones")
+var errRegression = errors.New("ratios exceed the median of previous measurements by more than a fifth")
 
 // readHistory returns the measurements in a file of JSON lines; none if it does not exist.
 func readHistory(path string) ([]measurement, error) {
@@ -47,17 +47,17 @@ func readHistory(path string) ([]measurement, error) {
 	return all, nil
 }
 
-// remember adds a measurement to a file, and returns errWorse with those ratios that are worse than previous ones. The file keeps them too, so
-// that what is accepted becomes the measure.
-func remember(path string, now measurement) error {
-	former, err := readHistory(path)
+// appendMeasurement adds a measurement to a file, and returns errRegression with the ratios that are worse than before. These are stored too, so
+// that an accepted regression moves the median.
+func appendMeasurement(path string, now measurement) error {
+	previous, err := readHistory(path)
 	if err != nil {
 		return err
 	}
-	former = former[max(0, len(former)-remembered):]
+	previous = previous[max(0, len(previous)-historyLength):]
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	for _, m := range append(slices.Clone(former), now) {
+	for _, m := range append(slices.Clone(previous), now) {
 		if err := encoder.Encode(m); err != nil {
 			return fmt.Errorf("encoding the history: %w", err)
 		}
@@ -65,18 +65,18 @@ func remember(path string, now measurement) error {
 	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}
-	if worse := now.worse(former); len(worse) > 0 {
-		return fmt.Errorf("%w: %q", errWorse, worse)
+	if worse := now.regressions(previous); len(worse) > 0 {
+		return fmt.Errorf("%w: %q", errRegression, worse)
 	}
 	return nil
 }
 
-// worse describes the ratios that are more than a fifth above the median of previous measurements.
-func (m measurement) worse(former []measurement) []string {
+// regressions describes the ratios that exceed the median of previous measurements by more than maxRatioIncrease.
+func (m measurement) regressions(previous []measurement) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(m.Ratios)) {
 		var before []float64
-		for _, f := range former {
+		for _, f := range previous {
 			if ratio, measured := f.Ratios[name]; measured {
 				before = append(before, ratio)
 			}
@@ -86,8 +86,8 @@ func (m measurement) worse(former []measurement) []string {
 		}
 		slices.Sort(before)
 		middle := (before[(len(before)-1)/2] + before[len(before)/2]) / 2
-		if m.Ratios[name] > tolerated*middle {
-			found = append(found, fmt.Sprintf("%s: %.2f, median of %d former ones %.2f", name, m.Ratios[name], len(before), middle))
+		if m.Ratios[name] > maxRatioIncrease*middle {
+			found = append(found, fmt.Sprintf("%s: %.2f, median of %d previous measurements %.2f", name, m.Ratios[name], len(before), middle))
 		}
 	}
 	return found

@@ -20,9 +20,9 @@ func measured(ratios ...float64) []measurement {
 
 func TestWorse(t *testing.T) {
 	for name, tc := range map[string]struct {
-		former []measurement
-		now    float64
-		worse  bool
+		previous []measurement
+		now      float64
+		worse    bool
 	}{
 		"the first one":                 {nil, 9, false},
 		"the same":                      {measured(2), 2, false},
@@ -35,34 +35,34 @@ func TestWorse(t *testing.T) {
 		"worse than an even number":     {measured(1, 3), 2.5, true},
 		"most nights are as bad":        {measured(1, 3, 3), 3.1, false},
 	} {
-		got := measured(tc.now)[0].worse(tc.former)
+		got := measured(tc.now)[0].regressions(tc.previous)
 		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
 			t.Errorf("%s: unexpected result: %q", name, got)
 		}
 	}
-	if got := measured(9)[0].worse([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
+	if got := measured(9)[0].regressions([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
 		t.Errorf("a ratio that is new is compared: %q", got)
 	}
 }
 
 func TestRemember(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	for _, m := range measured(slices.Repeat([]float64{2}, remembered+5)...) {
-		if err := remember(path, m); err != nil {
+	for _, m := range measured(slices.Repeat([]float64{2}, historyLength+5)...) {
+		if err := appendMeasurement(path, m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := remember(path, measured(3)[0]); !errors.Is(err, errWorse) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 former ones 2.00") {
+	if err := appendMeasurement(path, measured(3)[0]); !errors.Is(err, errRegression) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 previous measurements 2.00") {
 		t.Errorf("error %v", err)
 	}
 	all, err := readHistory(path)
-	if err != nil || len(all) != remembered+1 || all[remembered].Ratios["burst"] != 3 || !all[0].Time.Equal(time.Unix(5, 0)) {
+	if err != nil || len(all) != historyLength+1 || all[historyLength].Ratios["burst"] != 3 || !all[0].Time.Equal(time.Unix(5, 0)) {
 		t.Errorf("%d lines, %v", len(all), err)
 	}
 	if err := os.WriteFile(path, []byte("{}\nnone\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := remember(path, measured(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err := appendMeasurement(path, measured(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a damaged history: %v", err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "{}\nnone\n" {

@@ -28,7 +28,7 @@ func (b *bench) leaks(ctx context.Context, populations []*population) error {
 	var before holdings
 	for round := range 1 + repetitions {
 		for _, c := range populations {
-			if err := b.comeAndGo(ctx, c); err != nil {
+			if err := b.createAndDelete(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -54,8 +54,8 @@ func (b *bench) holds(ctx context.Context) (holdings, error) {
 	return holdings{heap: heap, goroutines: metrics["go_goroutines"], series: metrics[allSeries]}, err
 }
 
-// comeAndGo creates a burst of a population, and deletes it with all its children.
-func (b *bench) comeAndGo(ctx context.Context, c *population) error {
+// createAndDelete creates a burst of a population, and deletes it with all its children.
+func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 	others, err := b.made(ctx, c)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *bench) comeAndGo(ctx context.Context, c *population) error {
 	}); err != nil {
 		return err
 	}
-	return b.untilAtRest(ctx)
+	return b.waitIdle(ctx)
 }
 
 // made counts the children in the namespace of a population, of kinds that the garbage collector deletes last.

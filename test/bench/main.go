@@ -103,7 +103,7 @@ func main() {
 	err := b.run(ctx, os.Stderr)
 	b.print(os.Stdout)
 	if err == nil && b.history != "" {
-		err = remember(b.history, measurement{Time: b.clock.Now().UTC(), Ratios: b.ratios})
+		err = appendMeasurement(b.history, measurement{Time: b.clock.Now().UTC(), Ratios: b.ratios})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

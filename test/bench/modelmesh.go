@@ -73,7 +73,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 		return err
 	}
 	took := b.clock.Since(began)
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.models, meshes, took.Round(time.Second))
@@ -167,7 +167,7 @@ func (b *bench) restartWithModels(ctx context.Context) error {
 	if err := b.manager.Restart(ctx); err != nil {
 		return err
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	if err := b.noteRequests("restart with them", b.models, mark, "0 writes"); err != nil {

@@ -47,8 +47,8 @@ func (b *bench) until(ctx context.Context, every time.Duration, done func() (boo
 	}
 }
 
-// untilAtRest waits until the manager has sent no counted request for the time quiet.
-func (b *bench) untilAtRest(ctx context.Context) error {
+// waitIdle waits until the manager has sent no counted request for the time quiet.
+func (b *bench) waitIdle(ctx context.Context) error {
 	mark, err := b.audit.Mark()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (b *bench) untilAtRest(ctx context.Context) error {
 	seen, since := 0, b.clock.Now()
 	return b.until(ctx, 10*poll, func() (bool, error) {
 		entries, err := b.audit.Since(mark)
-		if now := len(framework.AtRest(entries, b.manager.User)); now != seen {
+		if now := len(framework.UnexpectedWhenIdle(entries, b.manager.User)); now != seen {
 			seen, since = now, b.clock.Now()
 		}
 		return b.clock.Since(since) >= quiet, err
@@ -100,7 +100,7 @@ func (b *bench) kernelMemory(field string) (float64, error) {
 
 // memory measures the resident memory and the live heap of the idle manager after the warm-up.
 func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return 0, 0, err
 	}
 	if err := b.pause(ctx, warmUp); err != nil {

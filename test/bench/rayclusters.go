@@ -47,7 +47,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 		return err
 	}
 	took := b.clock.Since(began)
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	description := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.clusters, took.Round(time.Second))
@@ -105,7 +105,7 @@ func (b *bench) touchRays(ctx context.Context) error {
 			return fmt.Errorf("writing the status of a RayCluster: %w", err)
 		}
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	reads, writes, _, err := b.requests(mark)
@@ -119,7 +119,7 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err := b.manager.Restart(ctx); err != nil {
 		return err
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	if err := b.noteRequests("restart with them", b.clusters, mark, "0 writes"); err != nil {

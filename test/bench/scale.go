@@ -64,7 +64,7 @@ func (b *bench) grow(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	if err := b.leaks(ctx, populations); err != nil {
@@ -96,7 +96,7 @@ func (b *bench) grow(ctx context.Context) error {
 		b.note("for each object more", fmt.Sprintf("%.1f KiB resident, %.1f KiB live heap", (now.rss-before.rss)/added/1024, (now.heap-before.heap)/added/1024), "<= 20 KiB", "")
 		b.curve = append(b.curve, now)
 	}
-	return b.beside(ctx)
+	return b.startAmongForeignObjects(ctx)
 }
 
 // enlarge creates objects up to a size of the population.
@@ -138,7 +138,7 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allReady(ctx, c) }); err != nil {
 		return nil, 0, err
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return nil, 0, err
 	}
 	entries, err := b.audit.Since(mark)
@@ -226,8 +226,8 @@ func (b *bench) untilReconciled(ctx context.Context, objects int) error {
 	})
 }
 
-// Measures a new process in a cluster with many foreign Secrets and pods.
-func (b *bench) beside(ctx context.Context) error {
+// startAmongForeignObjects measures a new process in a cluster with many foreign Secrets and pods.
+func (b *bench) startAmongForeignObjects(ctx context.Context) error {
 	if b.secrets == 0 {
 		return nil
 	}

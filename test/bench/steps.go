@@ -192,7 +192,7 @@ func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstru
 		}
 	}
 	took = b.clock.Since(began)
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return 0, 0, err
 	}
 	_, writes, _, err = b.requests(mark)
@@ -280,7 +280,7 @@ func (b *bench) restarted(ctx context.Context, name, target, originals string) e
 	if err := b.manager.Restart(ctx); err != nil {
 		return err
 	}
-	if err := b.untilAtRest(ctx); err != nil {
+	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
 	reads, writes, others, err := b.requests(mark)

@@ -69,7 +69,7 @@ func manifests(t *testing.T) map[string]*unstructured.Unstructured {
 	for _, path := range paths {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(read(t, path), &object.Object); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: unexpected error: %v", path, err)
 		}
 		out[filepath.Base(path)] = object
 	}
@@ -86,7 +86,7 @@ func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(read(t, root+"/bundle/manifests/"+file), crd); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatalf("%s: unexpected error: %v", file, err)
 		}
 		out[crd.Name] = crd
 	}

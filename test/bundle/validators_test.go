@@ -48,11 +48,11 @@ func validate(t *testing.T, folder string) verdict {
 	run.Stderr = &stderr
 	output, err := run.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr.String())
+		t.Fatalf("unexpected error: %v\n%s", err, stderr.String())
 	}
 	var v verdict
 	if err := json.Unmarshal(output, &v); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		t.Fatalf("unexpected error: %v\n%s", err, output)
 	}
 	return v
 }
@@ -62,7 +62,7 @@ func validate(t *testing.T, folder string) verdict {
 func TestValidatorsFindNothing(t *testing.T) {
 	v := validate(t, root+"/bundle")
 	for _, f := range v.Findings {
-		t.Errorf("%s: %s: %s", f.Validator, f.Level, f.Detail)
+		t.Errorf("validator %s reports %s: %s", f.Validator, f.Level, f.Detail)
 	}
 	if len(v.Validators) != 11 {
 		t.Errorf("validators that looked at something: %q", v.Validators)

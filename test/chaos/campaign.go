@@ -66,13 +66,13 @@ func (c *campaign) populate(ctx context.Context) error {
 	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.unreadyPlot(ctx) }); err != nil {
 		return fmt.Errorf("waiting for the population: %w", err)
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		return err
 	}
 	if err := c.remember(ctx); err != nil {
 		return err
 	}
-	c.say("%d custom resources ready, with %d children", len(c.plots), len(c.children))
+	c.logf("%d custom resources ready, with %d children", len(c.plots), len(c.children))
 	return nil
 }
 
@@ -249,7 +249,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	more, err := c.deviations(ctx)
@@ -257,7 +257,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return err
 	}
 	r.Deviations = append(r.Deviations, more...)
-	writes, err := c.sent(mark)
+	writes, err := c.writesSince(mark)
 	if err != nil {
 		return err
 	}
@@ -267,9 +267,9 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 }
 
 func (c *campaign) note(r row) {
-	r = r.judge()
+	r = r.setVerdict()
 	c.report.Rows = append(c.report.Rows, r)
-	c.say("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
+	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
 // mend recreates the population after a scenario that has damaged it.
@@ -278,7 +278,7 @@ func (c *campaign) mend(ctx context.Context, needed bool) error {
 	if !needed || c.replaced {
 		return nil
 	}
-	c.proxy.liftAll()
+	c.proxy.removeRules()
 	if err := c.restart(ctx); err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func (c *campaign) depopulate(ctx context.Context) error {
 		}
 	}
 	for _, p := range c.plots {
-		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+		if err := c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }); err != nil {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}

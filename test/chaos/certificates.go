@@ -66,7 +66,7 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 	}
 	r := &c.report.Rows[rows]
 	r.Recovery, r.Remark, r.Verdict = took, "the time until all webhooks answered", ""
-	*r = r.judge()
+	*r = r.setVerdict()
 	return nil
 }
 

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		failed:       {Deviations: []string{"a Service is missing"}, Recovery: 2 * time.Second, Bound: time.Second},
 		inconclusive: {Verdict: inconclusive},
 	} {
-		if got := r.judge().Verdict; got != want {
+		if got := r.setVerdict().Verdict; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -37,7 +37,7 @@ var phases = []phase{
 			}
 			return p.wrong(ctx, w, p.ready)
 		}},
-	{name: "deletion", begin: (*plot).remove, wrong: (*plot).gone},
+	{name: "deletion", begin: (*plot).remove, wrong: (*plot).stillExists},
 }
 
 // crash forwards the writes for each plot up to the number plot.crash. The response of the last one is lost, and later writes are
@@ -193,7 +193,7 @@ func (s *sieve) round(ctx context.Context, title string, writes func(subject) (f
 func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) error {
 	plots := slices.DeleteFunc(slices.Clone(all), func(p *plot) bool { return ph.skips != nil && ph.skips(p) })
 	k := &crash{plots: plots, counts: map[*plot]int{}, now: s.clock.Now, latest: s.clock.Now()}
-	lift := s.proxy.with(rule{match: match{writes: true}, fault: k.fault})
+	lift := s.proxy.addRule(rule{match: match{writes: true}, fault: k.fault})
 	defer lift()
 	for _, p := range plots {
 		if err := ph.begin(p, ctx, s.testCluster); err != nil {
@@ -210,18 +210,18 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	ended := s.clock.Now()
 	wrong := s.until(ctx, waitTimeout, func() (string, error) { return first(ctx, s.testCluster, ph, plots) })
 	took := s.clock.Since(ended)
-	if err := s.settle(ctx); err != nil {
+	if err := s.waitIdle(ctx); err != nil {
 		return err
 	}
-	s.say("%s of %d custom resources: %d crashes", ph.name, len(plots), len(killed))
+	s.logf("%s of %d custom resources: %d crashes", ph.name, len(plots), len(killed))
 	if title == "" {
 		return s.compare(ctx, ph, killed, took, wrong != nil)
 	}
-	return s.learn(ctx, ph, plots, k.counts)
+	return s.recordUndisturbed(ctx, ph, plots, k.counts)
 }
 
-// learn stores the snapshots of an undisturbed phase, and the fields in which two such runs differ.
-func (s *sieve) learn(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
+// recordUndisturbed stores the snapshots of an undisturbed phase, and the fields in which two such runs differ.
+func (s *sieve) recordUndisturbed(ctx context.Context, ph phase, plots []*plot, counts map[*plot]int) error {
 	snapshots, err := s.snapshots(ctx, plots)
 	if err != nil {
 		return err
@@ -317,7 +317,7 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 			r.Deviations = append(r.Deviations, fmt.Sprintf("after write %d: %s", p.crash, d))
 		}
 		if len(found[p]) > 0 {
-			s.say("%s after write %d: %s", r.Scenario, p.crash, shorten(found[p], 5))
+			s.logf("%s after write %d: %s", r.Scenario, p.crash, shorten(found[p], 5))
 		}
 	}
 	return nil
@@ -352,7 +352,7 @@ func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
 	}
 	for _, p := range plots {
 		for key := range left.within(p) {
-			errs = append(errs, s.discard(ctx, key))
+			errs = append(errs, s.deleteAndWait(ctx, key))
 		}
 	}
 	return errors.Join(errs...)

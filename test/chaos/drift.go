@@ -146,12 +146,12 @@ func (c *campaign) drift(ctx context.Context) error {
 				return err
 			}
 		}
-		c.say("drift of %s: %d changes", key, len(changes))
+		c.logf("drift of %s: %d changes", key, len(changes))
 	}
 	for _, class := range slices.Sorted(maps.Keys(tallies)) {
 		c.noteDrift(class, tallies[class])
 	}
-	return c.settle(ctx)
+	return c.waitIdle(ctx)
 }
 
 // driftTimeout is the time after which a change counts as not repaired.
@@ -179,12 +179,12 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
 	took := c.clock.Since(began)
 	if err == nil {
-		writes, err := c.sent(mark)
+		writes, err := c.writesSince(mark)
 		if err != nil {
 			return err
 		}
 		if took > prompt {
-			c.say("late: %s: %s: %s", key, one.problem, seconds(took))
+			c.logf("late: %s: %s: %s", key, one.problem, seconds(took))
 		}
 		t.times, t.writes, t.most = append(t.times, took), t.writes+len(writes), max(t.most, len(writes))
 		return nil
@@ -198,7 +198,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	} else {
 		t.lost = append(t.lost, fmt.Sprintf("%s: %s: %v", key, one.problem, err))
 	}
-	c.say("not repaired: %s: %s", key, one.problem)
+	c.logf("not repaired: %s: %s", key, one.problem)
 	return c.putBack(ctx, key)
 }
 
@@ -239,7 +239,7 @@ func (c *campaign) putBack(ctx context.Context, key id) error {
 	if !errors.Is(err, errTimeout) {
 		return err
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		return err
 	}
 	return c.remember(ctx)

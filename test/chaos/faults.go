@@ -92,7 +92,7 @@ func answer(code int) fault {
 	}
 }
 
-// gone ends a watch as an API server does whose watch cache lacks the requested resourceVersion.
+// stillExists ends a watch as an API server does whose watch cache lacks the requested resourceVersion.
 func gone(x *exchange) bool {
 	x.w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(x.w).Encode(map[string]any{"type": "ERROR", "object": failure(http.StatusGone)}) // the client may have disconnected

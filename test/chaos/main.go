@@ -128,14 +128,14 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, context.Cause(ctx))...)
 		}
-		c.say("scenario %s", s.name)
+		c.logf("scenario %s", s.name)
 		if s.apart {
 			if err := c.depopulate(ctx); err != nil {
 				return errors.Join(append(errs, err)...)
 			}
 		}
 		if err := s.run(c, ctx); err != nil {
-			c.say("%s could not be run: %v", s.name, err)
+			c.logf("%s could not be run: %v", s.name, err)
 			c.note(row{Scenario: s.name, Verdict: inconclusive, Remark: err.Error()})
 			errs = append(errs, fmt.Errorf("%s: %w", s.name, err), c.recover(ctx))
 		}
@@ -146,6 +146,6 @@ func (c *campaign) runAll(ctx context.Context, scenarios []scenario) error {
 // recover ends all faults and restarts the manager after a failed scenario, and deletes the population, which the next scenario
 // recreates.
 func (c *campaign) recover(ctx context.Context) error {
-	c.proxy.liftAll()
+	c.proxy.removeRules()
 	return errors.Join(c.restart(ctx), c.depopulate(ctx))
 }

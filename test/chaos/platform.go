@@ -20,9 +20,9 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 			err = errors.Join(err, c.manager.Kill(ctx))
 		}
 		c.manager, c.subjects = usual, subjects
-		err = errors.Join(err, c.restart(ctx), c.settle(ctx))
+		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx))
 	}()
-	with, err := c.startManager(ctx, "platform", "--kubeconfig="+c.through, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
+	with, err := c.startManager(ctx, "platform", "--kubeconfig="+c.proxiedKubeconfig, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
 	if err != nil {
 		return err
 	}

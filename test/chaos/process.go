@@ -58,12 +58,12 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 	c.replaced = true
 	defer func() {
 		c.replaced = false
-		err = errors.Join(err, c.restart(ctx), c.settle(ctx), c.mend(ctx, c.damaged))
+		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx), c.mend(ctx, c.damaged))
 	}()
 	args = append([]string{"--leader-elect"}, args...)
 	var p pair
 	defer func() { err = errors.Join(err, p.stop(ctx), client.IgnoreNotFound(c.admin.Delete(ctx, lease()))) }()
-	if p.first, err = c.startManager(ctx, "leader", append(args, "--kubeconfig="+c.through, fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))...); err != nil {
+	if p.first, err = c.startManager(ctx, "leader", append(args, "--kubeconfig="+c.proxiedKubeconfig, fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))...); err != nil {
 		return err
 	}
 	if err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "leader") }); err != nil {
@@ -74,7 +74,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 			return err
 		}
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		return err
 	}
 	return run(p)
@@ -148,7 +148,7 @@ func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, 
 		if err == nil {
 			r := &c.report.Rows[len(c.report.Rows)-1]
 			r.Remark = fmt.Sprintf("the other one led %s after the signal", seconds(led))
-			c.say("%s: %s", d.name, r.Remark)
+			c.logf("%s: %s", d.name, r.Remark)
 		}
 		return err
 	})
@@ -178,12 +178,12 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 					if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
 						return err
 					}
-					before := c.proxy.written()
+					before := c.proxy.writeCount()
 					if err := p.first.Process.Signal(syscall.SIGCONT); err != nil {
 						return err
 					}
 					alive = p.first.Process.Wait(ctx, waitTimeout)
-					late = c.proxy.written() - before
+					late = c.proxy.writeCount() - before
 					return nil
 				}, nil
 			}})

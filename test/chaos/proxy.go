@@ -64,15 +64,15 @@ func newProxy(target *url.URL, transport http.RoundTripper, clk clock.Clock, see
 	}
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.server.Config.ErrorLog = p.forward.ErrorLog
-	var every context.Context
-	every, p.cancel = context.WithCancel(context.Background())
-	p.server.Config.BaseContext = func(net.Listener) context.Context { return every }
+	var baseContext context.Context
+	baseContext, p.cancel = context.WithCancel(context.Background())
+	p.server.Config.BaseContext = func(net.Listener) context.Context { return baseContext }
 	p.server.StartTLS()
 	return p
 }
 
-// interpose starts a proxy and writes a copy of a kubeconfig that points to it.
-func interpose(kubeconfig, through string, clk clock.Clock, seed uint64) (*proxy, error) {
+// startProxy starts a proxy for the cluster of a kubeconfig, and writes a copy of a kubeconfig that points to it.
+func startProxy(kubeconfig, through string, clk clock.Clock, seed uint64) (*proxy, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading a kubeconfig: %w", err)
@@ -111,14 +111,14 @@ func currentCluster(config *clientcmdapi.Config) (*clientcmdapi.Cluster, error) 
 }
 
 func (p *proxy) close() {
-	p.liftAll()
+	p.removeRules()
 	p.cancel()
 	p.server.CloseClientConnections()
 	p.server.Close()
 }
 
-// with adds a rule after the existing ones. The returned function removes it and may be called repeatedly.
-func (p *proxy) with(r rule) (lift func()) {
+// addRule adds a rule after the existing ones. The returned function removes it and may be called repeatedly.
+func (p *proxy) addRule(r rule) (lift func()) {
 	added := &r
 	added.lifted = make(chan struct{})
 	p.mu.Lock()
@@ -134,7 +134,7 @@ func (p *proxy) with(r rule) (lift func()) {
 	}
 }
 
-func (p *proxy) liftAll() {
+func (p *proxy) removeRules() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
@@ -143,8 +143,8 @@ func (p *proxy) liftAll() {
 	p.rules = nil
 }
 
-// cut ends the open watches that match, and returns their number.
-func (p *proxy) cut(m match) (ended int) {
+// closeWatches closes the matching watches and returns their number.
+func (p *proxy) closeWatches(m match) (ended int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for x, cancel := range p.open {
@@ -156,8 +156,8 @@ func (p *proxy) cut(m match) (ended int) {
 	return ended
 }
 
-// met returns the number of requests to which active rules applied.
-func (p *proxy) met() (hits int) {
+// hitCount returns the number of requests that active rules matched.
+func (p *proxy) hitCount() (hits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
@@ -166,19 +166,19 @@ func (p *proxy) met() (hits int) {
 	return hits
 }
 
-// written returns the number of writes of components.
-func (p *proxy) written() int {
+// writeCount returns the number of write requests of components.
+func (p *proxy) writeCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
 }
 
-// next returns the first rule for a request that is not in after; a rule with a share applies at random.
-func (p *proxy) next(q request, after []*rule) *rule {
+// next returns the first matching rule that is not in applied; a rule with a share applies at random.
+func (p *proxy) next(q request, applied []*rule) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {
-		if slices.Contains(after, r) || !r.match.matches(q) || r.share > 0 && p.random.Float64() >= r.share {
+		if slices.Contains(applied, r) || !r.match.matches(q) || r.share > 0 && p.random.Float64() >= r.share {
 			continue
 		}
 		r.hits++
@@ -208,9 +208,9 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 		delete(p.open, x)
 		p.mu.Unlock()
 	}()
-	var met []*rule
-	for hit := p.next(x.request, met); hit != nil; hit = p.next(x.request, met) {
-		met = append(met, hit)
+	var applied []*rule
+	for hit := p.next(x.request, applied); hit != nil; hit = p.next(x.request, applied) {
+		applied = append(applied, hit)
 		x.lifted = hit.lifted
 		if hit.fault != nil && hit.fault(x) {
 			return
@@ -237,7 +237,7 @@ type stream struct {
 // Read returns data when no rule holds it back.
 func (s *stream) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
-	for held := s.proxy.holding(s.x.request); held != nil && n > 0; held = s.proxy.holding(s.x.request) {
+	for held := s.proxy.delayedUntil(s.x.request); held != nil && n > 0; held = s.proxy.delayedUntil(s.x.request) {
 		select {
 		case <-held:
 		case <-s.x.r.Context().Done():
@@ -247,8 +247,8 @@ func (s *stream) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// holding returns the channel that is closed when the rule that delays a watch ends, nil if no rule does.
-func (p *proxy) holding(q request) <-chan struct{} {
+// delayedUntil returns the channel that is closed when the rule that delays a watch ends, nil if no rule does.
+func (p *proxy) delayedUntil(q request) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.rules {

@@ -100,7 +100,7 @@ const object = "/api/v1/namespaces/a/configmaps/b"
 func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	for _, code := range []int{409, 429, 500, 503, 504} {
 		p, served, _ := upstream(t)
-		lift := p.with(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
+		lift := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
 		response, err := send(t, p, http.MethodPatch, object)
 		if err != nil || response.StatusCode != code {
 			t.Fatalf("%v, %v, want %d", response, err, code)
@@ -121,23 +121,23 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 		lift()
 		lift()
 		if response, err := send(t, p, http.MethodPatch, object); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("after the fault: %v, %v", response, err)
+			t.Errorf("unexpected result after the fault: %v, %v", response, err)
 		}
 	}
 }
 
 func TestDoneThen(t *testing.T) {
 	p, served, _ := upstream(t)
-	p.with(rule{match: match{writes: true}, fault: doneThen(answer(504))})
+	p.addRule(rule{match: match{writes: true}, fault: doneThen(answer(504))})
 	response, err := send(t, p, http.MethodPatch, object)
 	if err != nil || response.StatusCode != http.StatusGatewayTimeout || served.Load() != 1 {
 		t.Fatalf("%v, %v, carried out %d times", response, err, served.Load())
 	}
-	if p.written() != 1 {
-		t.Errorf("%d writes counted", p.written())
+	if p.writeCount() != 1 {
+		t.Errorf("%d writes counted", p.writeCount())
 	}
-	p.liftAll()
-	p.with(rule{fault: doneThen(reset)})
+	p.removeRules()
+	p.addRule(rule{fault: doneThen(reset)})
 	if _, err := send(t, p, http.MethodDelete, object); err == nil || served.Load() < 2 {
 		t.Errorf("%v, carried out %d times", err, served.Load())
 	}
@@ -145,7 +145,7 @@ func TestDoneThen(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	p, served, _ := upstream(t)
-	p.with(rule{fault: reset})
+	p.addRule(rule{fault: reset})
 	if _, err := send(t, p, http.MethodPatch, object); err == nil || !strings.Contains(err.Error(), "reset") && !errors.Is(err, io.EOF) {
 		t.Errorf("%v, want a reset connection", err)
 	}
@@ -156,7 +156,7 @@ func TestReset(t *testing.T) {
 
 func TestSilenceEndsWithTheFault(t *testing.T) {
 	p, served, _ := upstream(t)
-	lift := p.with(rule{fault: silence})
+	lift := p.addRule(rule{fault: silence})
 	answered := make(chan error, 1)
 	go func() {
 		response, err := send(t, p, http.MethodPatch, object)
@@ -165,7 +165,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 		}
 		answered <- err
 	}()
-	poll.Until(t, time.Minute, "the request is held", func() bool { return p.met() == 1 })
+	poll.Until(t, time.Minute, "the request is held", func() bool { return p.hitCount() == 1 })
 	if served.Load() != 0 {
 		t.Error("the request reached the server")
 	}
@@ -177,7 +177,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 
 func TestShareOfRequestsFails(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.with(rule{share: 0.5, fault: answer(500)})
+	p.addRule(rule{share: 0.5, fault: answer(500)})
 	refused := 0
 	for range 100 {
 		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == http.StatusInternalServerError {
@@ -207,9 +207,9 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	if got := <-lines; got != "one" {
 		t.Errorf("got %q, want 'one'", got)
 	}
-	lift := p.with(rule{match: watches("configmaps"), streams: true})
+	lift := p.addRule(rule{match: watches("configmaps"), streams: true})
 	events <- "two"
-	poll.Until(t, time.Minute, "the line is held", func() bool { return p.met() > 0 })
+	poll.Until(t, time.Minute, "the line is held", func() bool { return p.hitCount() > 0 })
 	select {
 	case got := <-lines:
 		t.Errorf("%q was forwarded", got)
@@ -219,10 +219,10 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	if got := <-lines; got != "two" {
 		t.Errorf("got %q, want 'two'", got)
 	}
-	if ended := p.cut(watches("secrets")); ended != 0 {
+	if ended := p.closeWatches(watches("secrets")); ended != 0 {
 		t.Errorf("%d watches of another resource", ended)
 	}
-	if ended := p.cut(watches()); ended != 1 {
+	if ended := p.closeWatches(watches()); ended != 1 {
 		t.Errorf("%d watches ended", ended)
 	}
 	if got, more := <-lines; more {
@@ -232,7 +232,7 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.with(rule{match: watches(), fault: gone})
+	p.addRule(rule{match: watches(), fault: gone})
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1")
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestGone(t *testing.T) {
 
 func TestPast(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.with(rule{fault: past("42")})
+	p.addRule(rule{fault: past("42")})
 	for asked, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
 		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+asked)
 		if err != nil {

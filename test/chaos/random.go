@@ -69,11 +69,11 @@ func (c *campaign) randomly(ctx context.Context) error {
 		}
 		taken += len(steps)
 		r.Recovery = max(r.Recovery, took)
-		c.say("round %d, seed %d: statuses true after %s %s", rounds, seed, seconds(took), shorten(found, 5))
+		c.logf("round %d, seed %d: statuses true after %s %s", rounds, seed, seconds(took), shorten(found, 5))
 		if len(found) == 0 {
 			continue
 		}
-		c.say("seed %d fails: %s", seed, describe(steps))
+		c.logf("seed %d fails: %s", seed, describe(steps))
 		tries := 0
 		short := shrink(steps, shrinkTries, func(some []step) bool {
 			tries++
@@ -81,7 +81,7 @@ func (c *campaign) randomly(ctx context.Context) error {
 			return err == nil && len(again) > 0
 		})
 		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence: %s", seed, shorten(found, 2), describe(short)))
-		c.say("shortest sequence: %s", encode(short))
+		c.logf("shortest sequence: %s", encode(short))
 	}
 	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsOfRound, c.seed)
 	r.Remark = "the time is the longest until all statuses were true after the end of all faults"
@@ -144,17 +144,17 @@ func (g *game) take(ctx context.Context, s step) error {
 	case "queue":
 		g.queue.move(ctx, random)
 	case "fault":
-		lift := g.proxy.with(passingFaults[s.On])
+		lift := g.proxy.addRule(passingFaults[s.On])
 		if random.IntN(2) == 0 { // otherwise it lasts during later steps
 			defer lift()
 			return g.pause(ctx, brief)
 		}
 	case "cut":
-		g.proxy.cut(watches())
+		g.proxy.closeWatches(watches())
 	case "kill", "terminate":
 		return g.bounce(ctx, s.Do == "kill")
 	case "wait":
-		g.proxy.liftAll()
+		g.proxy.removeRules()
 		return g.pause(ctx, brief)
 	}
 	return g.checkQuota(ctx)
@@ -169,7 +169,7 @@ func (g *game) bounce(ctx context.Context, kill bool) error {
 	if err := end(ctx); err != nil {
 		return err
 	}
-	g.proxy.liftAll()
+	g.proxy.removeRules()
 	return g.restart(ctx)
 }
 
@@ -197,7 +197,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 
 // quieten ends all faults, waits until statuses are true, and checks the invariants.
 func (g *game) quieten(ctx context.Context) (time.Duration, error) {
-	g.proxy.liftAll()
+	g.proxy.removeRules()
 	if err := g.restart(ctx); err != nil {
 		return 0, err
 	}
@@ -212,7 +212,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 	case took > truth:
 		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(took)))
 	}
-	if err := g.settle(ctx); errors.Is(err, errTimeout) {
+	if err := g.waitIdle(ctx); errors.Is(err, errTimeout) {
 		g.violations = append(g.violations, "not at rest: "+err.Error())
 	} else if err != nil {
 		return took, err
@@ -223,7 +223,7 @@ func (g *game) quieten(ctx context.Context) (time.Duration, error) {
 // untrue returns why the first existing custom resource is not ready.
 func (g *game) untrue(ctx context.Context) (string, error) {
 	for name, p := range g.plots {
-		if gone, err := p.gone(ctx, g.testCluster); err != nil {
+		if gone, err := p.stillExists(ctx, g.testCluster); err != nil {
 			return "", err
 		} else if gone == "" {
 			continue
@@ -296,7 +296,7 @@ func (g *game) cleanUp(ctx context.Context) error {
 	for _, p := range g.plots {
 		plots = append(plots, p)
 		err := g.until(ctx, waitTimeout, func() (string, error) {
-			if problem, err := p.gone(ctx, g.testCluster); problem != "" || err != nil {
+			if problem, err := p.stillExists(ctx, g.testCluster); problem != "" || err != nil {
 				return problem, err
 			}
 			left, err := g.leftOver(ctx, p)

@@ -51,7 +51,7 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 	}
 	err = run(p)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
+	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")
@@ -69,12 +69,12 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 		go func() {
 			defer close(done)
 			for lumps.Err() == nil {
-				lift := c.proxy.with(rule{match: watches(resource), streams: true})
+				lift := c.proxy.addRule(rule{match: watches(resource), streams: true})
 				_ = c.pause(lumps, lateness) // ends with the context
 				lift()
 			}
 		}()
-		err = c.comeAndGo(ctx, p)
+		err = c.recreateEarly(ctx, p)
 		stop()
 		<-done
 		if err != nil {
@@ -84,8 +84,8 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 	})
 }
 
-// comeAndGo creates a custom resource, deletes it after its first children were created, and creates it again.
-func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
+// recreateEarly creates a custom resource, deletes it after its first children were created, and creates it again.
+func (c *campaign) recreateEarly(ctx context.Context, p *plot) error {
 	if err := p.createAll(ctx, c.testCluster); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *campaign) comeAndGo(ctx context.Context, p *plot) error {
 	if err := p.remove(ctx, c.testCluster); err != nil {
 		return err
 	}
-	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }); err != nil {
+	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }); err != nil {
 		return err
 	}
 	return p.createAll(ctx, c.testCluster)
@@ -108,7 +108,7 @@ func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Ma
 		r.Deviations = append(r.Deviations, err.Error())
 	}
 	r.Recovery = c.clock.Since(ended)
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	jobs, err := c.jobsAtOnce(ctx, p.namespace)
@@ -123,7 +123,7 @@ func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Ma
 		return err
 	}
 	r.Deviations = append(r.Deviations, dead...)
-	writes, err := c.sent(mark)
+	writes, err := c.writesSince(mark)
 	r.Writes = len(writes)
 	c.note(r)
 	return err
@@ -150,7 +150,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 				return err
 			}
 		}
-		if err := c.settle(ctx); err != nil {
+		if err := c.waitIdle(ctx); err != nil {
 			return err
 		}
 		version, err := c.version(ctx)
@@ -158,7 +158,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 			return err
 		}
 		if deleted {
-			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.gone(ctx, c.testCluster) }))
+			err = errors.Join(p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }))
 		} else {
 			err = p.createAll(ctx, c.testCluster)
 		}
@@ -176,7 +176,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if err := c.manager.Kill(ctx); err != nil {
 			return err
 		}
-		lift := c.proxy.with(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: past(version), streams: true})
+		lift := c.proxy.addRule(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: past(version), streams: true})
 		if err := errors.Join(c.manager.Restart(ctx), c.pause(ctx, lateness)); err != nil {
 			return err
 		}
@@ -215,13 +215,13 @@ func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []s
 	if errors.Is(err, errTimeout) {
 		err = nil
 	}
-	return left, errors.Join(err, c.settle(ctx))
+	return left, errors.Join(err, c.waitIdle(ctx))
 }
 
 // nothingLeft waits until only the objects in staying are left of a deleted custom resource, and adds its row.
 func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
-	if err := c.settle(ctx); err != nil {
+	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	err := c.until(ctx, slow, func() (string, error) {
@@ -236,7 +236,7 @@ func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r
 	if err != nil {
 		return err
 	}
-	writes, err := c.sent(mark)
+	writes, err := c.writesSince(mark)
 	r.Writes = len(writes)
 	c.note(r)
 	return err

@@ -59,10 +59,10 @@ var notWatch = []string{"get", "list", "create", "update", "patch", "delete", "d
 func (c *campaign) ruled(rules ...rule) func(context.Context) (func(context.Context) error, error) {
 	return func(context.Context) (func(context.Context) error, error) {
 		for _, r := range rules {
-			c.proxy.with(r)
+			c.proxy.addRule(r)
 		}
 		return func(context.Context) error {
-			c.proxy.liftAll()
+			c.proxy.removeRules()
 			return nil
 		}, nil
 	}
@@ -73,7 +73,7 @@ func (c *campaign) droppedWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "dropped-watches", fault: "all watches end every second", injections: []string{"ClientFault"}, bound: slow,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
 			for range int(stormTime / time.Second) {
-				c.proxy.cut(watches())
+				c.proxy.closeWatches(watches())
 				if err := c.pause(ctx, time.Second); err != nil {
 					return nil, err
 				}
@@ -86,8 +86,8 @@ func (c *campaign) droppedWatches(ctx context.Context) error {
 func (c *campaign) goneWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, lasts: time.Second, bound: slow,
 		begin: func(context.Context) (func(context.Context) error, error) {
-			lift := c.proxy.with(rule{match: watches(), fault: gone})
-			c.proxy.cut(watches())
+			lift := c.proxy.addRule(rule{match: watches(), fault: gone})
+			c.proxy.closeWatches(watches())
 			return func(context.Context) error { lift(); return nil }, nil
 		}})
 }

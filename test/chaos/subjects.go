@@ -241,8 +241,8 @@ func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string,
 	return "", nil
 }
 
-// gone returns why the custom resource still exists, "" if it does not.
-func (p *plot) gone(ctx context.Context, w *testCluster) (string, error) {
+// stillExists returns the reason why the custom resource still exists, "" if it does not.
+func (p *plot) stillExists(ctx context.Context, w *testCluster) (string, error) {
 	live := p.resource().DeepCopy()
 	err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if apierrors.IsNotFound(err) {

@@ -35,7 +35,7 @@ const (
 	driftPoll = 20 * time.Millisecond
 )
 
-var errTimeout = errors.New("it took too long")
+var errTimeout = errors.New("timed out")
 
 // testCluster is a control plane with the operator installed and the manager behind a proxy.
 type testCluster struct {
@@ -52,32 +52,32 @@ type testCluster struct {
 	began     time.Time
 	kinds     []kind
 	env       []string
-	// through is the path of the kubeconfig that uses the proxy.
-	through string
+	// proxiedKubeconfig is the path of the kubeconfig that uses the proxy.
+	proxiedKubeconfig string
 }
 
-func (c *testCluster) say(format string, args ...any) {
+func (c *testCluster) logf(format string, args ...any) {
 	fmt.Fprintf(c.progress, "[%6s] %s\n", c.clock.Since(c.began).Round(100*time.Millisecond), fmt.Sprintf(format, args...))
 }
 
 // newTestCluster starts the control plane and all programs.
 func newTestCluster(ctx context.Context, seed uint64, progress io.Writer) (*testCluster, error) {
-	w := &testCluster{clock: clock.RealClock{}, progress: progress}
-	w.began = w.clock.Now()
+	c := &testCluster{clock: clock.RealClock{}, progress: progress}
+	c.began = c.clock.Now()
 	var err error
-	w.instance, err = cluster.Start(ctx, cluster.Options{
+	c.instance, err = cluster.Start(ctx, cluster.Options{
 		Name: fmt.Sprintf("chaos-%d", os.Getpid()), Platform: cluster.Plain, Sets: []cluster.Set{cluster.KServe}, Ephemeral: true, Progress: progress,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.fill(ctx, seed); err != nil {
-		return nil, errors.Join(err, w.close(context.WithoutCancel(ctx)))
+	if err := c.startPrograms(ctx, seed); err != nil {
+		return nil, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 	}
-	return w, nil
+	return c, nil
 }
 
-// close stops everything that newWorld has started.
+// close stops everything that newTestCluster has started.
 func (c *testCluster) close(ctx context.Context) error {
 	var errs []error
 	if c.network != nil {
@@ -89,7 +89,7 @@ func (c *testCluster) close(ctx context.Context) error {
 	return errors.Join(append(errs, c.instance.Stop(ctx))...)
 }
 
-func (c *testCluster) fill(ctx context.Context, seed uint64) error {
+func (c *testCluster) startPrograms(ctx context.Context, seed uint64) error {
 	var err error
 	if c.config, err = c.instance.Config(); err != nil {
 		return err
@@ -109,15 +109,15 @@ func (c *testCluster) fill(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	c.through = filepath.Join(c.instance.Dir(), "proxied.kubeconfig")
-	if c.proxy, err = interpose(direct, c.through, c.clock, seed); err != nil {
+	c.proxiedKubeconfig = filepath.Join(c.instance.Dir(), "proxied.kubeconfig")
+	if c.proxy, err = startProxy(direct, c.proxiedKubeconfig, c.clock, seed); err != nil {
 		return err
 	}
-	c.manager, err = c.startManager(ctx, "manager", "--kubeconfig="+c.through)
+	c.manager, err = c.startManager(ctx, "manager", "--kubeconfig="+c.proxiedKubeconfig)
 	if err != nil {
 		return err
 	}
-	c.say("manager ready, pid %d", c.manager.Process.PID)
+	c.logf("manager ready, pid %d", c.manager.Process.PID)
 	if _, err := peers.StartKubeRay(ctx, c.instance, c.progress); err != nil {
 		return err
 	}
@@ -174,15 +174,15 @@ func (c *testCluster) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until polls until wrong returns "", for at most a duration. The error contains the last result of wrong.
-func (c *testCluster) until(ctx context.Context, atMost time.Duration, wrong func() (string, error)) error {
-	return c.untilEvery(ctx, pollEvery, atMost, wrong)
+// until polls until check finds no problem, for at most a duration. The error contains the last problem.
+func (c *testCluster) until(ctx context.Context, atMost time.Duration, check func() (string, error)) error {
+	return c.untilEvery(ctx, pollEvery, atMost, check)
 }
 
-func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, wrong func() (string, error)) error {
+func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, check func() (string, error)) error {
 	began := c.clock.Now()
 	for {
-		problem, err := wrong()
+		problem, err := check()
 		if err == nil && problem == "" {
 			return nil
 		}
@@ -195,8 +195,8 @@ func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duratio
 	}
 }
 
-// The manager is idle when it has sent neither reads nor writes for the time quiet.
-func (c *testCluster) settle(ctx context.Context) error {
+// waitIdle waits until the manager has sent neither reads nor writes for the duration quiet.
+func (c *testCluster) waitIdle(ctx context.Context) error {
 	mark, err := c.audit.Mark()
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (c *testCluster) settle(ctx context.Context) error {
 		if err != nil {
 			return "", err
 		}
-		busy := framework.AtRest(all, c.manager.User)
+		busy := framework.UnexpectedWhenIdle(all, c.manager.User)
 		if len(busy) > 0 {
 			since = c.clock.Now()
 			if mark, err = c.audit.Mark(); err != nil {
@@ -221,8 +221,8 @@ func (c *testCluster) settle(ctx context.Context) error {
 	})
 }
 
-// sent returns the writes of the manager to objects of components since a mark.
-func (c *testCluster) sent(since framework.Mark) (framework.Entries, error) {
+// writesSince returns the writes of the manager to objects of components since a mark.
+func (c *testCluster) writesSince(since framework.Mark) (framework.Entries, error) {
 	all, err := c.audit.Since(since)
 	return all.ByUser(c.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
 }
@@ -235,8 +235,8 @@ func (c *testCluster) restart(ctx context.Context) error {
 	return c.manager.Restart(ctx)
 }
 
-// discard deletes an object and waits until it is gone.
-func (c *testCluster) discard(ctx context.Context, key id) error {
+// deleteAndWait deletes an object and waits until it is gone.
+func (c *testCluster) deleteAndWait(ctx context.Context, key id) error {
 	if err := c.admin.Delete(ctx, key.object()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}

@@ -40,8 +40,8 @@ type row struct {
 	Remark     string   `json:"remark,omitempty"`
 }
 
-// Sets the verdict of a row that has none.
-func (r row) judge() row {
+// setVerdict sets the verdict of a row that has none.
+func (r row) setVerdict() row {
 	switch {
 	case r.Verdict != "":
 	case len(r.Deviations) > 0:

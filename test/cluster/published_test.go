@@ -29,7 +29,7 @@ func compiled(t *testing.T, word string) []byte {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", "program")
 	build.Dir = dir
 	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		t.Fatalf("unexpected error: %v\n%s", err, output)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "program"))
 	if err != nil {

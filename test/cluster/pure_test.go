@@ -158,7 +158,7 @@ func TestParseDownloads(t *testing.T) {
 {"Path":"example.com/b","Version":"v2.0.0","Dir":"/b","Sum":"h1:bb"}`
 	dirs, err := parseDownloads([]byte(answer), map[string]string{"example.com/a": "h1:aa", "example.com/b": ""})
 	if difference := cmp.Diff(map[string]string{"example.com/a": "/a", "example.com/b": "/b"}, dirs); err != nil || difference != "" {
-		t.Errorf("%v %s", err, difference)
+		t.Errorf("unexpected error %v or result (-want +got):\n%s", err, difference)
 	}
 	for name, c := range map[string]struct{ answer, sum, want string }{
 		"wrong checksum": {answer, "h1:other", "checksum h1:aa, want h1:other"},

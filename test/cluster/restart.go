@@ -26,7 +26,7 @@ func (i *Instance) RestartNode(ctx context.Context) error {
 		}
 	}
 	if err := node.Remove(ctx, i.dir); err != nil {
-		return fmt.Errorf("removing what the node of instance %s has left: %w", i.Name, err)
+		return fmt.Errorf("removing the remains of the node of instance %s: %w", i.Name, err)
 	}
 	begin := i.clock.Now()
 	ready := map[string]func(context.Context) error{RealNode: i.networkReady, Etcd: i.etcdHealthy, APIServer: i.apiServerReady}
@@ -43,14 +43,14 @@ func (i *Instance) RestartNode(ctx context.Context) error {
 			}
 		}
 	}
-	if err := i.waitFor(ctx, RealNode, func(ctx context.Context) error { return i.reported(ctx, begin) }); err != nil {
+	if err := i.waitFor(ctx, RealNode, func(ctx context.Context) error { return i.nodeReported(ctx, begin) }); err != nil {
 		return err
 	}
 	return i.waitReady(ctx)
 }
 
-// reported checks that the kubelet has reported the status of the node since a time.
-func (i *Instance) reported(ctx context.Context, since time.Time) error {
+// nodeReported checks that the kubelet has reported the status of the node since a time.
+func (i *Instance) nodeReported(ctx context.Context, since time.Time) error {
 	client, err := i.clientset()
 	if err != nil {
 		return err

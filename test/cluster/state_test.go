@@ -236,7 +236,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-func TestOpenHalfMadeInstance(t *testing.T) {
+func TestOpenIncompleteInstance(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir, err := instanceDir("half")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 		}
 		runtime := &v1alpha1.ServingRuntime{}
 		if err := json.Unmarshal(raw, runtime); err != nil || runtime.Malformed != "" {
-			t.Fatalf("%s: %v, %s", kind, err, runtime.Malformed)
+			t.Fatalf("%s: unexpected error %v or malformed fields %s", kind, err, runtime.Malformed)
 		}
 		if diff := cmp.Diff(withoutEffect, lost(t, full, runtime.Spec)); diff != "" {
 			t.Errorf("%s: other fields than known are lost (-known +lost):\n%s", kind, diff)

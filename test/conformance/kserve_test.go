@@ -27,8 +27,8 @@ type answer struct {
 	Error  string
 }
 
-// asked converts objects with the types of KServe.
-func asked(t *testing.T, objects []*unstructured.Unstructured) []answer {
+// convertByKServe converts objects with the types of KServe.
+func convertByKServe(t *testing.T, objects []*unstructured.Unstructured) []answer {
 	t.Helper()
 	path, err := cluster.BuildPeer(t.Context(), cluster.KServeTypes, os.Stderr)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 	objects := read(t, "testdata/kserve.yaml", "../../config/runtimes/*.yaml", "../../config/samples/modelmesh_runtime_*.yaml",
 		"../../config/samples/modelmesh_inferenceservice*.yaml")
 	set := map[string]bool{}
-	for i, a := range asked(t, objects) {
+	for i, a := range convertByKServe(t, objects) {
 		object := objects[i]
 		name := object.GetKind() + " " + object.GetName()
 		if a.Error != "" {
@@ -222,7 +222,7 @@ func TestOneNumberHidesAllRuntimesFromKServe(t *testing.T) {
 			map[string]any{"metadata": map[string]any{"name": "many"}, "spec": map[string]any{"containers": []any{}, "replicas": int64(70000)}},
 		},
 	}}
-	if a := asked(t, []*unstructured.Unstructured{list})[0]; !strings.Contains(a.Error, "cannot unmarshal number 70000") {
+	if a := convertByKServe(t, []*unstructured.Unstructured{list})[0]; !strings.Contains(a.Error, "cannot unmarshal number 70000") {
 		t.Errorf("error of KServe %q, object %v", a.Error, a.Object)
 	}
 	raw, err := json.Marshal(list)

@@ -65,7 +65,7 @@ func TestDemo(t *testing.T) {
 	}
 	for _, command := range nextCommands("opendatahub", false) {
 		expectContains(t, "output", out.String(), command)
-		runAsTold(t, d.name, command)
+		runPrintedCommand(t, d.name, command)
 	}
 
 	current, err := cluster.Open(d.name)
@@ -161,11 +161,11 @@ func expectContains(t *testing.T, description, text string, parts ...string) {
 	}
 }
 
-// runAsTold runs a recommended command, whose output must contain mlflow.
-func runAsTold(t *testing.T, name, command string) {
+// runPrintedCommand runs a recommended command, whose output must contain mlflow.
+func runPrintedCommand(t *testing.T, name, command string) {
 	t.Helper()
 	if output := shell(t, name, command); !strings.Contains(string(output), "mlflow") {
-		t.Errorf("%s:\n%s", command, output)
+		t.Errorf("the output of %s does not contain mlflow:\n%s", command, output)
 	}
 }
 
@@ -184,7 +184,7 @@ func shell(t *testing.T, name, command string) []byte {
 	bash.Env = append(os.Environ(), "KUBECONFIG="+instance.Kubeconfig(), "PATH="+strings.Join(folders, string(os.PathListSeparator)))
 	output, err := bash.Output()
 	if err != nil {
-		t.Errorf("%s: %v\n%s%s", command, err, output, &complaints)
+		t.Errorf("%s: unexpected error: %v\n%s%s", command, err, output, &complaints)
 	}
 	return output
 }

@@ -69,15 +69,15 @@ func TestJudge(t *testing.T) {
 		"another condition":       {withConditions(condition("Available", "True", "Fine", "", 2)), "Ready", false, "it has no condition Ready yet"},
 		"no status":               {server(nil), "Available", false, "it has no condition Available yet"},
 		"exists":                  {server(nil), "", true, "exists"},
-		"ready, yet on its way":   {deleted, "Available", false, "it is being deleted"},
-		"exists, yet on its way":  {deleted, "", false, "it is being deleted"},
+		"ready but terminating":   {deleted, "Available", false, "it is being deleted"},
+		"exists but terminating":  {deleted, "", false, "it is being deleted"},
 	} {
-		got, err := judge(c.live, kind{ready: c.condition})
+		got, err := isReady(c.live, kind{ready: c.condition})
 		if want := (verdict{c.ready, c.text}); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
-	if _, err := judge(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
+	if _, err := isReady(server(map[string]any{"conditions": "text"}), kind{ready: "Available"}); err == nil || !strings.Contains(err.Error(), "status of MLflow mlflow") {
 		t.Errorf("a broken status: %v", err)
 	}
 }
@@ -91,11 +91,11 @@ func TestJudgeByFlag(t *testing.T) {
 		"false":     {server(map[string]any{"available": false}), verdict{false, "available is false"}},
 		"no status": {server(nil), verdict{false, "available is false"}},
 	} {
-		if got, err := judge(c.live, kind{flag: "available"}); err != nil || got != c.want {
+		if got, err := isReady(c.live, kind{flag: "available"}); err != nil || got != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
 	}
-	if _, err := judge(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
+	if _, err := isReady(server(map[string]any{"available": "yes"}), kind{flag: "available"}); err == nil {
 		t.Error("want an error for a broken status")
 	}
 }
@@ -214,7 +214,7 @@ func TestSamplesHaveARowInTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := checkKinds(samples); err != nil {
-			t.Errorf("%s: %v", dir, err)
+			t.Errorf("%s: unexpected error: %v", dir, err)
 		}
 	}
 	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Odd"}}
@@ -249,7 +249,7 @@ func TestManagerInAPod(t *testing.T) {
 	w := &environment{instance: &cluster.Instance{}}
 	state, log, end := w.describeManager(t.Context())
 	if state != "runs as a pod" || !strings.Contains(log, "deployment/odh-platform-operator-controller-manager") || !strings.Contains(end, "kubectl") {
-		t.Errorf("%q, %q, %q", state, log, end)
+		t.Errorf("unexpected state %q, log command %q or end %q", state, log, end)
 	}
 	if !w.managerRuns() || !strings.HasPrefix(w.whereManagerIs(), "The manager is the pod of Deployment ") {
 		t.Error("want the manager in a Deployment to count as running without a process")

@@ -84,7 +84,7 @@ func (env *environment) judgeSample(ctx context.Context, sample *unstructured.Un
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}
 	}
-	state, err := judge(live, kinds[sample.GroupVersionKind().GroupKind()])
+	state, err := isReady(live, kinds[sample.GroupVersionKind().GroupKind()])
 	if err != nil {
 		return verdict{text: err.Error()}
 	}
@@ -97,9 +97,9 @@ type verdict struct {
 	text  string
 }
 
-// Returns whether the condition is True for the current generation. An object of a kind with neither condition nor flag is ready
+// isReady returns the verdict of the ready condition for the current generation. An object of a kind with neither condition nor flag is ready
 // when it exists.
-func judge(live *unstructured.Unstructured, of kind) (verdict, error) {
+func isReady(live *unstructured.Unstructured, of kind) (verdict, error) {
 	condition := of.ready
 	switch {
 	case live.GetDeletionTimestamp() != nil:

@@ -46,9 +46,9 @@ func TestRealDemo(t *testing.T) {
 	expectPages(t, d.name, out.String())
 	for _, command := range nextCommands("opendatahub", true) {
 		expectContains(t, "output", out.String(), command)
-		runAsTold(t, d.name, command)
+		runPrintedCommand(t, d.name, command)
 	}
-	expectEnd(t, d)
+	expectStopped(t, d)
 }
 
 // expectPages requests the pages as a browser does.
@@ -68,7 +68,7 @@ func expectPages(t *testing.T, name, output string) {
 		base := found[i][1]
 		content, err := send(t.Context(), http.MethodGet, base+"/", token, nil, nil)
 		if err != nil || !strings.Contains(string(content), page.title) {
-			t.Errorf("%s: %v\n%s", base, err, content)
+			t.Errorf("page %s does not have the expected title (error %v):\n%s", base, err, content)
 		}
 		for _, wrong := range []string{"", "wrong"} {
 			if _, err := send(t.Context(), http.MethodGet, base+page.data, wrong, headers, nil); err == nil || !strings.Contains(err.Error(), ": 401 Unauthorized:") {
@@ -78,8 +78,8 @@ func expectPages(t *testing.T, name, output string) {
 	}
 }
 
-// expectEnd stops the demo and expects that no process or file is left.
-func expectEnd(t *testing.T, d *demo) {
+// expectStopped stops the demo and expects that no process or file is left.
+func expectStopped(t *testing.T, d *demo) {
 	t.Helper()
 	instance, err := cluster.Open(d.name)
 	if err != nil {

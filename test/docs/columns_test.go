@@ -24,7 +24,7 @@ func TestPrinterColumns(t *testing.T) {
 		}
 		for _, version := range crd.Spec.Versions {
 			if problem := misplaced(version.AdditionalPrinterColumns); problem != "" {
-				t.Errorf("%s %s: %s", crd.Name, version.Name, problem)
+				t.Errorf("printer columns of CRD %s %s: %s", crd.Name, version.Name, problem)
 			}
 		}
 	}

@@ -228,7 +228,7 @@ func textOf(expression ast.Expr) (text string, literal bool) {
 var (
 	byCall = map[string]string{
 		"Error": logged, "Info": logged, "validated": expectations, "text": expectations, "stringList": expectations, "objectList": expectations,
-		"refuse": expectations, "parsed": expectations, "Described": descriptions, "recordStep": steps, "promoteNext": steps, "newLeaf": steps,
+		"refuse": expectations, "parsed": expectations, "MetaForDashboard": descriptions, "recordStep": steps, "promoteNext": steps, "newLeaf": steps,
 		"CheckFailed": actions, "reportNonFatal": actions, "Contains": "", "CutPrefix": "", "MustCompile": "", "HasPrefix": "",
 	}
 	byField = map[string]string{"For": steps, "Name": steps, "help": descriptions, "Help": descriptions, "defaultValue": descriptions, "annotationDescription": descriptions}

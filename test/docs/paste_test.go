@@ -34,7 +34,7 @@ func TestBlocksCanBePasted(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, b := range Blocks(page) {
 			if problem := problemOf(b); isShell(b) && problem != "" {
-				t.Errorf("%s:%d: %s", name, b.Line, problem)
+				t.Errorf("%s:%d: commands cannot be pasted: %s", name, b.Line, problem)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestWorkflowsArePinnedAndRestricted(t *testing.T) {
 		}
 		var w workflow
 		if err := yaml.Unmarshal(text, &w); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("%s: unexpected error: %v", path, err)
 		}
 		if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
 			t.Errorf("%s: permissions %v", path, w.Permissions)

@@ -38,7 +38,7 @@ func describeLostNodes() {
 		old := livePods(ctx, namespace)
 		Expect(old).To(HaveLen(1))
 
-		By("the node does not report")
+		By("stopping the reports of the node")
 		addNode(ctx)
 		signalKubelet(syscall.SIGSTOP)
 		DeferCleanup(func(ctx context.Context) {
@@ -59,7 +59,7 @@ func describeLostNodes() {
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
 		Expect(aw.Status.LastFailure.Reason).To(Equal(v1beta2.ReasonInsufficientPods))
 
-		By("the node reports again")
+		By("resuming the reports of the node")
 		signalKubelet(syscall.SIGCONT)
 		podsReady(ctx, namespace, "sample-job")
 	}, SpecTimeout(specTimeout))

@@ -48,7 +48,7 @@ func describeAppWrappers() {
 		Expect(strings.Fields(kubectl(ctx, "-n", namespace, "get", "pods", "--field-selector=status.phase=Succeeded", "-o", "name"))).To(HaveLen(5))
 	}, SpecTimeout(specTimeout))
 
-	It("makes room for what is more urgent once its last pod has ended, and runs again afterwards", func(ctx SpecContext) {
+	It("is preempted by a workload of higher priority, and resumes after it", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		// A shell that runs as process 1 of its container ignores SIGTERM.
 		apply(ctx, namespace, changedSample("appwrapper_deployment.yaml", "terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 5",

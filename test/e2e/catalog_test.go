@@ -36,7 +36,7 @@ var _ = Describe("A Catalog", Ordered, func() {
 		if account != "" {
 			token = kubectl(ctx, in("create", "token", account)...)
 		}
-		return tryKubectl(ctx, "", in("exec", "client", "--", "python3", "-c", askScript, http.MethodGet, "https://model-catalog."+namespace+".svc:8443"+path, token, "")...)
+		return tryKubectl(ctx, "", in("exec", "client", "--", "python3", "-c", requestScript, http.MethodGet, "https://model-catalog."+namespace+".svc:8443"+path, token, "")...)
 	}
 	// models returns the response with the models of a source.
 	models := func(ctx context.Context, source string) (string, error) {

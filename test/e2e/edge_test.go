@@ -163,7 +163,7 @@ func (repeated) Read(p []byte) (int, error) {
 // upload sends as many MiB as slowly as a link of rate MiB per second would; zero means without limit.
 func (e *edge) upload(ctx context.Context, c call, size, rate int) (int, error) {
 	c.method = http.MethodPut
-	request, err := c.request(ctx, io.LimitReader(limited(ctx, repeated{}, rate), int64(size)*mebibyte))
+	request, err := c.request(ctx, io.LimitReader(newRateLimitedReader(ctx, repeated{}, rate), int64(size)*mebibyte))
 	if err != nil {
 		return 0, err
 	}
@@ -189,12 +189,12 @@ func (e *edge) download(ctx context.Context, c call, rate int) (int64, error) {
 	if response.StatusCode != http.StatusOK {
 		return 0, errors.Join(errors.New(response.Status), response.Body.Close())
 	}
-	received, err := io.Copy(io.Discard, limited(ctx, response.Body, rate))
+	received, err := io.Copy(io.Discard, newRateLimitedReader(ctx, response.Body, rate))
 	return received, errors.Join(err, response.Body.Close())
 }
 
-// limited reads from a reader at a rate in MiB per second.
-func limited(ctx context.Context, from io.Reader, rate int) io.Reader {
+// newRateLimitedReader reads from a reader at a rate in MiB per second.
+func newRateLimitedReader(ctx context.Context, from io.Reader, rate int) io.Reader {
 	if rate == 0 {
 		return from
 	}

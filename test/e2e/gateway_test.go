@@ -115,7 +115,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		url := gatewayURL + "/modelmesh/" + t.models.name
 		t.expectModel(ctx, e, url+"/v2/models/digits-isvc/infer")
 		e.expectStrangers(ctx, url+"/v2/models/digits-isvc")
-		By("gRPC, and other models, which are not published")
+		By("sending gRPC requests, and requests for models that are not published")
 		for _, path := range []string{gatewayURL + "/inference.GRPCInferenceService/ModelInfer", url + "/v2/models/other/infer"} {
 			Expect(e.send(ctx, call{method: http.MethodPost, url: path, token: t.token(ctx, "ana"), body: modelMeshExamples()[0].request})).To(HavePrefix("404 "))
 		}

@@ -76,7 +76,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 
 	It("is reported as healthy by kubectl odh, next to unhealthy resources", func(ctx SpecContext) { expectStatus(ctx) }, SpecTimeout(specTimeout))
 
-	It("removes deleted runs and their files for good, and nothing else", func(ctx SpecContext) {
+	It("removes deleted runs and their files permanently, and nothing else", func(ctx SpecContext) {
 		deleted := team.write(ctx)
 		const request = "/api/2.0/mlflow/runs/"
 		ana := team.token(ctx, "ana")

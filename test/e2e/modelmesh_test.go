@@ -135,7 +135,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		Eventually(ctx, n.holders).WithArguments("digits").Should(BeEmpty())
 		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
 
-		By("the last one")
+		By("scaling to zero after the last model")
 		kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "model-serving-config", "--from-literal=config.yaml=scaleToZero: {gracePeriodSeconds: 5}")
 		DeferCleanup(func(ctx context.Context) {
 			kubectl(ctx, "-n", operatorNamespace, "delete", "configmap", "model-serving-config")

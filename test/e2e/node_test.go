@@ -52,7 +52,7 @@ func traces(dir string) []string {
 }
 
 var _ = Describe("A real node", func() {
-	It("runs beside another and leaves nothing behind", func(ctx SpecContext) {
+	It("runs next to another node and leaves nothing behind", func(ctx SpecContext) {
 		second, err := cluster.Start(ctx, cluster.Options{
 			Name: fmt.Sprintf("e2e-second-%d", os.Getpid()), Platform: cluster.Bare, Real: true, Ephemeral: true, Progress: GinkgoWriter,
 		})

@@ -53,11 +53,11 @@ var _ = Describe("OLM", Ordered, func() {
 		AddReportEntry("from the Subscription to the running operator", time.Since(begin).Round(time.Second))
 		o.runsPacked(ctx, "0.2.0")
 
-		By("the package, by the aggregated API of OLM")
+		By("reading the package through the aggregated API of OLM")
 		Expect(o.kubectl(ctx, "-n", olmNamespace, "get", "packagemanifest", "odh-platform-operator", "-o", "jsonpath={.status.channels[*].currentCSV}")).
 			To(Equal(csvName("0.2.0")))
 
-		By("settings of the Subscription")
+		By("checking the settings of the Subscription")
 		Expect(o.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o",
 			`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="ENABLE_RAYCLUSTER")].value}`)).To(Equal("false"))
 	}, SpecTimeout(specTimeout))
@@ -68,7 +68,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.refuses(ctx, secondCatalog, "catalog resource name must be 'catalog'")
 		o.refuses(ctx, emptyAppWrapper, "components contains no podspecs")
 
-		By("the order that Kueue relies on")
+		By("checking the order of webhooks that Kueue relies on")
 		for _, name := range []string{"mappwrapper", "mraycluster"} {
 			configurations := o.kubectl(ctx, "get", "mutatingwebhookconfigurations", "-o",
 				`jsonpath={range .items[*]}{.metadata.name} {.webhooks[*].name}{"\n"}{end}`)
@@ -82,7 +82,7 @@ var _ = Describe("OLM", Ordered, func() {
 			Expect(found).To(BeTrue(), "%s in %s", name, configurations)
 		}
 
-		By("the examples of the CSV")
+		By("creating the examples of the CSV")
 		var examples []json.RawMessage
 		csv := o.csv(ctx, "0.2.0")
 		Expect(json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples)).To(Succeed())
@@ -92,7 +92,7 @@ var _ = Describe("OLM", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred(), string(example))
 		}
 
-		By("the certificate that Prometheus verifies")
+		By("verifying the certificate as Prometheus does")
 		o.expectCertificate(ctx)
 	}, SpecTimeout(specTimeout))
 
@@ -111,7 +111,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
 		Expect(o.csv(ctx, "0.3.0").Spec.Replaces).To(Equal(csvName("0.2.0")))
 		o.runsPacked(ctx, "0.3.0")
-		o.gone(ctx, "csv/"+csvName("0.2.0"))
+		o.waitDeleted(ctx, "csv/"+csvName("0.2.0"))
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return o.Kubectl(ctx, "", "-n", kept, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", sample, "-o", "jsonpath={.spec}")
 		}, podTimeout).Should(ContainSubstring("grpc"), "the conversion adds it")
@@ -150,7 +150,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.runsPacked(ctx, "0.3.0")
 		o.repairs(ctx, kept)
 
-		By("what a bundle cannot contain")
+		By("checking the objects that a bundle cannot contain")
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return o.Kubectl(ctx, "", "get", "consoleyamlsamples,servicemonitors,prometheusrules", "-n", operatorNamespace, "-o", "name")
 		}, podTimeout).Should(SatisfyAll(
@@ -167,7 +167,7 @@ func (o *olmCluster) available(ctx context.Context) {
 	o.kubectl(ctx, "wait", "mlflow/mlflow", "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
 }
 
-func (o *olmCluster) gone(ctx context.Context, object string) {
+func (o *olmCluster) waitDeleted(ctx context.Context, object string) {
 	GinkgoHelper()
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }

@@ -126,7 +126,7 @@ func describeOperator(registry *registryClient) {
 		Eventually(ctx, registry.names, podTimeout).Should(ContainElement("credit-risk"))
 	}
 
-	It("has an operator that leads again at once after its process was killed in its pod", func(ctx SpecContext) {
+	It("has an operator that leads again immediately after its process was killed in its pod", func(ctx SpecContext) {
 		holder := led(ctx)
 		pod := uidOf(ctx, holder)
 		Expect(killManager(pod)).To(Equal(1))
@@ -195,7 +195,7 @@ func describeOperator(registry *registryClient) {
 		Eventually(ctx, func(ctx context.Context) string { return kubectl(ctx, in("get", "deployments", "-o", "name")...) }).Should(BeEmpty())
 		Expect(claims()).To(Equal(before))
 
-		By("a registry of the same name")
+		By("creating a registry of the same name")
 		deploy(ctx)
 		applyRegistry(ctx, registry.namespace)
 		registry.base, registry.token = plainRegistry, ""

@@ -49,7 +49,7 @@ var _ = Describe("Pods on a real node", func() {
 		apply(ctx, namespace, web)
 		rolledOut(ctx, namespace, "deployment/web")
 
-		By("what the process may do")
+		By("checking the permissions of the process")
 		output, err := inPod(ctx, namespace, "deployment/web", `id -u; id -G; cat /etc/secret/key; echo; stat -L -c %a /etc/secret/key; `+
 			`echo "$KEY"; grep -E '^(Seccomp|CapEff|NoNewPrivs):' /proc/self/status; touch /x 2>&1; touch /tmp/x && echo writable`)
 		Expect(err).NotTo(HaveOccurred())
@@ -57,7 +57,7 @@ var _ = Describe("Pods on a real node", func() {
 			HavePrefix("1234 0 4321 secret value 440 secret value"), ContainSubstring("CapEff: 0000000000000000"),
 			ContainSubstring("NoNewPrivs: 1"), ContainSubstring("Seccomp: 2"), ContainSubstring("Read-only file system"), HaveSuffix("writable")))
 
-		By("a Service, by its name, and by the pod behind it")
+		By("connecting to a Service by its name, and to its pod")
 		startPod(ctx, namespace, "client", map[string]string{})
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return inPod(ctx, namespace, "client", fetch("http://web."+namespace+".svc.cluster.local/"))
@@ -66,7 +66,7 @@ var _ = Describe("Pods on a real node", func() {
 			return inPod(ctx, namespace, "deployment/web", fetch("http://web/"))
 		}).Should(Equal("hello from a pod"))
 
-		By("a pod that breaks the standard")
+		By("creating a pod that violates the Pod Security Standard")
 		_, err = tryKubectl(ctx, "", "-n", namespace, "run", "root", "--image=localhost/base:latest", "--privileged")
 		Expect(err).To(MatchError(ContainSubstring("violates PodSecurity")))
 	}, SpecTimeout(specTimeout))
@@ -101,17 +101,17 @@ var _ = Describe("Pods on a real node", func() {
 		_, err := inPod(ctx, namespace, "plain", "touch /data/x")
 		Expect(err).To(MatchError(ContainSubstring("Permission denied")))
 
-		By("fsGroup")
+		By("checking fsGroup")
 		kubectl(ctx, "-n", namespace, "delete", "pod", "plain")
 		startPod(ctx, namespace, "grouped", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
 		Expect(inPod(ctx, namespace, "grouped", "echo kept > /data/x && stat -c '%u:%g %a' /data")).To(Equal("0:4321 2775"))
 
-		By("a later pod")
+		By("creating a later pod")
 		kubectl(ctx, "-n", namespace, "delete", "pod", "grouped")
 		startPod(ctx, namespace, "later", map[string]string{"VOLUME": volume, "FS_GROUP": "fsGroup: 4321,"})
 		Expect(inPod(ctx, namespace, "later", "cat /data/x")).To(Equal("kept"))
 
-		By("the end of the claim")
+		By("deleting the claim")
 		name := kubectl(ctx, "-n", namespace, "get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}")
 		kubectl(ctx, "-n", namespace, "delete", "pod/later", "pvc/data")
 		Eventually(ctx, func(ctx context.Context) error {

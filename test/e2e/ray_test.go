@@ -153,7 +153,7 @@ func describeRayClusters() {
 		Expect(demo.openDashboard(ctx, "eve")).To(Equal("403"))
 		Expect(demo.openDashboard(ctx, "ana")).To(Equal("200 True"))
 
-		By("the page, in a browser")
+		By("opening the page in a browser")
 		page := webPage{
 			url:       fmt.Sprintf("https://%s.%s.svc/#/cluster", demo.names.ProxyService, demo.namespace),
 			token:     kubectl(ctx, "-n", demo.outside, "create", "token", "ana"),
@@ -181,7 +181,7 @@ func describeRayClusters() {
 			To(Equal("42"), "a client whose certificate the former CA signed")
 	}, SpecTimeout(specTimeout))
 
-	It("runs a job in an AppWrapper, which makes room for what is more urgent and then starts again", func(ctx SpecContext) {
+	It("runs a Job in an AppWrapper, which is preempted by a higher priority and resumes after it", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		apply(ctx, namespace, rayFile("job.yaml"))
 		podsReady(ctx, namespace, "job")

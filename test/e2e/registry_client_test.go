@@ -18,8 +18,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-//go:embed testdata/ask.py
-var askScript string
+//go:embed testdata/request.py
+var requestScript string
 
 // plainRegistry is the URL of the sample registry without a proxy.
 const plainRegistry = "http://" + sample + ":8080"
@@ -38,21 +38,21 @@ func newRegistry(ctx context.Context, namespace string) *registryClient {
 	return &registryClient{namespace: namespace, base: plainRegistry}
 }
 
-// applyRegistry creates the sample registry, retried until the registry of the same name of another spec is deleted.
+// applyRegistry creates the sample registry. It retries while another spec's registry of the same name is being deleted.
 func applyRegistry(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := tryKubectl(ctx, "", "-n", namespace, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 		if err != nil && !strings.Contains(err.Error(), "already exists in namespace") {
-			return StopTrying("a write was refused").Wrap(err)
+			return StopTrying("the API server rejected the sample registry").Wrap(err)
 		}
 		return err
 	}).Should(Succeed())
 }
 
-// ask sends a request to the models of the registry.
-func (c *registryClient) ask(ctx context.Context, method, path, body string) (status int, answer string, err error) {
-	output, err := tryKubectl(ctx, "", "-n", c.namespace, "exec", "client", "--", "python3", "-c", askScript, method, c.base+models+path, c.token, body)
+// request sends a request for registered models.
+func (c *registryClient) request(ctx context.Context, method, path, body string) (status int, answer string, err error) {
+	output, err := tryKubectl(ctx, "", "-n", c.namespace, "exec", "client", "--", "python3", "-c", requestScript, method, c.base+models+path, c.token, body)
 	if err != nil {
 		return 0, "", err
 	}
@@ -64,7 +64,7 @@ func (c *registryClient) ask(ctx context.Context, method, path, body string) (st
 func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	var names []string
 	for token := ""; ; {
-		status, body, err := c.ask(ctx, http.MethodGet, "?pageSize=1000&nextPageToken="+url.QueryEscape(token), "")
+		status, body, err := c.request(ctx, http.MethodGet, "?pageSize=1000&nextPageToken="+url.QueryEscape(token), "")
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (c *registryClient) names(ctx context.Context) ([]string, error) {
 	}
 }
 
-// missing returns the names that the registry does not have.
+// missing returns the given names that the registry does not store.
 func (c *registryClient) missing(ctx context.Context, names []string) []string {
 	GinkgoHelper()
 	var stored []string

@@ -36,7 +36,7 @@ func expectBackup(ctx context.Context, namespace string) {
 func expectRegistryElsewhere(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := &registryClient{namespace: namespace, base: "http://late:8080"}
-	status, body, err := server.ask(ctx, http.MethodPost, "", `{"name": "by-tls", "customProperties": {}}`)
+	status, body, err := server.request(ctx, http.MethodPost, "", `{"name": "by-tls", "customProperties": {}}`)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(status).To(Equal(http.StatusCreated), body)
 

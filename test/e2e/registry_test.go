@@ -29,16 +29,16 @@ var (
 	late string
 )
 
-// lateServer selects the server pod of the registry late, whose database starts after it.
+// lateServer selects the server pod of the registry named late, whose database starts after the server.
 var lateServer = crclient.MatchingLabels{"app.kubernetes.io/name": "late"}
 
 const (
 	sample = "modelregistry-sample"
-	// legacyRestartDelay is the time after which a waiting server was restarted.
+	// legacyRestartDelay is the time after which the legacy operator restarted a server that waits for its database.
 	legacyRestartDelay = 40 * time.Second
 )
 
-var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("ci"), func() {
+var _ = Describe("A ModelRegistry with a generated database", Ordered, Label("ci"), func() {
 	var (
 		namespace string
 		client    = &registryClient{}
@@ -48,15 +48,15 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		output, err := tryKubectl(ctx, "", in("logs", "writer")...)
 		return strings.Fields(output), err
 	}
-	// lost waits for more writes, and returns acknowledged models that the registry does not have.
-	lost := func(ctx context.Context) []string {
+	// lostModels waits for more writes, and returns the acknowledged models that the registry does not store.
+	lostModels := func(ctx context.Context) []string {
 		GinkgoHelper()
 		before, err := acknowledged(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func(ctx context.Context) (int, error) {
 			names, err := acknowledged(ctx)
 			return len(names), err
-		}, podTimeout).Should(BeNumerically(">", len(before)+5), "the writer gets no further")
+		}, podTimeout).Should(BeNumerically(">", len(before)+5), "the writer registers no more models")
 		names, err := acknowledged(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		return client.missing(ctx, names)
@@ -68,16 +68,16 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		*client = *newRegistry(ctx, namespace)
 	}, NodeTimeout(specTimeout))
 
-	It("stores what is registered through its Service", func(ctx SpecContext) {
+	It("stores a model that is registered through its Service", func(ctx SpecContext) {
 		var stored struct{ ID, Name, Description string }
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			status, body, err := client.ask(ctx, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`)
+			status, body, err := client.request(ctx, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`)
 			if err == nil && status == http.StatusCreated {
 				err = json.Unmarshal([]byte(body), &stored)
 			}
 			return stored.ID, err
 		}).ShouldNot(BeEmpty())
-		status, body, err := client.ask(ctx, http.MethodGet, "/"+stored.ID, "")
+		status, body, err := client.request(ctx, http.MethodGet, "/"+stored.ID, "")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(status).To(Equal(http.StatusOK), body)
 		stored.Description = ""
@@ -89,12 +89,12 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		apply(ctx, namespace, writer)
 		Eventually(ctx, acknowledged, podTimeout).ShouldNot(BeEmpty())
 		replaceDatabase(ctx, namespace, "--grace-period=120")
-		Expect(lost(ctx)).To(BeEmpty())
+		Expect(lostModels(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	// A Deployment replaces a pod immediately, on the same volume, and the new server is process 1 as well.
-	It("has one server at a time on the volume of its database, also while the first one hangs, and loses nothing", func(ctx SpecContext) {
-		const waits = "Another server still uses this volume"
+	It("runs one PostgreSQL server at a time on the volume of its database, even if the previous server hangs, and keeps acknowledged writes", func(ctx SpecContext) {
+		const volumeInUse = "Another server still uses this volume"
 		old := databasePod(ctx, namespace)
 		signal := func(s syscall.Signal) (signalled int) {
 			for _, pid := range processesOf(string(old.UID)) {
@@ -105,24 +105,24 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 			}
 			return signalled
 		}
-		Expect(signal(syscall.SIGSTOP)).To(BeNumerically(">", 1), "the server has processes beside the first")
+		Expect(signal(syscall.SIGSTOP)).To(BeNumerically(">", 1), "the server has no child processes")
 		kubectl(ctx, in("delete", "pod", old.Name, "--wait=false")...)
 		log := func(ctx context.Context) (string, error) {
 			return tryKubectl(ctx, "", in("logs", databasePod(ctx, namespace).Name)...)
 		}
-		Eventually(ctx, log, podTimeout).Should(ContainSubstring(waits))
-		By("a pod that is deleted while it waits, which has two minutes and needs none")
+		Eventually(ctx, log, podTimeout).Should(ContainSubstring(volumeInUse))
+		By("deleting the waiting pod, which must exit before its grace period of two minutes ends")
 		kubectl(ctx, in("delete", "pod", databasePod(ctx, namespace).Name, "--timeout=60s")...)
-		Eventually(ctx, log, podTimeout).Should(ContainSubstring(waits))
-		By("the end of the first server")
+		Eventually(ctx, log, podTimeout).Should(ContainSubstring(volumeInUse))
+		By("killing the first server")
 		Expect(signal(syscall.SIGKILL)).NotTo(BeZero()) // the other processes may have exited with process 1
 		Eventually(ctx, log, podTimeout).Should(ContainSubstring("ready to accept connections"))
 		Expect(processesOf(string(old.UID))).To(BeEmpty())
-		Expect(lost(ctx)).To(BeEmpty())
+		Expect(lostModels(ctx)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("works with another password after its Secret has changed, and loses nothing", func(ctx SpecContext) {
-		bringLate(ctx, namespace) // its server starts during this spec
+	It("works with a new password after its Secret has changed, and keeps acknowledged writes", func(ctx SpecContext) {
+		startLateDatabase(ctx, namespace) // its server starts during this spec
 		const secret = sample + "-postgres-credentials"
 		login := `PGPASSWORD=$0 psql -h 127.0.0.1 -U "$POSTGRESQL_USER" -d "$POSTGRESQL_DATABASE" -Atc 'SELECT 1'`
 		try := func(ctx context.Context, password string) (string, error) {
@@ -134,32 +134,32 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		Eventually(ctx, func(ctx context.Context) (string, error) { return try(ctx, "another") }, podTimeout).Should(Equal("1"))
 		_, err := try(ctx, old)
 		Expect(err).To(MatchError(ContainSubstring("password authentication failed")))
-		Expect(lost(ctx)).To(BeEmpty())
+		Expect(lostModels(ctx)).To(BeEmpty())
 		kubectl(ctx, in("delete", "pod", "writer")...)
 	}, SpecTimeout(specTimeout))
 
-	It("waits for a late database without a restart", func(ctx SpecContext) {
+	It("waits for a database that starts late without restarting the server", func(ctx SpecContext) {
 		kubectl(ctx, in("wait", "--for=condition=Available", "modelregistry/late", fmt.Sprint("--timeout=", podTimeout))...)
 		Expect(onlyPod(ctx, namespace, lateServer).Status.ContainerStatuses[0].RestartCount).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("reaches a database by TLS alone, has backups of it, and shares it with one that has a Secret of it", func(ctx SpecContext) {
+	It("connects to its database by TLS only, backs it up, and shares it with a registry that references its Secret", func(ctx SpecContext) {
 		expectEncryptedDatabase(ctx, namespace)
 		expectBackup(ctx, namespace)
 		expectRegistryElsewhere(ctx, namespace)
 		kubectl(ctx, in("delete", "modelregistry", "late", "elsewhere")...)
 	}, SpecTimeout(specTimeout))
 
-	It("serves on while its proxy has no certificate, and then those who may", func(ctx SpecContext) {
+	It("keeps its server while its proxy has no certificate, then serves only authorized accounts", func(ctx SpecContext) {
 		kubectl(ctx, in("patch", "modelregistry", sample, "--type=merge", "-p",
-			`{"spec": {"kubeRBACProxy": {"tlsCertificateSecret": {"name": "ours", "key": "tls.crt"}, "tlsKeySecret": {"name": "ours", "key": "tls.key"}}}}`)...)
+			`{"spec": {"kubeRBACProxy": {"tlsCertificateSecret": {"name": "registry-tls", "key": "tls.crt"}, "tlsKeySecret": {"name": "registry-tls", "key": "tls.key"}}}}`)...)
 		kubectl(ctx, in("wait", "--for=condition=ReferencesReady=False", "modelregistry/"+sample)...)
-		status, body, err := client.ask(ctx, http.MethodGet, "", "")
+		status, body, err := client.request(ctx, http.MethodGet, "", "")
 		Expect(err).NotTo(HaveOccurred(), "the registry cannot be reached")
 		Expect(status).To(Equal(http.StatusOK), body)
 
-		By("the certificate")
-		client.makeCertificate(ctx, "ours")
+		By("creating the certificate")
+		client.makeCertificate(ctx, "registry-tls")
 		client.base = "https://" + sample + ":8443"
 		for _, account := range []string{"user", "stranger"} {
 			kubectl(ctx, in("create", "serviceaccount", account)...)
@@ -174,12 +174,12 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 				client.token = kubectl(ctx, in("create", "token", c.account)...)
 			}
 			Eventually(ctx, func(ctx context.Context) (int, error) {
-				status, _, err := client.ask(ctx, http.MethodGet, "", "")
+				status, _, err := client.request(ctx, http.MethodGet, "", "")
 				return status, err
-			}, podTimeout).Should(Equal(c.want), "as %q", c.account)
+			}, podTimeout).Should(Equal(c.want), "status for ServiceAccount %q", c.account)
 		}
 
-		By("what a user may do: this proxy asks for the verb of the method [S4]")
+		By("authorizing each HTTP method by its verb [S4]")
 		for _, c := range []struct {
 			method, path, body string
 			want               int
@@ -187,13 +187,13 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 			{http.MethodPost, "", `{"name": "by-a-user", "customProperties": {}}`, http.StatusCreated},
 			{http.MethodPatch, "/1", `{"description": "other"}`, http.StatusForbidden},
 		} {
-			status, body, err := client.ask(ctx, c.method, c.path, c.body)
+			status, body, err := client.request(ctx, c.method, c.path, c.body)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(status).To(Equal(c.want), body)
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("is there again after a power cut, and so is the operator", func(ctx SpecContext) {
+	It("serves the stored models after a restart of the node, and the operator elects a leader", func(ctx SpecContext) {
 		restarts := func(ctx context.Context) (int, error) {
 			return strconv.Atoi(kubectl(ctx, "-n", operatorNamespace, "get", "pods", managerPods, "-o", "jsonpath={.items[0].status.containerStatuses[0].restartCount}"))
 		}
@@ -201,24 +201,24 @@ var _ = Describe("A ModelRegistry with a database of its own", Ordered, Label("c
 		Expect(err).NotTo(HaveOccurred())
 		managers := podsOfManager(ctx)
 		Expect(env.Instance.RestartNode(ctx)).To(Succeed())
-		Eventually(ctx, restarts, podTimeout).Should(BeNumerically(">", before), "otherwise nothing was restarted")
+		Eventually(ctx, restarts, podTimeout).Should(BeNumerically(">", before), "the container of the manager was not restarted")
 		Eventually(ctx, client.names, podTimeout).Should(ContainElement("credit-risk"))
-		By("the operator")
+		By("waiting for a leader")
 		expectLeader(ctx, namespace, podTimeout)
-		Expect(podsOfManager(ctx)).To(Equal(managers), "the pods are others")
+		Expect(podsOfManager(ctx)).To(Equal(managers), "the pods of the manager were replaced")
 	}, SpecTimeout(specTimeout))
 
 	describeOperator(client)
 })
 
-// bringLate starts the database of the registry late, for which its server has waited.
-func bringLate(ctx context.Context, namespace string) {
+// startLateDatabase starts the database of the registry named late after its server has waited longer than legacyRestartDelay.
+func startLateDatabase(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	server := onlyPod(ctx, namespace, lateServer)
 	Eventually(ctx, func() time.Duration {
 		return time.Since(server.Status.ContainerStatuses[0].State.Running.StartedAt.Time)
 	}).
-		Should(BeNumerically(">", legacyRestartDelay+10*time.Second), "otherwise nothing is proven")
+		Should(BeNumerically(">", legacyRestartDelay+10*time.Second), "the server has not waited longer than the legacy operator allowed")
 	Expect(images.Postgres(ctx, store, "quay.io/example/late:1")).To(Succeed())
 	// A new pod, because the kubelet backs off from pulling the image of the old one.
 	kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", "--selector=app.kubernetes.io/name=late-postgres")

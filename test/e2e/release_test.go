@@ -222,7 +222,7 @@ var _ = Describe("A release", func() {
 		r.page.Read(ctx)
 		Expect(before).NotTo(BeEmpty(), "the page has no installation by Helm")
 
-		By("the page about installation")
+		By("checking the commands of the page about installation")
 		for _, command := range slices.Concat(installBlocks()...) {
 			Expect(r.page.Typed).To(ContainElement(r.page.Replace.Replace(command)))
 		}

@@ -92,7 +92,7 @@ func (c *Cluster) Break(matches func(Request) bool) {
 	c.broken = matches
 }
 
-// Page limits the number of objects of a response, whatever limit the client sets.
+// Page limits the number of objects of a response, regardless of the limit of the client.
 func (c *Cluster) Page(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

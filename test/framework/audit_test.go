@@ -72,7 +72,7 @@ func TestParseAudit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseAudit(strings.NewReader(c.log))
 			if difference := cmp.Diff(c.want, got); err != nil || difference != "" {
-				t.Errorf("%v %s", err, difference)
+				t.Errorf("unexpected error %v or result (-want +got):\n%s", err, difference)
 			}
 		})
 	}
@@ -119,8 +119,8 @@ func TestEntriesAreFiltered(t *testing.T) {
 		"without events":    {entries.WithoutEvents(), 12},
 		"without reviews":   {entries.WithoutReviews(), 11},
 		"without discovery": {entries.WithoutDiscovery(), 12},
-		"at rest":           {AtRest(entries, "ann"), 5}, // without the patch of an Event
-		"at rest, leases":   {AtRest(entries, "bob"), 2},
+		"at rest":           {UnexpectedWhenIdle(entries, "ann"), 5}, // without the patch of an Event
+		"at rest, leases":   {UnexpectedWhenIdle(entries, "bob"), 2},
 	} {
 		if len(c.got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(c.got), c.want, c.got)

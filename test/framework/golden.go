@@ -36,7 +36,7 @@ func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
 	actual := normalized(objects)
 	if *update {
 		if err := writeGolden(path, actual); err != nil {
-			t.Fatalf("%v", err)
+			t.Fatalf("unexpected error: %v", err)
 		}
 		return
 	}

@@ -184,7 +184,7 @@ var _ = Describe("the audit log", func() {
 
 	It("reports which managers are idle", func(ctx SpecContext) {
 		env.ExpectNoWrites("nobody", time.Second)
-		env.ExpectAtRest("nobody", time.Second)
+		env.ExpectIdle("nobody", time.Second)
 		env.WaitIdle("nobody", time.Second, time.Minute)
 		stop := make(chan struct{})
 		stopped := make(chan error, 1)

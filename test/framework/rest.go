@@ -26,9 +26,9 @@ func (e *Env) Since(mark Mark) Entries {
 	return entries
 }
 
-// AtRest returns the requests of a user that an idle manager must not send: writes and live reads, except of leases, reviews, discovery
+// UnexpectedWhenIdle returns the requests of a user that an idle manager must not send: writes and live reads, except of leases, reviews, discovery
 // and updates of event series.
-func AtRest(entries Entries, user string) Entries {
+func UnexpectedWhenIdle(entries Entries, user string) Entries {
 	mine := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutSeries()
 	return append(mine.Writes(), mine.Reads()...)
 }
@@ -50,16 +50,16 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// ExpectAtRest fails the spec if the user sends a write or a live read during the duration, see [AtRest]. The end of the suite checks that
+// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. The end of the suite checks that
 // the user stayed idle until another client wrote.
-func (e *Env) ExpectAtRest(user string, duration time.Duration) {
+func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	mark := e.Mark()
 	e.rests = append(e.rests, resting{user: user, from: e.now()})
 	gomega.Consistently(func(g gomega.Gomega) {
 		entries, err := e.Audit().Since(mark)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		requests := AtRest(entries, user)
+		requests := UnexpectedWhenIdle(entries, user)
 		g.Expect(requests).To(gomega.BeEmpty(), "requests at rest:\n%s", requests)
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
@@ -71,7 +71,7 @@ func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 	gomega.Eventually(func(g gomega.Gomega) {
 		all, err := e.Audit().Since(mark)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		entries := AtRest(all, user)
+		entries := UnexpectedWhenIdle(all, user)
 		if len(entries) > 0 {
 			since = e.now()
 			mark, err = e.Audit().Mark()
@@ -95,7 +95,7 @@ func (e *Env) WaitNoRequests(ctx context.Context, requests func(Mark) Entries, q
 // an idle manager must not send.
 func (e *Env) RequestsIn(user, namespace string) func(Mark) Entries {
 	return func(mark Mark) Entries {
-		return AtRest(e.Since(mark), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })
+		return UnexpectedWhenIdle(e.Since(mark), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })
 	}
 }
 

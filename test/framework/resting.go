@@ -28,7 +28,7 @@ func (e *Env) checkRest(context.Context) {
 	all, err := e.Audit().Since(0)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, r := range e.rests {
-		requests := AtRest(all.during(r, e.disturbances), r.user)
+		requests := UnexpectedWhenIdle(all.during(r, e.disturbances), r.user)
 		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was at rest, no other client wrote, and it sent:\n%s", r.user, requests)
 	}
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {

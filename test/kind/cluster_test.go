@@ -61,7 +61,7 @@ func TestDown(t *testing.T) {
 	for found, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
 		f := &fake{clusters: found}
 		if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err != nil || len(f.calls) != want {
-			t.Errorf("with %q: %v, calls %q", found, err, f.calls)
+			t.Errorf("unexpected result with %q: %v, calls %q", found, err, f.calls)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestExec(t *testing.T) {
 	run := Exec(&progress)
 	output, err := run(t.Context(), "sh", "-c", "echo out; echo err >&2")
 	if err != nil || string(output) != "out\n" || progress.String() != "err\n" {
-		t.Errorf("%q, %q, %v", output, progress.String(), err)
+		t.Errorf("got stdout %q, progress %q and error %v", output, progress.String(), err)
 	}
 	if _, err := run(t.Context(), "sh", "-c", "exit 3"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("a failure: %v", err)

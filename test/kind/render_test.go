@@ -45,7 +45,7 @@ func read(t *testing.T, objects []*unstructured.Unstructured) rendered {
 	r := rendered{pods: map[string]corev1.PodSpec{}}
 	convert := func(object *unstructured.Unstructured, into any) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
-			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+			t.Fatalf("%s %s: unexpected error: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
 	for _, object := range objects {

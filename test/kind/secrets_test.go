@@ -74,7 +74,7 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeUnrequested(t *testing.T) {
+func TestNothingIsCreatedUnrequested(t *testing.T) {
 	if made := generate(t, Defaults(), nothing); len(made) > 0 {
 		t.Errorf("made %v", made)
 	}
@@ -112,7 +112,7 @@ func TestClientsAndServersAgree(t *testing.T) {
 	}
 	plain := generate(t, with(func(o *Options) { o.BackendStore = Postgres }), nothing)
 	if text := string(dataOf(t, plain, uriSecret)["registry-store-uri"]); strings.Contains(text, "?") {
-		t.Errorf("without TLS the URI is %s", text)
+		t.Errorf("unexpected URI without TLS: %s", text)
 	}
 }
 

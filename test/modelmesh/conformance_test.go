@@ -178,7 +178,7 @@ func (p *replayed) step(s step) error {
 	case s.Runtime == "load-failed":
 		return p.release(s, status.Error(codeOf(s.Code), s.Text))
 	default:
-		return nil // what the runtime serves and drops is its own affair
+		return nil // the models of the runtime are not part of the recording
 	}
 }
 

@@ -34,15 +34,15 @@ func StartEtcd(ctx context.Context, instance *cluster.Instance) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	e := &Etcd{URL: own, instance: instance, args: etcdArgs(instance.Dir()+"/"+etcdProcess, own, peer)}
+	clientURL, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	e := &Etcd{URL: clientURL, instance: instance, args: etcdArgs(instance.Dir()+"/"+etcdProcess, clientURL, peer)}
 	return e, e.Restart(ctx)
 }
 
-func etcdArgs(dir, own, peer string) []string {
+func etcdArgs(dir, clientURL, peer string) []string {
 	return []string{
 		"--name=modelmesh", "--data-dir=" + dir, "--unsafe-no-fsync", "--log-level=warn",
-		"--listen-client-urls=" + own, "--advertise-client-urls=" + own,
+		"--listen-client-urls=" + clientURL, "--advertise-client-urls=" + clientURL,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=modelmesh=" + peer,
 	}
 }

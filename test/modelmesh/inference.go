@@ -19,7 +19,7 @@ func (v *View) Use(ctx context.Context, id string) error {
 func (v *View) Route(ctx context.Context, id string) (concrete, instance string, err error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("inference"); err != nil {
+	if err := l.lockForCall("inference"); err != nil {
 		return "", "", err
 	}
 	known := l.vmodels[id]

@@ -69,7 +69,7 @@ func (l *Layer) reach(id string) {
 	i.reachable = true
 	for name, m := range l.models {
 		if _, had := m.Instances[id]; had && l.runs[name][id] == nil {
-			l.begin(name, m, id)
+			l.startRefreshing(name, m, id)
 		}
 	}
 }

@@ -74,9 +74,9 @@ type Layer struct {
 	runs        map[string]map[string]*run // by concrete model and instance
 	ghosts      map[string]ghost           // failures of models that an instance still has to unload
 	calls       map[string]int
-	// lost is the time of the last failed request to the store; deaf reports that the store was wiped, so that its changes are not noticed.
-	lost          time.Time
-	looking, deaf bool
+	// lost is the time of the last failed request to the store; storeWiped reports that the store was wiped, so that its changes are not noticed.
+	lost                time.Time
+	looking, storeWiped bool
 }
 
 // NewLayer opens the routing layer of a namespace, without instances.
@@ -166,8 +166,8 @@ func (l *Layer) SetConstraints(document []byte) error {
 	return nil
 }
 
-// enter counts a call and locks the layer; the caller unlocks it. It returns an error if the layer has no instances.
-func (l *Layer) enter(method string) error {
+// lockForCall counts a call and locks the layer; the caller unlocks it. It returns an error if the layer has no instances.
+func (l *Layer) lockForCall(method string) error {
 	l.mu.Lock()
 	l.calls[method]++
 	for _, i := range l.instances {

@@ -63,7 +63,7 @@ func state(t *testing.T, l *Layer) string {
 	return strings.Join(words, " ")
 }
 
-func TestInstancesThatComeAndGo(t *testing.T) {
+func TestInstancesJoinAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layer(t, &Memory{}, ByPath, first)
 		defer func() { _ = l.Close() }()
@@ -80,7 +80,7 @@ func TestInstancesThatComeAndGo(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got := state(t, l); got != "LOADED onnx-2" {
-			t.Errorf("%s: an instance that ends hands over what it has", got)
+			t.Errorf("state %s, want an instance that stops to hand over its models", got)
 		}
 		if err := l.SetInstances(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 			t.Errorf("not unloaded once as %v", want)
 		}
 		if _, _, err := l.At("").Route(t.Context(), "digits"); status.Code(err) != codes.NotFound {
-			t.Errorf("after its end: %v", err)
+			t.Errorf("unexpected result after its end: %v", err)
 		}
 	})
 }
@@ -129,9 +129,9 @@ func TestNewLayerContinuesFromEtcd(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		former := layer(t, store, load, first)
-		set(t, former)
-		if err := former.Close(); err != nil {
+		existing := layer(t, store, load, first)
+		set(t, existing)
+		if err := existing.Close(); err != nil {
 			t.Fatal(err)
 		}
 		next := layer(t, store, load, first)

@@ -84,11 +84,11 @@ func (l *Layer) start(id, instance string, used int64) error {
 	if err := l.commit(change{models: map[string]*model{id: next}}); err != nil {
 		return err
 	}
-	l.begin(id, next, instance)
+	l.startRefreshing(id, next, instance)
 	return nil
 }
 
-func (l *Layer) begin(id string, m *model, instance string) {
+func (l *Layer) startRefreshing(id string, m *model, instance string) {
 	if l.runs[id] == nil {
 		l.runs[id] = map[string]*run{}
 	}
@@ -171,7 +171,7 @@ func (l *Layer) loaded(id, instance string, r *run, description Load) {
 	l.evict(instance)
 	for name, v := range l.vmodels {
 		if v.Target == id && v.Active != id {
-			l.log(l.point(name, v, &vmodel{Owner: v.Owner, Active: id, Target: id}, nil), "A transition did not end")
+			l.log(l.writeVModel(name, v, &vmodel{Owner: v.Owner, Active: id, Target: id}, nil), "A transition did not end")
 		}
 	}
 }
@@ -304,8 +304,8 @@ func (l *Layer) block(id string) {
 	}
 }
 
-// aim loads the target of a transition.
-func (l *Layer) aim(id string) {
+// loadTarget loads the target of a transition.
+func (l *Layer) loadTarget(id string) {
 	_, err := l.order(id, "", 0)
 	l.log(err, "The target of a transition was not loaded")
 	l.block(id)
@@ -322,7 +322,7 @@ func (l *Layer) round() {
 	l.after(nextRound, l.round)
 }
 
-// await returns when a model is loaded or no instance loads it any more. The caller holds the lock; await releases it while it waits.
+// await returns when a model is loaded or no instance loads it. The caller holds the lock; await releases it while it waits.
 func (l *Layer) await(ctx context.Context, id string) error {
 	for {
 		loading, loaded := l.runningOf(id)

@@ -73,7 +73,7 @@ func startEtcd(ctx context.Context, binary string) (stop func() error, err error
 }
 
 func tryEtcd(ctx context.Context, binary string) (func() error, error) {
-	own, err := freeAddress(ctx)
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func tryEtcd(ctx context.Context, binary string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcdURL = "http://" + own
+	etcdURL = "http://" + address
 	command := exec.Command(binary, etcdArgs(dir, etcdURL, "http://"+peer)...)
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

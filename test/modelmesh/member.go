@@ -59,8 +59,8 @@ func (m *member) release(pod string, conn net.Conn) {
 	delete(m.open[pod], conn)
 }
 
-// hangUp closes the connections of deleted pods.
-func (m *member) hangUp(runs func(pod string) bool) error {
+// closeConnections closes the connections of deleted pods.
+func (m *member) closeConnections(runs func(pod string) bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error

@@ -66,16 +66,16 @@ func Start(ctx context.Context, options Options) (*Network, error) {
 	}
 	n.running.Go(func() {
 		if err := n.cache.Start(running); err != nil {
-			options.Log.Error(err, "The cache of pods ended")
+			options.Log.Error(err, "The cache of pods stopped")
 		}
 	})
-	if err := n.begin(ctx, running); err != nil {
+	if err := n.startRefreshing(ctx, running); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}
 	return n, nil
 }
 
-// connect makes the clients of the cluster.
+// connect creates the clients of the cluster.
 func (n *Network) connect() error {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -98,8 +98,8 @@ func (n *Network) connect() error {
 	return nil
 }
 
-// begin refreshes every namespace once, and then after each change in it.
-func (n *Network) begin(ctx, running context.Context) error {
+// startRefreshing refreshes every namespace once, and then after each change in it.
+func (n *Network) startRefreshing(ctx, running context.Context) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.ConfigMap{}} {
 		informer, err := n.cache.GetInformer(ctx, kind)
 		if err != nil {
@@ -154,7 +154,7 @@ func (n *Network) work(ctx context.Context) bool {
 	}
 	defer n.queue.Done(namespace)
 	if err := n.refresh(ctx, namespace); err != nil {
-		n.options.Log.Error(err, "The routing layer could not follow its pods", "namespace", namespace)
+		n.options.Log.Error(err, "Updating the routing layer for its pods failed", "namespace", namespace)
 		n.queue.AddRateLimited(namespace)
 		return true
 	}
@@ -169,7 +169,7 @@ func (n *Network) Env() []string { return Env(n.address) }
 // Env is [Network.Env] for a network in another process whose proxy listens at the address.
 func Env(address string) []string { return []string{"HTTPS_PROXY=http://" + address, "NO_PROXY="} }
 
-// Address at which the proxy listens.
+// Address returns the address of the proxy.
 func (n *Network) Address() string { return n.address }
 
 // Calls returns how often each method has been called in a namespace.

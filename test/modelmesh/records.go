@@ -17,11 +17,11 @@ type vmodel struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// answersTo reports whether requests with an owner may access the vmodel; an empty owner may access any.
-func (v *vmodel) answersTo(owner string) bool { return owner == "" || v.Owner == owner }
+// allowsOwner reports whether requests with an owner may access the vmodel; an empty owner may access any.
+func (v *vmodel) allowsOwner(owner string) bool { return owner == "" || v.Owner == owner }
 
-// points returns the concrete models that a vmodel keeps alive.
-func (v *vmodel) points() []string {
+// references returns the concrete models that a vmodel keeps alive.
+func (v *vmodel) references() []string {
 	if v == nil {
 		return nil
 	}
@@ -51,11 +51,11 @@ type failure struct {
 // clone returns a copy to change.
 func (m *model) clone() *model {
 	out := *m
-	out.Instances, out.FailedIn, out.Fails = own(m.Instances), own(m.FailedIn), own(m.Fails)
+	out.Instances, out.FailedIn, out.Fails = copyMap(m.Instances), copyMap(m.FailedIn), copyMap(m.Fails)
 	return &out
 }
 
-func own[V any](in map[string]V) map[string]V {
+func copyMap[V any](in map[string]V) map[string]V {
 	out := map[string]V{}
 	maps.Copy(out, in)
 	return out

@@ -31,7 +31,7 @@ func (n *Network) refresh(ctx context.Context, namespace string) error {
 		names[pods[i].Name] = true
 		running = append(running, instanceOf(&pods[i]))
 	}
-	err = m.hangUp(func(pod string) bool { return names[pod] })
+	err = m.closeConnections(func(pod string) bool { return names[pod] })
 	if errs := errors.Join(err, n.constrain(ctx, namespace, m)); errs != nil {
 		return errs
 	}
@@ -54,14 +54,14 @@ func (n *Network) ready(ctx context.Context, namespace string) ([]corev1.Pod, er
 }
 
 // ensure returns a layer with the settings of a pod: the existing one if it has the same settings, otherwise a new one.
-func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, former *member) (*member, error) {
+func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, existing *member) (*member, error) {
 	var secret corev1.Secret
 	if err := n.api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: secretOf(pod, etcdVolume)}, &secret); err != nil {
 		return nil, fmt.Errorf("reading the etcd Secret of pod %s: %w", pod.Name, err)
 	}
 	service := variable(container(pod), "MM_SERVICE_NAME")
-	if former != nil && former.fits(service, secret.Data) {
-		return former, nil
+	if existing != nil && existing.fits(service, secret.Data) {
+		return existing, nil
 	}
 	next, err := newMember(LayerOptions{
 		Namespace: pod.Namespace, Etcd: secret.Data, Service: service, Loader: n.options.Loader, Log: n.options.Log,
@@ -72,11 +72,11 @@ func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, former *member) (
 	n.mu.Lock()
 	n.members[pod.Namespace] = next
 	n.mu.Unlock()
-	if former == nil {
+	if existing == nil {
 		return next, nil
 	}
-	n.remember(pod.Namespace, former.layer.Calls())
-	return next, former.close()
+	n.remember(pod.Namespace, existing.layer.Calls())
+	return next, existing.close()
 }
 
 func (n *Network) remember(namespace string, calls map[string]int) {

@@ -138,7 +138,7 @@ func (p *replayed) loadedOn(name, kind string, instances ...string) {
 	p.layer.mu.Lock()
 	defer p.layer.mu.Unlock()
 	id := name + "__ksp-1"
-	m := &model{Type: kind, Path: "1s/m", Key: `{"storage_key":"k"}`, Refs: 1, AutoDel: true, LastUsed: time.Now().Add(-usedOrdered).UnixMilli()}
+	m := &model{Type: kind, Path: "1s/m", Key: `{"storage_key":"k"}`, Refs: 1, AutoDel: true, LastUsed: time.Now().Add(-ageIfLoadedNow).UnixMilli()}
 	v := &vmodel{Owner: "ksp", Active: id, Target: id}
 	if err := p.layer.commit(change{vmodels: map[string]*vmodel{name: v}, models: map[string]*model{id: m}}); err != nil {
 		p.t.Fatal(err)

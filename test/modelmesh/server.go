@@ -10,10 +10,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-// Ages of the last use of a newly registered model, ordered or not.
+// Initial age of the last use of a model, with and without load_now.
 const (
-	usedOrdered = time.Hour
-	usedLazily  = 6 * time.Hour
+	ageIfLoadedNow   = time.Hour
+	ageIfLoadedLater = 6 * time.Hour
 )
 
 // View is the layer as one instance serves it. Views differ in one respect: an instance knows its own loads immediately.
@@ -45,28 +45,28 @@ func (l *Layer) GetVModelStatus(ctx context.Context, r *meshpb.GetVModelStatusRe
 func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("setVModel"); err != nil {
+	if err := l.lockForCall("setVModel"); err != nil {
 		return nil, err
 	}
-	former, target, err := l.look(r)
+	existing, target, err := l.lookUp(r)
 	if err != nil {
 		return nil, err
 	}
-	if l.deaf {
-		return l.registerAgain(r)
+	if l.storeWiped {
+		return l.restoreRecords(r)
 	}
-	next := l.decide(former, r)
-	if next != former {
-		if err := l.point(r.GetVModelId(), former, next, target); err != nil {
+	next := l.nextState(existing, r)
+	if next != existing {
+		if err := l.writeVModel(r.GetVModelId(), existing, next, target); err != nil {
 			return nil, err
 		}
 	}
 	var active *meshpb.ModelStatusInfo
 	switch {
-	case next.Active != next.Target && next != former:
-		l.after(targetDelay, func() { l.aim(next.Target) })
+	case next.Active != next.Target && next != existing:
+		l.after(targetDelay, func() { l.loadTarget(next.Target) })
 	case next.Active == next.Target && r.GetLoadNow():
-		if active, err = l.order(next.Active, v.at, l.used(r)); err != nil {
+		if active, err = l.order(next.Active, v.at, l.lastUse(r)); err != nil {
 			return nil, err
 		}
 	}
@@ -82,22 +82,22 @@ func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*mesh
 
 func (l *Layer) awaitTarget(ctx context.Context, r *meshpb.SetVModelRequest) error {
 	if v := l.vmodels[r.GetVModelId()]; v.Active != v.Target && l.runs[v.Target] == nil {
-		l.aim(v.Target)
+		l.loadTarget(v.Target)
 	}
 	return l.await(ctx, r.GetTargetModelId())
 }
 
-// used returns the time of the last use that a registration sets.
-func (l *Layer) used(r *meshpb.SetVModelRequest) int64 {
-	ago := usedLazily
+// lastUse returns the time of the last use that a registration sets.
+func (l *Layer) lastUse(r *meshpb.SetVModelRequest) int64 {
+	ago := ageIfLoadedLater
 	if r.GetLoadNow() {
-		ago = usedOrdered
+		ago = ageIfLoadedNow
 	}
 	return l.clock.Now().Add(-ago).UnixMilli()
 }
 
-// look returns the vmodel and the desired target of a request, or an error if the request cannot be executed.
-func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model, err error) {
+// lookUp returns the vmodel and the desired target of a request, or an error if the request cannot be executed.
+func (l *Layer) lookUp(r *meshpb.SetVModelRequest) (existing *vmodel, target *model, err error) {
 	id, name := r.GetVModelId(), r.GetTargetModelId()
 	switch {
 	case id == "":
@@ -108,24 +108,24 @@ func (l *Layer) look(r *meshpb.SetVModelRequest) (former *vmodel, target *model,
 	if err := l.writable(); err != nil {
 		return nil, nil, err
 	}
-	if former = l.vmodels[id]; former != nil {
+	if existing = l.vmodels[id]; existing != nil {
 		written, err := l.has(keyVModels + id)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !written {
-			l.deaf = true
+			l.storeWiped = true
 		}
 	}
-	if err := refuse(former, r); err != nil {
+	if err := checkPreconditions(existing, r); err != nil {
 		return nil, nil, err
 	}
-	target, err = l.targetOf(former, r)
-	return former, target, err
+	target, err = l.targetOf(existing, r)
+	return existing, target, err
 }
 
 // targetOf returns the model that a request names: a copy of the existing one, or a new one with the fields of the request.
-func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
+func (l *Layer) targetOf(existing *vmodel, r *meshpb.SetVModelRequest) (*model, error) {
 	name, info := r.GetTargetModelId(), r.GetModelInfo()
 	target := l.models[name]
 	switch {
@@ -138,63 +138,63 @@ func (l *Layer) targetOf(former *vmodel, r *meshpb.SetVModelRequest) (*model, er
 	case info.GetType() == "":
 		return nil, status.Error(codes.Unknown, "")
 	}
-	target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r)}
+	target = &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.lastUse(r)}
 	switch {
-	case former == nil:
-	case len(l.runs[former.Active]) > 0:
-		target.LastUsed = l.clock.Now().Add(-usedOrdered).UnixMilli()
-	case l.models[former.Active] != nil:
-		target.LastUsed = l.models[former.Active].LastUsed
+	case existing == nil:
+	case len(l.runs[existing.Active]) > 0:
+		target.LastUsed = l.clock.Now().Add(-ageIfLoadedNow).UnixMilli()
+	case l.models[existing.Active] != nil:
+		target.LastUsed = l.models[existing.Active].LastUsed
 	}
 	return target, nil
 }
 
-// refuse returns an error if a request does not fit the existing vmodel.
-func refuse(former *vmodel, r *meshpb.SetVModelRequest) error {
+// checkPreconditions returns an error if a request does not fit the existing vmodel.
+func checkPreconditions(existing *vmodel, r *meshpb.SetVModelRequest) error {
 	id, expected := r.GetVModelId(), r.GetExpectedTargetModelId()
 	switch {
-	case former == nil && r.GetUpdateOnly():
+	case existing == nil && r.GetUpdateOnly():
 		return status.Errorf(codes.NotFound, "vmodel %s not found", id)
-	case former == nil && expected != "" && expected != r.GetTargetModelId():
+	case existing == nil && expected != "" && expected != r.GetTargetModelId():
 		return status.Errorf(codes.FailedPrecondition, "vmodel %s not found", id)
-	case former == nil:
+	case existing == nil:
 		return nil
-	case !former.answersTo(r.GetOwner()):
-		return status.Errorf(codes.AlreadyExists, "vmodel %s already exists with different owner %q", id, former.Owner)
-	case expected != "" && former.Target != r.GetTargetModelId() && former.Target != expected:
-		return status.Errorf(codes.FailedPrecondition, "Existing target model %s does not match expected %s", former.Target, expected)
+	case !existing.allowsOwner(r.GetOwner()):
+		return status.Errorf(codes.AlreadyExists, "vmodel %s already exists with different owner %q", id, existing.Owner)
+	case expected != "" && existing.Target != r.GetTargetModelId() && existing.Target != expected:
+		return status.Errorf(codes.FailedPrecondition, "Existing target model %s does not match expected %s", existing.Target, expected)
 	default:
 		return nil
 	}
 }
 
-// decide returns the new state of the vmodel, or the old one where nothing changes. The target becomes active immediately with force,
+// nextState returns the new state of the vmodel, or the existing one if nothing changes. The target becomes active immediately with force,
 // when it is loaded, or when no instance runs the active model.
-func (l *Layer) decide(former *vmodel, r *meshpb.SetVModelRequest) *vmodel {
+func (l *Layer) nextState(existing *vmodel, r *meshpb.SetVModelRequest) *vmodel {
 	target := r.GetTargetModelId()
 	next := &vmodel{Owner: r.GetOwner(), Active: target, Target: target}
 	if next.Owner == "" {
 		next.Owner = defaultOwner
 	}
-	if former == nil {
+	if existing == nil {
 		return next
 	}
-	next.Owner = former.Owner
+	next.Owner = existing.Owner
 	_, found := l.runningOf(target)
 	switch {
-	case former.Target == target && (former.Active == target || !r.GetForce()):
-		return former
-	case r.GetForce() || former.Active == target || found || len(l.runs[former.Active]) == 0:
+	case existing.Target == target && (existing.Active == target || !r.GetForce()):
+		return existing
+	case r.GetForce() || existing.Active == target || found || len(l.runs[existing.Active]) == 0:
 		return next
 	default:
-		next.Active = former.Active
+		next.Active = existing.Active
 		return next
 	}
 }
 
-// point writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. Like the routing layer, it counts
+// writeVModel writes a vmodel, nil to delete it, with the models that gain or lose it, in one transaction. Like the routing layer, it counts
 // one reference too many if a request names the active model of a transition, or by force its target.
-func (l *Layer) point(id string, former, next *vmodel, target *model) error {
+func (l *Layer) writeVModel(id string, existing, next *vmodel, target *model) error {
 	c := change{vmodels: map[string]*vmodel{id: next}, models: map[string]*model{}}
 	add := func(name string, count int) {
 		switch {
@@ -211,7 +211,7 @@ func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	if target != nil {
 		add(next.Target, 1)
 	}
-	for _, name := range former.points() {
+	for _, name := range existing.references() {
 		if next == nil || name != next.Active && name != next.Target {
 			add(name, -1)
 		}
@@ -224,7 +224,7 @@ func (l *Layer) point(id string, former, next *vmodel, target *model) error {
 	if err := l.commit(c); err != nil {
 		return err
 	}
-	if !l.deaf {
+	if !l.storeWiped {
 		l.cancelDeleted(c)
 	}
 	return nil
@@ -236,14 +236,14 @@ func (l *Layer) cancelDeleted(c change) {
 		if m != nil {
 			continue
 		}
-		for instance := range own(l.runs[name]) {
+		for instance := range copyMap(l.runs[name]) {
 			l.cancel(name, instance)
 		}
 	}
 }
 
-// registerAgain writes the records that a wiped store has lost and leaves the memory unchanged.
-func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
+// restoreRecords writes the records that a wiped store has lost and leaves the memory unchanged.
+func (l *Layer) restoreRecords(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
 	v := &vmodel{Owner: r.GetOwner(), Active: r.GetTargetModelId(), Target: r.GetTargetModelId()}
 	written, err := l.has(keyVModels + r.GetVModelId())
 	if err != nil {
@@ -253,7 +253,7 @@ func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusI
 		return l.describeV(l.vmodels[r.GetVModelId()], nil), nil
 	}
 	info := r.GetModelInfo()
-	m := &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.used(r), Refs: 1}
+	m := &model{Type: info.GetType(), Path: info.GetPath(), Key: info.GetKey(), AutoDel: r.GetAutoDeleteTargetModel(), LastUsed: l.lastUse(r), Refs: 1}
 	err = l.commit(change{vmodels: map[string]*vmodel{r.GetVModelId(): v}, models: map[string]*model{v.Target: m}})
 	if err != nil || r.GetLoadNow() {
 		return l.describeV(v, nil), err
@@ -265,24 +265,24 @@ func (l *Layer) registerAgain(r *meshpb.SetVModelRequest) (*meshpb.VModelStatusI
 func (v *View) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("deleteVModel"); err != nil {
+	if err := l.lockForCall("deleteVModel"); err != nil {
 		return nil, err
 	}
 	known := l.vmodels[r.GetVModelId()]
-	if known != nil && !known.answersTo(r.GetOwner()) {
+	if known != nil && !known.allowsOwner(r.GetOwner()) {
 		return &meshpb.DeleteVModelResponse{}, nil
 	}
 	if err := l.writable(); err != nil || known == nil {
 		return &meshpb.DeleteVModelResponse{}, err
 	}
-	return &meshpb.DeleteVModelResponse{}, l.point(r.GetVModelId(), known, nil, nil)
+	return &meshpb.DeleteVModelResponse{}, l.writeVModel(r.GetVModelId(), known, nil, nil)
 }
 
 // GetVModelStatus implements meshpb.ModelMeshServer.
 func (v *View) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("getVModelStatus"); err != nil {
+	if err := l.lockForCall("getVModelStatus"); err != nil {
 		return nil, err
 	}
 	known := l.vmodels[r.GetVModelId()]
@@ -291,7 +291,7 @@ func (v *View) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusReque
 			return nil, err
 		}
 	}
-	if known != nil && !known.answersTo(r.GetOwner()) {
+	if known != nil && !known.allowsOwner(r.GetOwner()) {
 		known = nil
 	}
 	return l.describeV(known, nil), nil
@@ -301,7 +301,7 @@ func (v *View) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusReque
 func (v *View) GetModelStatus(_ context.Context, r *meshpb.GetStatusRequest) (*meshpb.ModelStatusInfo, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("getModelStatus"); err != nil {
+	if err := l.lockForCall("getModelStatus"); err != nil {
 		return nil, err
 	}
 	if l.models[r.GetModelId()] == nil {
@@ -316,7 +316,7 @@ func (v *View) GetModelStatus(_ context.Context, r *meshpb.GetStatusRequest) (*m
 func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) (*meshpb.ModelStatusInfo, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("ensureLoaded"); err != nil {
+	if err := l.lockForCall("ensureLoaded"); err != nil {
 		return nil, err
 	}
 	if l.models[r.GetModelId()] == nil {
@@ -342,14 +342,14 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 func (v *View) UnregisterModel(_ context.Context, r *meshpb.UnregisterModelRequest) (*meshpb.UnregisterModelResponse, error) {
 	l := v.layer
 	defer l.mu.Unlock()
-	if err := l.enter("unregisterModel"); err != nil {
+	if err := l.lockForCall("unregisterModel"); err != nil {
 		return nil, err
 	}
 	m := l.models[r.GetModelId()]
 	if m == nil || m.Refs > 0 {
 		return &meshpb.UnregisterModelResponse{}, nil
 	}
-	for instance := range own(l.runs[r.GetModelId()]) {
+	for instance := range copyMap(l.runs[r.GetModelId()]) {
 		l.cancel(r.GetModelId(), instance)
 	}
 	return &meshpb.UnregisterModelResponse{}, l.commit(change{models: map[string]*model{r.GetModelId(): nil}})

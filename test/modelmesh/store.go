@@ -208,7 +208,7 @@ func (l *Layer) commit(c change) error {
 	if err := l.store.Commit(l.ctx, values); err != nil {
 		return l.unavailable()
 	}
-	if l.deaf {
+	if l.storeWiped {
 		return nil
 	}
 	remember(l.vmodels, c.vmodels)
@@ -283,7 +283,7 @@ func (l *Layer) read() error {
 	if err != nil {
 		return l.unavailable()
 	}
-	l.vmodels, l.models, l.deaf = map[string]*vmodel{}, map[string]*model{}, false
+	l.vmodels, l.models, l.storeWiped = map[string]*vmodel{}, map[string]*model{}, false
 	for key, value := range all {
 		var err error
 		if id, is := strings.CutPrefix(key, keyVModels); is {

@@ -60,7 +60,7 @@ func TestV2CgroupsUseDelegatedControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ownGroups([]hierarchy{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "hands down cpu, memory, pids") {
-		t.Errorf("without a group that hands down: %v", err)
+		t.Errorf("unexpected result without a delegating group: %v", err)
 	}
 }
 

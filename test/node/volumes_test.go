@@ -21,9 +21,9 @@ func claimOf(class, selected string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-func TestVolumesComeAndGo(t *testing.T) {
+func TestVolumesAreAddedAndRemoved(t *testing.T) {
 	s, client, ctx := Settings{Name: "node-0", Dir: t.TempDir()}, fake.NewClientset(), t.Context()
-	for range 2 { // the second time it is there already
+	for range 2 { // the volume exists the second time
 		if err := s.makeVolumes(ctx, client, []*corev1.PersistentVolumeClaim{claimOf(StorageClass, "node-0")}); err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ var adapterPrograms = sync.OnceValues(func() (map[string]string, error) {
 	return out, nil
 })
 
-// addedAdapter replaces the mounts of a container, which adapters and puller use by default.
-var addedAdapter = []struct{ name, value, why string }{
+// adapterOverrides are environment variables for directories of the test in place of the volume mounts.
+var adapterOverrides = []struct{ name, value, why string }{
 	{"ROOT_MODEL_DIR", "{dir}/models", "the volume models-dir at /models"},
 	{"STORAGE_CONFIG_DIR", "{dir}/storage-config", "the volume storage-config at /storage-config"},
 }
@@ -149,7 +149,7 @@ func (p *adapterPod) environment(c *corev1.Container) []string {
 		value := v.Value
 		if ref := v.ValueFrom; ref != nil {
 			if ref.ResourceFieldRef == nil || ref.ResourceFieldRef.Resource != "requests.memory" {
-				p.t.Fatalf("variable %s refers to %v, which this test does not know", v.Name, ref)
+				p.t.Fatalf("variable %s refers to %v, which this test does not resolve", v.Name, ref)
 			}
 			memory := p.container(ref.ResourceFieldRef.ContainerName).Resources.Requests[corev1.ResourceMemory]
 			value = strconv.FormatInt(memory.Value(), 10)
@@ -159,7 +159,7 @@ func (p *adapterPod) environment(c *corev1.Container) []string {
 		}
 		out = append(out, v.Name+"="+value)
 	}
-	for _, v := range addedAdapter {
+	for _, v := range adapterOverrides {
 		out = append(out, v.name+"="+strings.ReplaceAll(v.value, "{dir}", p.dir))
 	}
 	return out
@@ -209,8 +209,8 @@ func (p *adapterPod) dial(port string) runtimepb.ModelRuntimeClient {
 	return runtimepb.NewModelRuntimeClient(conn)
 }
 
-// ready waits until a sidecar reports its server as ready.
-func (p *adapterPod) ready(client runtimepb.ModelRuntimeClient) *runtimepb.RuntimeStatusResponse {
+// waitReady waits until a sidecar reports that its model server is ready.
+func (p *adapterPod) waitReady(client runtimepb.ModelRuntimeClient) *runtimepb.RuntimeStatusResponse {
 	p.t.Helper()
 	var last string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -220,6 +220,6 @@ func (p *adapterPod) ready(client runtimepb.ModelRuntimeClient) *runtimepb.Runti
 		}
 		last = fmt.Sprint(answer, err)
 	}
-	p.t.Fatalf("after a minute: %s", last)
+	p.t.Fatalf("the sidecar is not READY after a minute: %s", last)
 	return nil
 }

@@ -134,7 +134,7 @@ func TestAdaptersOfBuiltInRuntimes(t *testing.T) {
 				startModelServer(t, p.ports[data])
 			}
 			client := p.start(c.adapter, "8085")
-			status := p.ready(client)
+			status := p.waitReady(client)
 			// 1Gi of the server's container minus memBufferBytes.
 			if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 || status.GetMaxLoadingConcurrency() != c.loads {
 				t.Errorf("status of the adapter %v", status)
@@ -179,7 +179,7 @@ func TestTheAdapterOfOpenVINO(t *testing.T) {
 	p.spec.Containers[slices.IndexFunc(p.spec.Containers, func(c corev1.Container) bool { return c.Name == "ovms-adapter" })].Env =
 		append(p.container("ovms-adapter").Env, corev1.EnvVar{Name: "MODEL_CONFIG_FILE", Value: filepath.Join(p.dir, "models", "model_config_list.json")})
 	client := p.start("ovms-adapter", "8085")
-	status := p.ready(client)
+	status := p.waitReady(client)
 	if status.GetCapacityInBytes() != 1<<30-134217728 || status.GetModelLoadingTimeoutMs() != 90000 {
 		t.Errorf("status of the adapter %v", status)
 	}
@@ -198,7 +198,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	runtimepb.RegisterModelRuntimeServer(server, own)
 	serveGRPC(t, server, p.ports["9103"])
 	client := p.start("puller", "8086")
-	p.ready(client)
+	p.waitReady(client)
 	if _, err := client.LoadModel(t.Context(), request(t, "own")); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
 	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
-		t.Errorf("without storage: %v", err)
+		t.Errorf("unexpected result without storage: %v", err)
 	}
 	report.add("ModelMesh, custom runtime", "puller fetches a model and hands it on")
 }

@@ -81,7 +81,7 @@ func (b *backups) mustRun(more ...string) string {
 	b.t.Helper()
 	output, err := b.run(more...)
 	if err != nil {
-		b.t.Fatalf("%v: %v\n%s", more, err, output)
+		b.t.Fatalf("%v: unexpected error: %v\n%s", more, err, output)
 	}
 	return output
 }
@@ -116,7 +116,7 @@ func sql(t *testing.T, as, name, text string) string {
 	command.Stdin = strings.NewReader(text)
 	output, err := command.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		t.Fatalf("unexpected error: %v\n%s", err, output)
 	}
 	return strings.TrimSpace(string(output))
 }
@@ -177,7 +177,7 @@ func TestBackupAndRestore(t *testing.T) {
 		} {
 			output, err := b.run(c.variable)
 			if err == nil || !strings.Contains(output, c.says) {
-				t.Errorf("%s: %v\n%s", c.name, err, output)
+				t.Errorf("%s: the error %v or the expected output is missing:\n%s", c.name, err, output)
 			}
 		}
 		must(t, os.Remove(damaged))

@@ -88,7 +88,7 @@ type served struct {
 	exited  chan struct{}
 }
 
-func (s *served) said(started, answered string) {
+func (s *served) reportAnswer(started, answered string) {
 	report.add("MLflow "+s.image.release+", "+started, answered)
 }
 
@@ -103,7 +103,7 @@ func (s *served) bundle() {
 	if want := "trusting 1 certificates from 1 sources\n"; end.code != 0 || end.stdout != want {
 		s.t.Fatalf("the bundle: %+v, want %q", end, want)
 	}
-	s.said("init container of the CA bundle", strings.TrimSpace(end.stdout))
+	s.reportAnswer("init container of the CA bundle", strings.TrimSpace(end.stdout))
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(authority.CA)
 	s.client = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities}}}
@@ -116,7 +116,7 @@ func (s *served) migrated() {
 	if end.code != 0 {
 		s.t.Fatalf("the migration: %+v", end)
 	}
-	s.said("migration over verified TLS", end.brief())
+	s.reportAnswer("migration over verified TLS", end.brief())
 }
 
 // started starts the server, and waits until both probes succeed.
@@ -148,7 +148,7 @@ func (s *served) started() {
 		}, startExpiry, poll).Should(Succeed(), func() string { return s.read("server.log") })
 		_, body, err := s.ask(http.MethodGet, path, nil)
 		s.must(err)
-		s.said("server, "+name+", GET https://…"+path, "200 "+strings.TrimSpace(body))
+		s.reportAnswer("server, "+name+", GET https://…"+path, "200 "+strings.TrimSpace(body))
 	}
 	s.t.Log(command)
 	if strings.Contains(s.read("server.log"), "Creating initial MLflow database tables") {
@@ -210,7 +210,7 @@ func (s *served) answers() {
 	if !strings.Contains(metrics, "mlflow_http_request_total") {
 		s.t.Errorf("no counters of MLflow in\n%s", metrics)
 	}
-	s.said("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
+	s.reportAnswer("server, scrape, GET https://…"+path, "200, "+strconv.Itoa(strings.Count(metrics, "\n"))+" lines")
 	if version := s.expect(http.StatusOK, http.MethodGet, "/mlflow/version", nil); version != s.image.release {
 		s.t.Errorf("this is MLflow %s, want %s", version, s.image.release)
 	}
@@ -224,7 +224,7 @@ func (s *served) answers() {
 			s.t.Errorf("[mlflow-13] a page at %s may read answers of pages at %q, want %q", origin, got, want)
 		}
 	}
-	s.said("server, GET from a page elsewhere", "no Access-Control-Allow-Origin")
+	s.reportAnswer("server, GET from a page elsewhere", "no Access-Control-Allow-Origin")
 }
 
 // readableFrom returns the Access-Control-Allow-Origin header for an origin.
@@ -270,7 +270,7 @@ func (s *served) collected() {
 	if s.read(file) != "weights" {
 		s.t.Error("the artifact of a recently deleted run was removed")
 	}
-	s.said("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
+	s.reportAnswer("mlflow gc --older-than=30d", fmt.Sprintf("%d, the run deleted now is kept", young.code))
 
 	// The command takes longer to start than the minimum age.
 	old := s.collect("1s")
@@ -281,7 +281,7 @@ func (s *served) collected() {
 	if !strings.Contains(old.stdout+old.stderr, id) {
 		s.t.Errorf("run %s is not named in %+v", id, old)
 	}
-	s.said("mlflow gc --older-than=1s", fmt.Sprintf("%d, run and artifact are gone: GET of the run 404", old.code))
+	s.reportAnswer("mlflow gc --older-than=1s", fmt.Sprintf("%d, run and artifact are gone: GET of the run 404", old.code))
 }
 
 func (s *served) collect(olderThan string) ended {
@@ -296,7 +296,7 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 	defer cancel()
 	end := s.run(ctx, &render(s.t, spec).chore(name).Containers[0])
 	if end.code != 0 || strings.Contains(end.stdout+end.stderr, "hunter2") {
-		s.t.Fatalf("%s: %+v\n%s", name, end, s.read("server.log"))
+		s.t.Fatalf("%s failed or printed a password: %+v\n%s", name, end, s.read("server.log"))
 	}
 	return end
 }
@@ -310,7 +310,7 @@ func (s *served) archived() {
 	if !strings.Contains(end.stderr, want) {
 		s.t.Errorf("[mlflow-26] %q is not in %+v", want, end)
 	}
-	s.said("trace archival", "0: "+want)
+	s.reportAnswer("trace archival", "0: "+want)
 }
 
 // seedOldTrace sends a trace to the server, with one span that ended two hours ago.
@@ -355,7 +355,7 @@ func (s *served) ended() {
 	if bytes.Contains([]byte(s.read("server.log")), []byte("hunter2")) {
 		s.t.Error("the server logged the password")
 	}
-	s.said("server, SIGTERM", "ended")
+	s.reportAnswer("server, SIGTERM", "ended")
 }
 
 // The public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
@@ -381,7 +381,7 @@ func TestLeftOut(t *testing.T) {
 			command.Args = append(command.Args, c.rendered)
 			output, err := command.CombinedOutput()
 			if err == nil || ctx.Err() != nil || !strings.Contains(string(output), c.complaint) {
-				t.Errorf("%v\n%s", err, output)
+				t.Errorf("the server started, or did not print the expected complaint (error %v):\n%s", err, output)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // The commands in the README of mlflow-operator work: an image is built and pushed, and the default platform is Open Data Hub.
-func TestMakeTargetsOfTheOriginal(t *testing.T) {
+func TestLegacyMakeTargets(t *testing.T) {
 	content(t, "../../Makefile") // invalidates a cached result after a change
 	for name, tc := range map[string]struct {
 		arguments []string

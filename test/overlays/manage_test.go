@@ -65,7 +65,7 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// The applied manifests differ from the checkout only in the requested values, whatever these contain.
+// The applied manifests differ from the checkout only in the requested values, regardless of their content.
 func TestManageSetsParameters(t *testing.T) {
 	const plain, gateway = "odh-platform-operator-image=", "mlflow-url=https://gate.example.org"
 	for name, tc := range map[string]struct {
@@ -73,9 +73,9 @@ func TestManageSetsParameters(t *testing.T) {
 		env    []string
 		want   []string // lines that are added to the checkout
 	}{
-		"an image":          {"deploy", []string{"OVERLAY=rhoai", "IMG=a:1"}, []string{plain + "a:1"}},
-		"an odd image":      {"deploy", []string{"OVERLAY=odh", `IMG=a&b\1 "c" $(d) 'e'`}, []string{plain + `a&b\1 "c" $(d) 'e'`}},
-		"the usual Gateway": {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=c"}, []string{gateway, plain + "c"}},
+		"an image":                      {"deploy", []string{"OVERLAY=rhoai", "IMG=a:1"}, []string{plain + "a:1"}},
+		"image with special characters": {"deploy", []string{"OVERLAY=odh", `IMG=a&b\1 "c" $(d) 'e'`}, []string{plain + `a&b\1 "c" $(d) 'e'`}},
+		"the usual Gateway":             {"deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=c"}, []string{gateway, plain + "c"}},
 		"another Gateway": {"deploy-to-platform", []string{"PLATFORM=rhoai", "ADDRESS=gate.example.org", "ODH_GATEWAY_NAME=g", "ODH_GATEWAY_NAMESPACE=n", "IMG=b"},
 			[]string{gateway, "gateway-name=g", "gateway-namespace=n", plain + "b"}},
 	} {
@@ -191,7 +191,7 @@ func TestManageMissesKeys(t *testing.T) {
 	}{
 		"of the image":   {image, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, image},
 		"of the address": {url, "deploy-to-platform", []string{"PLATFORM=odh", "ADDRESS=gate.example.org", "IMG=a:3"}, url},
-		"not asked for":  {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
+		"not requested":  {url, "deploy", []string{"OVERLAY=odh", "IMG=a:2"}, ""},
 		"of another use": {url, "deploy", []string{"OVERLAY=odh", "IMG=a:1"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestManageUndeploys(t *testing.T) {
 		}
 	}
 	if !strings.Contains(calls[1], "/overlays/rhoai -l !"+keep+" --ignore-not-found") {
-		t.Errorf("%q", calls[1])
+		t.Errorf("unexpected arguments of kubectl: %q", calls[1])
 	}
 	if strings.Contains(got.calls, "customresourcedefinition") || strings.Contains(got.calls, "namespace ") {
 		t.Errorf("calls %s", got.calls)
@@ -306,7 +306,7 @@ func TestManageDeploysAReleasedCheckout(t *testing.T) {
 }
 
 // A missing namespace of a platform is created; an existing one is not changed.
-func TestManageMakesTheNamespace(t *testing.T) {
+func TestManageCreatesTheNamespace(t *testing.T) {
 	if got := manage(t, "deploy", "OVERLAY=rhoai", "IMG=a:1"); got.failed || strings.Contains(got.calls, "create") {
 		t.Errorf("calls %s", got.calls)
 	}

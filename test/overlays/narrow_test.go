@@ -38,7 +38,7 @@ func TestRightsInOneNamespace(t *testing.T) {
 			if got := found["NAMESPACE_SCOPE"]; len(got) != 1 || got[0].Value != "true" {
 				t.Errorf("NAMESPACE_SCOPE is %+v", got)
 			}
-			for _, role := range []string{"modelregistry-beside", "modelcatalog-beside", "modelcatalog-huggingface", "modelmesh-runtimes"} {
+			for _, role := range []string{"modelregistry-namespaced", "modelcatalog-namespaced", "modelcatalog-huggingface", "modelmesh-runtimes"} {
 				binding := "odh-platform-operator-" + role
 				if all.find("ClusterRoleBinding", binding) != nil {
 					t.Errorf("%s is bound everywhere", binding)

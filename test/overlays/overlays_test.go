@@ -77,7 +77,7 @@ func TestNoObjectStandsTwice(t *testing.T) {
 }
 
 // No placeholder for a human or another transformer is left.
-func TestNoPlaceholderIsLeft(t *testing.T) {
+func TestAllPlaceholdersAreReplaced(t *testing.T) {
 	placeholder := regexp.MustCompile(`(?i)\$\(|\$\{|placeholder|^system$|^controller(:latest)?$|REPLACE|TODO|CERTIFICATE_NAMESPACE`)
 	eachOverlay(t, func(t *testing.T, name string) {
 		for _, object := range shipped(t, name) {
@@ -180,15 +180,15 @@ func TestCertificatesOnOpenShift(t *testing.T) {
 		service := all.find("Service", "odh-platform-operator-metrics")
 		if name == "kubernetes" {
 			if len(service.GetAnnotations()) > 0 || slices.Contains(manager.Args, flag) || len(pod.Volumes) > 0 {
-				t.Errorf("%v %v %v", service.GetAnnotations(), manager.Args, pod.Volumes)
+				t.Errorf("the certificate is configured without the parameter: annotations %v, arguments %v, volumes %v", service.GetAnnotations(), manager.Args, pod.Volumes)
 			}
 			return
 		}
 		if service.GetAnnotations()[annotation] != secret || !slices.Contains(manager.Args, flag) {
-			t.Errorf("%v %v", service.GetAnnotations(), manager.Args)
+			t.Errorf("the certificate is not configured: annotations %v, arguments %v", service.GetAnnotations(), manager.Args)
 		}
 		if len(pod.Volumes) != 1 || pod.Volumes[0].Secret.SecretName != secret || manager.VolumeMounts[0].MountPath != "/etc/metrics-certs" {
-			t.Errorf("%+v %+v", pod.Volumes, manager.VolumeMounts)
+			t.Errorf("the certificate is not mounted: volumes %+v, mounts %+v", pod.Volumes, manager.VolumeMounts)
 		}
 		for _, object := range all {
 			if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && object.GetAnnotations()["service.beta.openshift.io/inject-cabundle"] == "true" {

@@ -235,7 +235,7 @@ func TestVariablesAreKnown(t *testing.T) {
 }
 
 // A value may contain anything but a line break: the manager gets it unchanged, and nothing else changes.
-func TestOddValues(t *testing.T) {
+func TestParameterValuesAreKeptVerbatim(t *testing.T) {
 	odd := []string{
 		"true", "null", "~", "12", "1e3", "0x10", "yes", `"quoted"`, `'quoted'`, "a: b", "# no comment", "{a: b}", "[a]", "&a *b", "!tag", "|", ">-", "%x", "@x", "`x`",
 		`back\slash`, "a=b=c", "$(MLFLOW_URL)", "${HOME}", "é ü 模型", " blank", "trailing ", "- item", "?", "a,b", "<<", "*", "\ttab", "2026-11-22", "---",

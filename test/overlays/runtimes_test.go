@@ -30,7 +30,7 @@ func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRu
 }
 
 // Later runtimes do not replace the old ones, and only models that name one get it: served models keep their server.
-func TestLaterRuntimesTakeNoModels(t *testing.T) {
+func TestCurrentRuntimesGetNoModelsByFormat(t *testing.T) {
 	old, later := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
 	images := map[string]bool{}
 	for _, r := range old {

@@ -55,7 +55,7 @@ func TestEveryComponentIsOn(t *testing.T) {
 }
 
 // A component that an overlay omits is disabled, without roles and webhooks, but with its CRDs.
-func TestAComponentThatIsLeftOutIsOff(t *testing.T) {
+func TestOmittedComponentIsDisabled(t *testing.T) {
 	names := map[string][]string{ // parts of the names of its webhook configurations
 		"appwrapper": {"appwrapper-"}, "mlflow": nil, "modelcatalog": {"catalog-validating"}, "modelmesh": {"modelmesh-"},
 		"modelregistry": {"model-registry-"}, "raycluster": {"codeflare-operator-"},

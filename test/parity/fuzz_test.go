@@ -72,7 +72,7 @@ func shapes(t testing.TB, loaded *chart.Chart, text string) []string {
 	values := filled(t, loaded, text)
 	objects, err := Render(t.Context(), loaded, Release{Namespace: "elsewhere", SkipSchema: true}, values)
 	if err != nil {
-		t.Fatalf("%q: %v", text, err)
+		t.Fatalf("%q: unexpected error: %v", text, err)
 	}
 	var all []string
 	for _, o := range objects {

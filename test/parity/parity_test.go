@@ -21,13 +21,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// leftOut are the objects of the operator that the chart does not make, and why. The inventory of the reference marks them
-// as built outside its chart.
-var leftOut = map[string]string{
-	"HTTPRoute mlflow-artifacts":     "the same",
+// omittedObjects are the objects of the operator that the chart does not contain, with the reason.
+var omittedObjects = map[string]string{
+	"HTTPRoute mlflow-artifacts":     "the parent is a Gateway of the platform, which only the configuration of the operator names",
 	"HTTPRoute mlflow":               "the parent is a Gateway of the platform, which only the configuration of the operator names",
-	"ConsoleLink mlflow":             "the menu belongs to the console of the platform, and links to what the HTTPRoute publishes",
-	"NetworkPolicy mlflow-migration": "it is about the pods of the migration Job, which only the operator runs",
+	"ConsoleLink mlflow":             "the menu belongs to the console of the platform, and links to the HTTPRoute",
+	"NetworkPolicy mlflow-migration": "it selects the pods of the migration Job, which only the operator runs",
 }
 
 // platforms are the settings and clusters that every spec is built for.
@@ -108,9 +107,9 @@ func TestChartEqualsBuilders(t *testing.T) {
 	if inputs < 40 {
 		t.Errorf("%d inputs, want at least 40", inputs)
 	}
-	for description := range leftOut {
+	for description := range omittedObjects {
 		if !absent[description] {
-			t.Errorf("%s is listed as left out, and the operator never makes it", description)
+			t.Errorf("%s is listed in omittedObjects, but the operator never builds it", description)
 		}
 	}
 }
@@ -124,19 +123,19 @@ func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[s
 	if err != nil {
 		t.Fatalf("building: %v", err)
 	}
-	made, err := apply.Render(desired, mlflow.ComponentName, m)
+	built, err := apply.Render(desired, mlflow.ComponentName, m)
 	if err != nil {
 		t.Fatalf("rendering: %v", err)
 	}
 	missing = map[string]bool{}
-	made = slices.DeleteFunc(made, func(o *unstructured.Unstructured) bool {
+	built = slices.DeleteFunc(built, func(o *unstructured.Unstructured) bool {
 		description := o.GetKind() + " " + strings.ReplaceAll(strings.TrimSuffix(o.GetName(), suffix(m)), "mlflow"+suffix(m), "mlflow")
-		if leftOut[description] != "" {
+		if omittedObjects[description] != "" {
 			missing[description] = true
 		}
 		return missing[description]
 	})
-	for _, o := range made {
+	for _, o := range built {
 		if o.GetKind() == "PersistentVolumeClaim" && len(o.GetOwnerReferences()) == 0 {
 			o.SetAnnotations(map[string]string{"helm.sh/resource-policy": "keep"})
 		}
@@ -146,7 +145,7 @@ func expected(t *testing.T, m *mlflowv1.MLflow, in resources.Inputs) (want map[s
 		delete(labels, names.ComponentLabel)
 		o.SetLabels(labels)
 	}
-	return byKey(t, made), missing
+	return byKey(t, built), missing
 }
 
 // byKey returns objects decoded from JSON, by kind, namespace and name.
@@ -155,7 +154,7 @@ func byKey(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	all := map[string]any{}
 	for _, o := range objects {
 		if all[Key(o)] != nil {
-			t.Fatalf("%s is made twice", Key(o))
+			t.Fatalf("%s is built twice", Key(o))
 		}
 		data, err := json.Marshal(o.Object)
 		if err != nil {
@@ -236,8 +235,8 @@ func fieldsOf(value reflect.Value, prefix string) []string {
 	return set
 }
 
-// TestDifferencesAreSeen checks that the comparison reports differences.
-func TestDifferencesAreSeen(t *testing.T) {
+// TestDifferencesReportsChangedValues checks that the comparison reports differences.
+func TestDifferencesReportsChangedValues(t *testing.T) {
 	chart, err := Load()
 	if err != nil {
 		t.Fatal(err)
@@ -249,12 +248,12 @@ func TestDifferencesAreSeen(t *testing.T) {
 	}
 	want, _ := expected(t, m, in)
 	for name, change := range map[string]map[string]any{
-		"a number":   {"replicaCount": 0},
-		"a text":     {"temporaryStorage": object{"sizeLimit": "2Gi"}},
-		"an object":  {"metrics": object{"enabled": false}},
-		"a key":      {"podAnnotations": object{"more": "x"}},
-		"a policy":   {"storage": object{"enabled": true, "size": "5Gi", "retentionPolicy": "Delete"}},
-		"an element": {"env": []any{object{"name": "MORE", "value": "x"}}},
+		"a number":           {"replicaCount": 0},
+		"a string":           {"temporaryStorage": object{"sizeLimit": "2Gi"}},
+		"an object":          {"metrics": object{"enabled": false}},
+		"a map entry":        {"podAnnotations": object{"more": "x"}},
+		"a retention policy": {"storage": object{"enabled": true, "size": "5Gi", "retentionPolicy": "Delete"}},
+		"a list entry":       {"env": []any{object{"name": "MORE", "value": "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := maps.Clone(values)
@@ -264,7 +263,7 @@ func TestDifferencesAreSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(differences(want, byKey(t, rendered))) == 0 {
-				t.Errorf("%v makes no difference", change)
+				t.Errorf("values %v change no object of the chart", change)
 			}
 		})
 	}

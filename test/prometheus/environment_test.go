@@ -111,13 +111,13 @@ func (env *environment) query(t *testing.T, expr string, at time.Time) promql.Ve
 	t.Helper()
 	q, err := env.engine.NewInstantQuery(t.Context(), env, nil, expr, at)
 	if err != nil {
-		t.Fatalf("%s: %v", expr, err)
+		t.Fatalf("%s: unexpected error: %v", expr, err)
 	}
 	defer q.Close()
 	result := q.Exec(t.Context())
 	vector, err := result.Vector()
 	if err != nil {
-		t.Fatalf("%s: %v", expr, err)
+		t.Fatalf("%s: unexpected error: %v", expr, err)
 	}
 	return slices.Clone(vector)
 }
@@ -196,7 +196,7 @@ func (env *environment) alert(t *testing.T, rule rulefmt.Rule, sample promql.Sam
 		const prefix = "{{$labels := .Labels}}{{$value := .Value}}"
 		expanded, err := template.NewTemplateExpander(t.Context(), prefix+text, rule.Alert, data, model.TimeFromUnixNano(now.UnixNano()), noQueries, &url.URL{}, nil).Expand()
 		if err != nil {
-			t.Errorf("%s: %q: %v", rule.Alert, text, err)
+			t.Errorf("%s: %q: unexpected error: %v", rule.Alert, text, err)
 		}
 		return expanded
 	}

@@ -49,7 +49,7 @@ func checkQuery(t *testing.T, where, expr string, metrics map[string]known) {
 	t.Helper()
 	tree, err := language.ParseExpr(expr)
 	if err != nil {
-		t.Errorf("%s: %v", where, err)
+		t.Errorf("%s: unexpected error: %v", where, err)
 		return
 	}
 	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {

@@ -2,7 +2,7 @@
 //
 // Every suite that runs a manager leaves a record of the rights that it used, see package rights. After all suites, every right in the
 // roles of the manager must have been used by a manager that ran the component of the role; or be granted by the manager to
-// others, which requires it; or be listed in [rare] or [unproven] with a reason. And no request may have been refused.
+// others, which requires it; or be listed in [rare] or [untested] with a reason. And no request may have been refused.
 //
 // `make test-integration` runs the suites and then this package. To see what is unused after single suites:
 //

@@ -66,8 +66,8 @@ func redundant(grants []grant) []grant {
 	return left
 }
 
-// refused returns the refused requests of all records that no spec expected.
-func refused(records []*rights.Record) []string {
+// rejections returns the refused requests of all records that no spec expected.
+func rejections(records []*rights.Record) []string {
 	var messages []string
 	for _, record := range records {
 		for _, run := range record.Runs {

@@ -82,7 +82,7 @@ func TestRefusedAndMissing(t *testing.T) {
 		}}}},
 		{Suite: "b"},
 	}
-	if difference := cmp.Diff([]string{"a: get pods: no"}, refused(all)); difference != "" {
+	if difference := cmp.Diff([]string{"a: get pods: no"}, rejections(all)); difference != "" {
 		t.Error(difference)
 	}
 	if difference := cmp.Diff([]string{"b", "c"}, missing([]string{"a", "b", "c"}, all)); difference != "" {

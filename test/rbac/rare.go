@@ -6,6 +6,6 @@ var rare = map[string]string{
 		"the audit log holds nothing of the content of Secrets",
 	prefix + "mlflow: get jobs.batch in its own namespace":                                                 "asked only when a creation finds the Job there already: its first answer was lost, or the cache is behind",
 	prefix + "webhook-certificate: update secrets odh-platform-operator-webhook-cert in its own namespace": "the certificate is renewed after two months",
-	prefix + "modelregistry-beside: delete rolebindings.rbac.authorization.k8s.io": "its owner changes like that of the Role which it binds, which is checked; " +
+	prefix + "modelregistry-namespaced: delete rolebindings.rbac.authorization.k8s.io": "its owner changes like that of the Role which it binds, which is checked; " +
 		"it is made on OpenShift only, and the suite that lets go of a registry runs without",
 }

@@ -194,8 +194,8 @@ func records(t *testing.T) []*rights.Record {
 	return all
 }
 
-func TestNothingWasRefused(t *testing.T) {
-	for _, message := range refused(records(t)) {
+func TestNoRequestWasForbidden(t *testing.T) {
+	for _, message := range rejections(records(t)) {
 		t.Error(message)
 	}
 }
@@ -207,14 +207,14 @@ func TestNothingGrantedIsUnused(t *testing.T) {
 			t.Errorf("no role has %q any more, for which there is a reason: %s", key, reason)
 		}
 	}
-	for reason, group := range unproven {
+	for reason, group := range untested {
 		for _, key := range group {
 			if !slices.ContainsFunc(grants, func(g grant) bool { return g.String() == prefix+key }) {
 				t.Errorf("no role has %q any more, for which there is a reason: %s", prefix+key, reason)
 			}
 		}
 	}
-	left := slices.DeleteFunc(unused(grants, used), func(g grant) bool { return rare[g.String()] != "" || isUnproven(g) })
+	left := slices.DeleteFunc(unused(grants, used), func(g grant) bool { return rare[g.String()] != "" || isUntested(g) })
 	if without := missing(suites(t), used); len(without) > 0 {
 		for _, g := range left {
 			t.Logf("not used by the suites that have run: %s", g)

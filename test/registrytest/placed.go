@@ -17,7 +17,7 @@ func Placed() server.Pods {
 			Weight:     1,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}},
 		}}}},
-		More: server.More{
+		CommonPods: server.CommonPods{
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway}},
 			PriorityClassName:         "important",
 			Volumes: []server.Volume{

@@ -79,11 +79,11 @@ func TestInvalidComponentsAreRejected(t *testing.T) {
 		"negative replicas": {[]string{component(pod), component(strings.Replace(pod, "kind: Pod", "kind: ConfigMap", 1), "{path: template, replicas: -1}")}, []string{
 			"spec.components[1].podSets[0].replicas: Invalid value: -1: "}},
 
-		"no kind":             {[]string{component("{apiVersion: v1}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\"}": failed to decode as JSON`}},
-		"no object":           {[]string{component("[]"), component(pod)}, []string{first + "template: Invalid value: \"[]\": failed to decode as JSON"}},
-		"odd apiVersion":      {[]string{component("{apiVersion: a/b/c, kind: Pod}"), component(pod)}, []string{first + "template: Invalid value"}},
-		"odd metadata":        {[]string{component("{apiVersion: v1, kind: Pod, metadata: text}"), component(pod)}, []string{first + "template: Invalid value"}},
-		"a long odd template": {[]string{component("{apiVersion: v1, text: " + strings.Repeat("x", 100) + "}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\",\"text\":\"`}},
+		"no kind":               {[]string{component("{apiVersion: v1}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\"}": failed to decode as JSON`}},
+		"no object":             {[]string{component("[]"), component(pod)}, []string{first + "template: Invalid value: \"[]\": failed to decode as JSON"}},
+		"odd apiVersion":        {[]string{component("{apiVersion: a/b/c, kind: Pod}"), component(pod)}, []string{first + "template: Invalid value"}},
+		"odd metadata":          {[]string{component("{apiVersion: v1, kind: Pod, metadata: text}"), component(pod)}, []string{first + "template: Invalid value"}},
+		"long invalid template": {[]string{component("{apiVersion: v1, text: " + strings.Repeat("x", 100) + "}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\",\"text\":\"`}},
 
 		"cluster scope": {[]string{component(namespaceT), component(pod)}, []string{
 			first + "template: Forbidden: AppWrappers cannot create cluster-scoped objects such as Namespace"}},

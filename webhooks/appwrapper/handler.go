@@ -17,7 +17,7 @@ import (
 )
 
 // disabled is the warning while the component is disabled.
-const disabled = "the component appwrapper is switched off: the AppWrapper is stored, but the operator does not reconcile it: set ENABLE_APPWRAPPER=true to change this"
+const disabled = "the component appwrapper is disabled: the AppWrapper is stored, but the operator does not reconcile it: set ENABLE_APPWRAPPER=true to change this"
 
 var kind = v1beta2.GroupVersion.WithKind(v1beta2.Kind).GroupKind()
 

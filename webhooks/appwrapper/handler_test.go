@@ -96,7 +96,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil))
 	if !answer.Allowed || len(answer.Warnings) != 2 || !strings.Contains(answer.Warnings[0], "deletionOnFailureGracePeriodDuration") ||
 		!strings.Contains(answer.Warnings[1], `spec.components[0]: at path position 'template.spec' unknown field "tomorrow"`) {
-		t.Errorf("%t %q", answer.Allowed, answer.Warnings)
+		t.Errorf("allowed %t with unexpected warnings %q", answer.Allowed, answer.Warnings)
 	}
 	same := wrapper.DeepCopy()
 	same.Spec.Suspend = true
@@ -148,7 +148,7 @@ func TestDisabledComponentValidates(t *testing.T) {
 		"author may not create the kind": {deployment, false},
 	} {
 		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
-		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "switched off") {
+		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "disabled") {
 			t.Errorf("%s: unexpected response: %+v", name, answer)
 		}
 	}

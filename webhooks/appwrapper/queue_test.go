@@ -30,14 +30,14 @@ func TestQueuedAppWrappers(t *testing.T) {
 			free := wrapperOf(t, component(tc.template))
 			answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
 			if reported := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
-				t.Errorf("without a queue: %+v, warnings %s", answer.Result, reported)
+				t.Errorf("unexpected result without a queue: %+v, warnings %s", answer.Result, reported)
 			}
 			inQueue := wrapperOf(t, component(tc.template))
 			inQueue.Labels = map[string]string{v1beta2.LabelQueue: "q"}
 			for operation, old := range map[admissionv1.Operation]*v1beta2.AppWrapper{admissionv1.Create: nil, admissionv1.Update: free} {
 				answer := v.Handle(t.Context(), requestOf(t, operation, inQueue, old))
 				if answer.Allowed || !strings.Contains(answer.Result.Message, tc.place) || !strings.Contains(answer.Result.Message, tc.says) {
-					t.Errorf("%s: %t, %+v", operation, answer.Allowed, answer.Result)
+					t.Errorf("%s: allowed %t, want a rejection that names the field: %+v", operation, answer.Allowed, answer.Result)
 				}
 			}
 			// An AppWrapper that is queued already can be changed.
@@ -49,7 +49,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 	good := wrapperOf(t, component(strings.Replace(rayJob, "spec: {", "spec: {shutdownAfterJobFinishes: true, ", 1)))
 	good.Labels = map[string]string{v1beta2.LabelQueue: "q"}
 	if answer := validatorOf(newCluster()).Handle(t.Context(), requestOf(t, admissionv1.Create, good, nil)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("%+v, %q", answer.Result, answer.Warnings)
+		t.Errorf("a valid AppWrapper was rejected or has warnings: %+v, %q", answer.Result, answer.Warnings)
 	}
 }
 

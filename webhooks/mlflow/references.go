@@ -42,7 +42,7 @@ func References(rules pkgadmission.Rules, m *mlflowv1.MLflow, namespace string) 
 			refs.AddContent(pkgadmission.ResourceClaim, claim.Name, claim, path.Child("artifactsServer", "resourceClaims").Index(i))
 		}
 	}
-	refs.AddServer(&spec.More, path)
+	refs.AddServer(&spec.CommonPods, path)
 	addClaim(&refs, spec.Storage, path.Child("storage"))
 	refs.AddPrivileges(rules.Level, &metav1.ObjectMeta{Labels: spec.PodLabels, Annotations: spec.PodAnnotations}, &corev1.PodSpec{
 		SecurityContext: spec.PodSecurityContext,

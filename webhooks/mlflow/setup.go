@@ -16,7 +16,7 @@ const ValidatePath = "/validate-mlflow-opendatahub-io-v1-mlflow"
 // ValidatingConfiguration is the name of the ValidatingWebhookConfiguration.
 const ValidatingConfiguration = "mlflow-validating-webhook-configuration"
 
-const disabled = pkgadmission.DisabledComponent("the component mlflow is switched off: the MLflow is stored unchanged, but the operator does not reconcile it: set ENABLE_MLFLOW=true to change this")
+const disabled = pkgadmission.DisabledComponent("the component mlflow is disabled: the MLflow is stored unchanged, but the operator does not reconcile it: set ENABLE_MLFLOW=true to change this")
 
 // Register adds the webhook to the server of the manager. namespace is that of MLflow servers.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, namespace string) {

@@ -52,6 +52,6 @@ func derive(t *testing.T, r *v1alpha1.ServingRuntime, praised bool) {
 		t.Errorf("admitted without a word, and later: %v, %q", err, notes)
 	}
 	if _, err := pkgmodelmesh.TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{r.Name: &r.Spec}, true); err != nil {
-		t.Errorf("%v", err)
+		t.Errorf("unexpected error: %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func TestAutoscalingRules(t *testing.T) {
 		"min equal to max":                              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "3")},
 		"[modelmesh-6] annotation and replicas":         {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
 		"replicas zero":                                 {annotations: scaled(), replicas: new(int64(0)), want: bothSet},
-		"replicas as KServe says that nothing is set":   {annotations: scaled(), replicas: new(int64(65535))},
+		"replicas as KServe defaults them":              {annotations: scaled(), replicas: new(int64(65535))},
 		"replicas without a class":                      {replicas: new(int64(5))},
 		"replicas with class none":                      {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}, replicas: new(int64(5))},
 		"[modelmesh-7] metric memory":                   {annotations: scaled(pkgmodelmesh.AnnotationMetric, "memory")},

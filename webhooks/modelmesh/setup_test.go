@@ -18,33 +18,33 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// serving is a manager with only a webhook server.
-type serving struct {
+// webhookManager is a manager that has only a webhook server.
+type webhookManager struct {
 	ctrl.Manager
 	server webhook.Server
 }
 
-func (s serving) GetWebhookServer() webhook.Server { return s.server }
+func (s webhookManager) GetWebhookServer() webhook.Server { return s.server }
 
-// The path returns an AdmissionReview while the component is enabled and while it is disabled.
-func TestRegister(t *testing.T) {
+// The webhook responds even if the component is disabled, because the API server may still call it.
+func TestRegisterServesWebhookWhileDisabled(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
-		m := serving{server: webhook.NewServer(webhook.Options{})}
-		everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+		m := webhookManager{server: webhook.NewServer(webhook.Options{})}
+		allowAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 			return true, nil
 		}
-		Register(m, enabled, pkgadmission.Guards{Access: everything}, adapters)
+		Register(m, enabled, pkgadmission.Guards{Access: allowAll}, adapters)
 		review := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":` + keda + `}}`
 		r := httptest.NewRequest(http.MethodPost, "/validate-serving-modelmesh-io-v1alpha1-servingruntime", strings.NewReader(review))
 		r.Header.Set("Content-Type", "application/json")
 		recorder := httptest.NewRecorder()
 		m.server.WebhookMux().ServeHTTP(recorder, r)
-		answer := &admissionv1.AdmissionReview{}
-		if err := json.Unmarshal(recorder.Body.Bytes(), answer); err != nil || answer.Response == nil {
-			t.Fatalf("%v: %d %s", err, recorder.Code, recorder.Body)
+		response := &admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(recorder.Body.Bytes(), response); err != nil || response.Response == nil {
+			t.Fatalf("the response is no AdmissionReview (error %v): %d %s", err, recorder.Code, recorder.Body)
 		}
-		if answer.Response.UID != "u" || answer.Response.Allowed == enabled || slices.Equal(answer.Response.Warnings, []string{string(disabledHandler)}) == enabled {
-			t.Errorf("enabled %t: %+v", enabled, answer.Response)
+		if response.Response.UID != "u" || response.Response.Allowed == enabled || slices.Equal(response.Response.Warnings, []string{string(disabledHandler)}) == enabled {
+			t.Errorf("component enabled %t: got %+v, want a rejection if enabled, otherwise only a warning", enabled, response.Response)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 		openShift  bool
 		spec, want string
 	}{
-		"OpenShift and nothing said [modelregistry-6]": {true, "{rest: {}, postgres: {}, mysql: {}}",
+		"OpenShift with defaults [modelregistry-6]": {true, "{rest: {}, postgres: {}, mysql: {}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
 		"OpenShift and no proxy [modelregistry-7]": {true, "{rest: {serviceRoute: enabled}, mysql: {host: h}}",
 			"{rest: {serviceRoute: enabled}, mysql: {host: h}, kubeRBACProxy: {serviceRoute: enabled}}"},
@@ -110,11 +110,11 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 		"Istio and a default image [modelregistry-19]": {true,
 			"{rest: {serviceRoute: disabled, image: '" + defaultImage + "', resources: " + resources + "}, grpc: {}, istio: {gateway: {domain: example.com, rest: {tls: {}}, grpc: {}}}}",
 			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}}"},
-		"OpenShift and nothing said": {true, "{rest: {serviceRoute: enabled}, grpc: {}}",
+		"OpenShift with defaults": {true, "{rest: {serviceRoute: enabled}, grpc: {}}",
 			"{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
-		"another cluster and nothing said": {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
-		"a proxy [modelregistry-22]":       {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
-		"istio and oauthProxy":             {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
+		"Kubernetes with defaults":   {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
+		"a proxy [modelregistry-22]": {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
+		"istio and oauthProxy":       {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, alpha, c.spec)
@@ -143,7 +143,7 @@ func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelr
 			proxy = stored.Spec.OAuthProxy
 		}
 		if proxy == nil || proxy.TLSCertificateSecret != nil || proxy.TLSKeySecret != nil || proxy.Domain != "" || proxy.Image != "" || stored.Spec.Rest.Image != "" || stored.Spec.Rest.Resources != nil {
-			t.Errorf("%s %s: %+v", apiVersion, spec, stored.Spec)
+			t.Errorf("%s %s: unexpected defaults: %+v", apiVersion, spec, stored.Spec)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
-		t.Errorf("in the controller: %+v, error %v", out.Spec, err)
+		t.Errorf("unexpected result in the controller: %+v, error %v", out.Spec, err)
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))

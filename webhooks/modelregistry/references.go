@@ -32,7 +32,7 @@ func References(_ pkgadmission.Rules, registry *v1beta1.ModelRegistry) pkgadmiss
 	u := pkgadmission.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
 	u.Remove(pkgadmission.Secret, registry.Name+"-postgres-credentials", registry.Name+"-kube-rbac-proxy") // created by the operator
-	u.AddServer(&spec.More, path)
+	u.AddServer(&spec.CommonPods, path)
 	u.Add(pkgadmission.Image, spec.Rest.Image, path.Child("rest", "image"))
 	if p := spec.Postgres; p != nil {
 		u.Add(pkgadmission.Image, p.Image, path.Child("postgres", "image"))
@@ -64,7 +64,7 @@ func CatalogReferences(_ pkgadmission.Rules, c *aihubv1alpha1.Catalog) pkgadmiss
 	u := pkgadmission.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)
-	u.AddServer(&c.Spec.More, path)
+	u.AddServer(&c.Spec.CommonPods, path)
 	if d := c.Spec.Database; d != nil && d.External != nil {
 		u.AddEgressURL(d.External.SecretName, d.External.Host, d.External.Port, path.Child("database", "external", "host"))
 	}

@@ -112,7 +112,7 @@ func TestWebhooksOfDisabledComponents(t *testing.T) {
 	s := newServing(t, false, settings(true))
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
 		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))
-		if !answer.Allowed || len(answer.Patch) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the component "+name+" is switched off") {
+		if !answer.Allowed || len(answer.Patch) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the component "+name+" is disabled") {
 			t.Errorf("%s: unexpected response: %+v", path, answer)
 		}
 	}

@@ -18,10 +18,10 @@ func TestNamespaceErrors(t *testing.T) {
 		requireError(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
 	}
 	errs := Validate(registry(t, external), Settings{Namespace: "other"})
-	requireError(t, errs, "REGISTRIES_NAMESPACE") // the refusal names the setting to look at
+	requireError(t, errs, "REGISTRIES_NAMESPACE") // the error names the setting
 }
 
-func TestDatabaseIsRequired(t *testing.T) {
+func TestValidateRequiresDatabase(t *testing.T) {
 	for spec, want := range map[string]string{
 		"{rest: {}, mysql: {}}":                                                   "",                                                                                                   // [modelregistry-3]
 		"{rest: {}, postgres: {}}":                                                "",                                                                                                   // [modelregistry-3]
@@ -38,7 +38,7 @@ func TestDatabaseIsRequired(t *testing.T) {
 	}
 	errs := Validate(registry(t, "{rest: {}}"), Settings{})
 	if len(errs) != 2 || errs[1].Field != "spec.mysql" {
-		t.Errorf("both ways out are named, got %v", errs)
+		t.Errorf("got %v, want one error for spec.postgres and one for spec.mysql", errs)
 	}
 }
 
@@ -60,10 +60,10 @@ func TestNamesAreValidatedOnCreate(t *testing.T) {
 		requireError(t, nameErrors(m, nil), c.want)
 		requireError(t, nameErrors(m, m.DeepCopy()), "")
 	}
-	grown := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
+	updated := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
 	before := registry(t, external)
-	grown.Name, before.Name = long(55), long(55)
-	requireError(t, nameErrors(grown, before), "-postgres; this one has 55")
+	updated.Name, before.Name = long(55), long(55)
+	requireError(t, nameErrors(updated, before), "-postgres; this one has 55")
 }
 
 func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
@@ -136,10 +136,10 @@ func TestWarnings(t *testing.T) {
 		m := registry(t, spec)
 		got := warnings(m, nil)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: unexpected result: %q", spec, got)
+			t.Errorf("%s: got warnings %q, want one that begins with %q", spec, got, want)
 		}
 		if again := warnings(m, m.DeepCopy()); len(again) > 0 {
-			t.Errorf("%s: reported again: %q", spec, again)
+			t.Errorf("%s: an update without changes has warnings: %q", spec, again)
 		}
 	}
 	for change, want := range map[string]string{
@@ -153,12 +153,12 @@ func TestWarnings(t *testing.T) {
 		old := registry(t, "{rest: {}, postgres: {generateDeployment: true, username: u, database: d, storage: {size: 5Gi, storageClassName: fast}}}")
 		got := warnings(registry(t, change), old)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
-			t.Errorf("%s: unexpected result: %q", change, got)
+			t.Errorf("%s: got warnings %q, want one that begins with %q", change, got, want)
 		}
 	}
 	several := warnings(registry(t, "{rest: {}, grpc: {port: 1}, enable_database_upgrade: true, mysql: {host: h}}"), &v1beta1.ModelRegistry{})
 	if len(several) != 2 || several[0] > several[1] {
-		t.Errorf("in an order that does not vary: %q", several)
+		t.Errorf("got warnings %q, want two in sorted order", several)
 	}
 }
 
@@ -176,19 +176,19 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 		for _, err := range errs {
 			seen++
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
-				t.Errorf("no field or no value: %v", err)
+				t.Errorf("the error does not name the field and the value: %v", err)
 			}
 			remedy := false
 			for _, word := range []string{"must", "set ", "create it there", "choose", "remove it", "supported values", "consist"} {
 				remedy = remedy || strings.Contains(err.ErrorBody(), word)
 			}
 			if !remedy {
-				t.Errorf("no remedy: %v", err)
+				t.Errorf("the error does not name a fix: %v", err)
 			}
 		}
 	}
 	if seen < 19 {
-		t.Errorf("%d refusals were looked at", seen)
+		t.Errorf("only %d errors were checked, want at least 19", seen)
 	}
 }
 

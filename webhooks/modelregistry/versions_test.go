@@ -29,7 +29,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 		"an older proxy with settings": {beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 1, routePort: 2, domain: d, image: i, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 1, routePort: 2, domain: d, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 1, routePort: 2, domain: d, serviceRoute: disabled, tlsKeySecret: {name: n, key: k}, later: 1}}"},
-		"Istio without a version that knows it": {beta, "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}",
+		"Istio in a version without it": {beta, "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}",
 			"{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}", "{rest: {serviceRoute: disabled}, istio: {gateway: {domain: d}}, " + betaProxy + "}"},
 		"empty spec, v1alpha1": {alpha, "{rest: {}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}}", "{rest: {serviceRoute: disabled}, grpc: {}, " + alphaProxy + "}"},
 		"databases without servers, v1alpha1": {alpha, "{rest: {serviceRoute: enabled}, grpc: {}, postgres: {database: d}, mysql: {host: '', username: u}, later: [1]}",
@@ -93,7 +93,7 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
 			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
 			if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
-				t.Errorf("%s, %s: %v", name, operation, answer.Result)
+				t.Errorf("%s, %s: unexpected response: %v", name, operation, answer.Result)
 			}
 		}
 	}

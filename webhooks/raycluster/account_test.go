@@ -28,9 +28,9 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 		s    Settings
 		want string
 	}{"OpenShift": {onOpenShift(), "oauth-proxy"}, "plain": {onOpenShift().with(plain), "kube-rbac-proxy"}} {
-		got := defaulted(t, test.s, parse(t, full), nil)
+		got := applyDefaults(t, test.s, parse(t, full), nil)
 		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
@@ -49,7 +49,7 @@ func TestAccountOfTheUser(t *testing.T) {
 		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", raycluster.AnnotationServiceAccount)}
 	}
 	const managed = "full-oauth-proxy-"
-	stored := defaulted(t, s, parse(t, full), nil)
+	stored := applyDefaults(t, s, parse(t, full), nil)
 	names := raycluster.View(stored).Names()
 	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(managed)+8 {
 		t.Errorf("unexpected result of account: %v", got)
@@ -64,11 +64,11 @@ func TestAccountOfTheUser(t *testing.T) {
 		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
 	} {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
-		got := defaulted(t, s, submitted, stored)
+		got := applyDefaults(t, s, submitted, stored)
 		if diff := cmp.Diff(test.want, account(got)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
-		accepted(t, s, got, stored)
+		expectAllowed(t, s, got, stored)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAccountOfTheUser(t *testing.T) {
 func TestAccountThatIsKept(t *testing.T) {
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
-		got := defaulted(t, s, parse(t, full, keep), nil)
+		got := applyDefaults(t, s, parse(t, full, keep), nil)
 		names := raycluster.View(got).Names()
 		if account := at(got, in(headPod, "serviceAccountName")...); account != "mine" {
 			t.Errorf("%s: account %v, want %v", name, account, "mine")
@@ -88,16 +88,16 @@ func TestAccountThatIsKept(t *testing.T) {
 		if find(listAt(got, autoscalerMounts...), raycluster.VolumeToken) != nil {
 			t.Errorf("%s: the autoscaler has the token of the dashboard", name)
 		}
-		accepted(t, s, got, nil)
-		accepted(t, s, got, got)
+		expectAllowed(t, s, got, nil)
+		expectAllowed(t, s, got, got)
 		// A later request restores it from the annotation.
-		stored := defaulted(t, s, parse(t, full), nil)
-		later := defaulted(t, s, copyOf(stored, keep), stored)
+		stored := applyDefaults(t, s, parse(t, full), nil)
+		later := applyDefaults(t, s, copyOf(stored, keep), stored)
 		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
-		accepted(t, s, later, stored)
-		if answer := judged(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
+		expectAllowed(t, s, later, stored)
+		if answer := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
 			t.Errorf("%s: the account of the dashboard for all of the head", name)
 		}
 	}
@@ -106,30 +106,30 @@ func TestAccountThatIsKept(t *testing.T) {
 // [R14] KubeRay's autoscaler needs certificates to connect to Ray, and the token of the head for Kubernetes.
 func TestAutoscaler(t *testing.T) {
 	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
-		got := defaulted(t, s, parse(t, full), nil)
+		got := applyDefaults(t, s, parse(t, full), nil)
 		if diff := cmp.Diff(append([]string{"OWN"}, tlsNames...), namesAt(got, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data", "ca-vol", "server-cert", "oauth-proxy-token"}, namesAt(got, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
-		accepted(t, s, got, got)
+		expectAllowed(t, s, got, got)
 		broken := copyOf(got, changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
-		refused(t, s, broken, got,
+		expectRejected(t, s, broken, got,
 			`spec.autoscalerOptions.env: Invalid value: "RAY_USE_TLS": `+autoscalerImmutable, `spec.autoscalerOptions.volumeMounts: Invalid value: "server-cert": `+autoscalerImmutable)
-		if diff := cmp.Diff(got, defaulted(t, s, broken, got)); diff != "" {
+		if diff := cmp.Diff(got, applyDefaults(t, s, broken, got)); diff != "" {
 			t.Errorf("%s is not mended: %s", name, diff)
 		}
-		off := defaulted(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
+		off := applyDefaults(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
 		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data"}, namesAt(off, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 	}
 	// Options are created if the user sets none.
-	got := defaulted(t, onOpenShift(), parse(t, minimal, put(true, "spec", "enableInTreeAutoscaling")), nil)
+	got := applyDefaults(t, onOpenShift(), parse(t, minimal, put(true, "spec", "enableInTreeAutoscaling")), nil)
 	if diff := cmp.Diff(tlsNames, namesAt(got, autoscalerEnv...)); diff != "" {
 		t.Error(diff)
 	}
@@ -138,7 +138,7 @@ func TestAutoscaler(t *testing.T) {
 // [R15] Injected containers have small resources and a restricted security context; resources of the user stay.
 func TestResourcesAndContext(t *testing.T) {
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain), "pod": onOpenShift().with(plain).with(original)} {
-		stored := defaulted(t, s, parse(t, minimal), nil)
+		stored := applyDefaults(t, s, parse(t, minimal), nil)
 		sidecar := listAt(stored, in(headPod, "containers")...)[1].(map[string]any)
 		certificate := find(listAt(stored, in(headPod, "initContainers")...), "create-cert")
 		for _, container := range []element{sidecar, certificate} {
@@ -155,7 +155,7 @@ func TestResourcesAndContext(t *testing.T) {
 			}
 			if at(container, "securityContext", "allowPrivilegeEscalation") != false || at(container, "securityContext", "runAsNonRoot") != nonRoot ||
 				at(container, "securityContext", "seccompProfile", "type") != "RuntimeDefault" || len(listAt(container, "securityContext", "capabilities", "drop")) != 1 {
-				t.Errorf("%s: %v", name, container["securityContext"])
+				t.Errorf("%s: unexpected securityContext: %v", name, container["securityContext"])
 			}
 		}
 		wantUser := any(int64(1000))
@@ -170,14 +170,14 @@ func TestResourcesAndContext(t *testing.T) {
 			e["resources"], e["imagePullPolicy"], e["args"] = own, "Always", []any{"--wrong"}
 		}), changeOf(in(headPod, "initContainers"), "create-cert", set(own, "resources")))
 		for _, old := range []map[string]any{nil, stored} {
-			got := defaulted(t, s, submitted, old)
-			accepted(t, s, got, old)
+			got := applyDefaults(t, s, submitted, old)
+			expectAllowed(t, s, got, old)
 			kept := listAt(got, in(headPod, "containers")...)[1].(map[string]any)
 			if diff := cmp.Diff(own, kept["resources"]); diff != "" || kept["imagePullPolicy"] != "Always" || len(listAt(kept, "args")) < 5 {
-				t.Errorf("%s: %s %v", name, diff, kept)
+				t.Errorf("%s: the fields of the user changed (-want +got): %s\n%v", name, diff, kept)
 			}
 			if diff := cmp.Diff(own, find(listAt(got, in(headPod, "initContainers")...), "create-cert")["resources"]); diff != "" {
-				t.Errorf("%s: %s", name, diff)
+				t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func TestUserOfTheCertificate(t *testing.T) {
 		"of the Ray container": {put(int64(8), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(8), true},
 		"root":                 {put(int64(0), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(0), false},
 	} {
-		context := at(find(listAt(defaulted(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
+		context := at(find(listAt(applyDefaults(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
 		if _, nonRoot := context["runAsNonRoot"]; context["runAsUser"] != test.want || nonRoot != test.wantRoot {
 			t.Errorf("%s: unexpected context: %v", name, context)
 		}
@@ -205,7 +205,7 @@ func TestUserOfTheCertificate(t *testing.T) {
 
 // [R10] Login by browser requires the same right as a token.
 func TestBrowsersNeedTheRightAsWell(t *testing.T) {
-	sidecar := find(listAt(defaulted(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
+	sidecar := find(listAt(applyDefaults(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
 	want := []any{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=test-raycluster-oauth-proxy-ecaffa62",
 		"--upstream=http://localhost:8265", "--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
@@ -221,7 +221,7 @@ func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 // [R20] Certificates are for the Service that the user names.
 func TestHeadServiceOfTheUser(t *testing.T) {
 	s := onOpenShift().with(original)
-	got := defaulted(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
+	got := applyDefaults(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
 	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")
 	want := signing(`\nDNS.5 = rayclient-test-raycluster-test-namespace.apps.example.com\nDNS.6 = mine.test-namespace.svc`)
 	if diff := cmp.Diff(want, command); diff != "" {

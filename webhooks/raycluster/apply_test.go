@@ -56,13 +56,13 @@ func mergedByName(stored, manifest []any) []any {
 func applies(t *testing.T, s Settings, stored, manifest map[string]any, keyed bool) map[string]any {
 	t.Helper()
 	if stored == nil {
-		got := defaulted(t, s, manifest, nil)
-		accepted(t, s, got, nil)
+		got := applyDefaults(t, s, manifest, nil)
+		expectAllowed(t, s, got, nil)
 		return got
 	}
 	submitted := overlaid(stored, manifest, keyed).(map[string]any)
-	got := defaulted(t, s, submitted, stored)
-	accepted(t, s, got, stored)
+	got := applyDefaults(t, s, submitted, stored)
+	expectAllowed(t, s, got, stored)
 	return got
 }
 
@@ -150,15 +150,15 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 		for naming, stored := range completed(t, s) {
 			for merge, keyed := range merges {
 				if got := applies(t, s.with(newer), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
-					t.Errorf("%s, %s, %s:\n%s", variant, naming, merge, cmp.Diff(stored, got))
+					t.Errorf("%s, %s, %s: an apply changed the stored object (-stored +got):\n%s", variant, naming, merge, cmp.Diff(stored, got))
 				}
 			}
 		}
 		// An object of another cluster: its names and injections are replaced.
-		read := copyOf(defaulted(t, s, crowd(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
-		fresh := defaulted(t, s, copyOf(crowd(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
-		copied := defaulted(t, s, read, nil)
-		accepted(t, s, copied, nil)
+		read := copyOf(applyDefaults(t, s, crowd(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
+		fresh := applyDefaults(t, s, copyOf(crowd(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
+		copied := applyDefaults(t, s, read, nil)
+		expectAllowed(t, s, copied, nil)
 		wantNames, gotNames := raycluster.View(fresh).Injected(), raycluster.View(copied).Injected()
 		if diff := cmp.Diff(wantNames, gotNames); diff != "" {
 			t.Errorf("%s: a copy of a manifest: %s", variant, diff)
@@ -177,11 +177,11 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 }
 
 // Adding, deleting or moving a group does not change the others.
-func TestGroupsComeAndGo(t *testing.T) {
+func TestGroupsAreAddedAndRemoved(t *testing.T) {
 	s := onOpenShift()
 	at := []string{"spec", "workerGroupSpecs"}
 	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(original)} {
-		stored := defaulted(t, s, crowd(t), nil)
+		stored := applyDefaults(t, s, crowd(t), nil)
 		groups := listAt(stored, at...)
 		fresh := parse(t, `{groupName: fresh, template: {spec: {containers: [{name: w, image: "example.com/ray:1"}]}}}`)
 		for name, tc := range map[string]struct {
@@ -193,20 +193,20 @@ func TestGroupsComeAndGo(t *testing.T) {
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
 			"one added":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
 		} {
-			got := defaulted(t, s.with(newer), copyOf(stored, put(tc.groups, at...)), stored)
-			accepted(t, s.with(newer), got, stored)
+			got := applyDefaults(t, s.with(newer), copyOf(stored, put(tc.groups, at...)), stored)
+			expectAllowed(t, s.with(newer), got, stored)
 			for _, g := range listAt(got, at...) {
 				fields := g.(map[string]any)
 				was := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
 				if fields["groupName"] != tc.renewed {
 					if diff := cmp.Diff(was, g); diff != "" {
-						t.Errorf("%s, %s: %v\n%s", variant, name, fields["groupName"], diff)
+						t.Errorf("%s, %s: %v unexpected result (-want +got):\n%s", variant, name, fields["groupName"], diff)
 					}
 					continue
 				}
 				certificate := find(listAt(fields, "template", "spec", "initContainers"), raycluster.InitCertificate)
 				if certificate["image"] != "example.com/ubi:9" || len(listAt(fields, "template", "spec", "containers", "0", "env")) != len(tlsNames) {
-					t.Errorf("%s, %s: %v", variant, name, fields)
+					t.Errorf("%s, %s: the certificate container has unexpected fields: %v", variant, name, fields)
 				}
 			}
 			if diff := cmp.Diff(at0(stored), at0(got)); diff != "" {

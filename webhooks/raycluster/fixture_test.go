@@ -147,8 +147,8 @@ func encoded(t testing.TB, object any) []byte {
 	return raw
 }
 
-// defaulted returns the object after the mutating webhook.
-func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]any {
+// applyDefaults returns the object after the mutating webhook.
+func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[string]any {
 	t.Helper()
 	request := requestOf(t, object, old)
 	answer := (&defaulter{s.source}).Handle(t.Context(), request)
@@ -162,7 +162,7 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 			t.Fatal(err)
 		}
 		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("%v\n%s", err, answer.Patch)
+			t.Fatalf("unexpected error: %v\n%s", err, answer.Patch)
 		}
 	}
 	c, err := raycluster.Parse(raw)
@@ -172,19 +172,19 @@ func defaulted(t testing.TB, s Settings, object, old map[string]any) map[string]
 	return c.Object()
 }
 
-// It returns the response of the validating webhook.
-func judged(t testing.TB, s Settings, object, old map[string]any) admission.Response {
+// validateObject returns the response of the validating webhook.
+func validateObject(t testing.TB, s Settings, object, old map[string]any) admission.Response {
 	t.Helper()
 	return (&validator{s.source}).Handle(t.Context(), requestOf(t, object, old))
 }
 
-// accepted expects that validation allows an object without warnings, except for that about the ServiceAccount.
-func accepted(t testing.TB, s Settings, object, old map[string]any) {
+// expectAllowed expects that validation allows an object without warnings, except for that about the ServiceAccount.
+func expectAllowed(t testing.TB, s Settings, object, old map[string]any) {
 	t.Helper()
-	answer := judged(t, s, object, old)
+	answer := validateObject(t, s, object, old)
 	others := slices.DeleteFunc(slices.Clone(answer.Warnings), func(w string) bool { return strings.HasPrefix(w, headTemplate+"serviceAccountName: ") })
 	if !answer.Allowed || len(others) > 0 {
-		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+		t.Errorf("the object was rejected or has warnings: %+v, %q", answer.Result, answer.Warnings)
 	}
 }
 

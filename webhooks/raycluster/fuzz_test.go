@@ -23,7 +23,7 @@ func FuzzAdmission(f *testing.F) {
 		for bits := range uint8(16) {
 			f.Add(raw, raw, bits)
 		}
-		done := encoded(f, defaulted(f, onOpenShift(), parse(f, text), nil))
+		done := encoded(f, applyDefaults(f, onOpenShift(), parse(f, text), nil))
 		f.Add(raw, done, uint8(i))
 		f.Add(done, raw, uint8(i+4))
 	}

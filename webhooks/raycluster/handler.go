@@ -20,7 +20,7 @@ import (
 )
 
 // disabled is the warning while the component is disabled.
-const disabled = pkgadmission.DisabledComponent("the component raycluster is switched off: the RayCluster is stored unchanged, but the operator does not secure it: set ENABLE_RAYCLUSTER=true to change this")
+const disabled = pkgadmission.DisabledComponent("the component raycluster is disabled: the RayCluster is stored unchanged, but the operator does not secure it: set ENABLE_RAYCLUSTER=true to change this")
 
 // settingsFunc returns the current settings.
 type settingsFunc func(context.Context) (Settings, error)

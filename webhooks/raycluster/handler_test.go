@@ -37,12 +37,12 @@ func TestIgnoredClusters(t *testing.T) {
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
 			if answer := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !answer.Allowed || answer.Patch != nil || len(answer.Warnings) > 0 {
-				t.Errorf("%s, %s: %+v", name, kind, answer)
+				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, answer)
 			}
 		}
 	}
 	// A deletionTimestamp in a new cluster does not count; the API server removes it, but only after admission.
-	if got := defaulted(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
+	if got := applyDefaults(t, onOpenShift(), parse(t, minimal, deleted), nil); !raycluster.View(got).HasHashedNames() {
 		t.Error("a deletionTimestamp in the request prevented the defaults")
 	}
 }
@@ -53,7 +53,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Object = runtime.RawExtension{Raw: []byte(raw)}
 			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s %q: %+v", kind, raw, answer)
+				t.Errorf("%s %q: want a bad request, got %+v", kind, raw, answer)
 			}
 			request = requestOf(t, parse(t, minimal), parse(t, minimal))
 			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
@@ -65,7 +65,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Operation, request.Object = operation, runtime.RawExtension{}
 			if answer := handler.Handle(t.Context(), request); !answer.Allowed || answer.Patch != nil {
-				t.Errorf("%s %s: %+v", kind, operation, answer)
+				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, answer)
 			}
 		}
 	}
@@ -90,19 +90,19 @@ func TestShapeErrors(t *testing.T) {
 		if object["metadata"] == nil && text != "{}" {
 			put("a", "metadata", "name")(object)
 		}
-		if diff := cmp.Diff(object, defaulted(t, onOpenShift(), object, nil)); diff != "" {
-			t.Errorf("%s: %s", text, diff)
+		if diff := cmp.Diff(object, applyDefaults(t, onOpenShift(), object, nil)); diff != "" {
+			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
 		}
-		answer := judged(t, onOpenShift(), object, nil)
+		answer := validateObject(t, onOpenShift(), object, nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: unexpected response.Result: %+v", text, answer.Result)
 		}
 		// If the stored object has such a value, its injections are not kept, but its names are.
-		mended := defaulted(t, onOpenShift(), parse(t, minimal), object)
+		mended := applyDefaults(t, onOpenShift(), parse(t, minimal), object)
 		if raycluster.View(mended).HasHashedNames() {
 			t.Errorf("%s: hashed", text)
 		}
-		accepted(t, onOpenShift(), mended, object)
+		expectAllowed(t, onOpenShift(), mended, object)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 // The patch consists of single operations, and is empty for a complete object.
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
-	done := defaulted(t, s, parse(t, full), nil)
+	done := applyDefaults(t, s, parse(t, full), nil)
 	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
 		t.Errorf("unexpected response.Patch: %s", answer.Patch)
 	}

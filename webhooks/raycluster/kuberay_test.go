@@ -17,24 +17,24 @@ func byPlatform(object map[string]any) {
 	put([]any{"ray.io/authentication-resources"}, "metadata", "finalizers")(object)
 }
 
-// While the KubeRay of the platform secures clusters, nothing is injected, and none of its changes is rejected.
-func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
+// The changes of the webhooks and controllers of that KubeRay are accepted.
+func TestNothingIsInjectedIfPlatformKubeRaySecuresClusters(t *testing.T) {
 	s := onOpenShift().with(securedByKubeRay)
 	submitted := parse(t, minimal, put("mine", in(headPod, "serviceAccountName")...))
-	created := defaulted(t, s, submitted, nil)
-	// The annotation selects the names in case that KubeRay is removed later.
+	created := applyDefaults(t, s, submitted, nil)
+	// The annotation selects the names of objects if that KubeRay is removed later.
 	if diff := cmp.Diff(copyOf(submitted, put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion)), created); diff != "" {
 		t.Errorf("(-submitted +got):\n%s", diff)
 	}
-	accepted(t, s, copyOf(created, byPlatform), nil)
-	accepted(t, s, copyOf(created, byPlatform), created)
-	if diff := cmp.Diff(copyOf(created, byPlatform), defaulted(t, s, copyOf(created, byPlatform), created)); diff != "" {
-		t.Errorf("(-wanted +got):\n%s", diff)
+	expectAllowed(t, s, copyOf(created, byPlatform), nil)
+	expectAllowed(t, s, copyOf(created, byPlatform), created)
+	if diff := cmp.Diff(copyOf(created, byPlatform), applyDefaults(t, s, copyOf(created, byPlatform), created)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// An older one leaves this field unset; it publishes the dashboard itself.
-	accepted(t, s, copyOf(created, put(true, "spec", "headGroupSpec", "enableIngress")), created)
+	// An older KubeRay leaves enableIngress to the user.
+	expectAllowed(t, s, copyOf(created, put(true, "spec", "headGroupSpec", "enableIngress")), created)
 	for _, field := range []string{"authOptions", "tlsOptions", "networkPolicy"} {
-		accepted(t, s, copyOf(created, put(map[string]any{"mode": "token", "enabled": true}, "spec", field)), created)
+		expectAllowed(t, s, copyOf(created, put(map[string]any{"mode": "token", "enabled": true}, "spec", field)), created)
 	}
 }
 
@@ -42,31 +42,31 @@ func TestTheKubeRayOfThePlatformSecuresClusters(t *testing.T) {
 // never gets ready. They are injected again when that KubeRay is removed and the pods are recreated.
 func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for name, s := range map[string]Settings{
-		"OpenShift": onOpenShift(), "of the original": onOpenShift().with(original), "plain before": onOpenShift().with(plain),
+		"OpenShift": onOpenShift(), "legacy settings": onOpenShift().with(original), "not on OpenShift": onOpenShift().with(plain),
 	} {
 		t.Run(name, func(t *testing.T) {
 			submitted := parse(t, minimal, put("mine", in(headPod, "serviceAccountName")...), put(true, "spec", "enableInTreeAutoscaling"))
-			stored := defaulted(t, s, submitted, nil)
-			of := s.with(securedByKubeRay)
+			stored := applyDefaults(t, s, submitted, nil)
+			kuberay := s.with(securedByKubeRay)
 			touched := copyOf(stored, byPlatform)
-			got := defaulted(t, of, touched, stored)
+			got := applyDefaults(t, kuberay, touched, stored)
 			want := copyOf(submitted, byPlatform, put("0.0.0", "metadata", "annotations", raycluster.AnnotationVersion), put(map[string]any{}, "spec", "autoscalerOptions"))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			accepted(t, of, touched, stored) // its webhook may be called before that of the operator
-			accepted(t, of, got, stored)
+			expectAllowed(t, kuberay, touched, stored) // the webhook of KubeRay may be called before that of this operator
+			expectAllowed(t, kuberay, got, stored)
 			back := copyOf(got, changedHead)
-			if diff := cmp.Diff(defaulted(t, s, copyOf(back, put(nil, "spec", "autoscalerOptions")), nil), defaulted(t, s, back, got)); diff != "" {
-				t.Errorf("(-as new +again):\n%s", diff)
+			if diff := cmp.Diff(applyDefaults(t, s, copyOf(back, put(nil, "spec", "autoscalerOptions")), nil), applyDefaults(t, s, back, got)); diff != "" {
+				t.Errorf("(-after create +after update):\n%s", diff)
 			}
 		})
 	}
 	s := onOpenShift().with(securedByKubeRay)
 	for _, release := range []string{"both names", "the Service"} {
-		stored := taken(t, "openshift-oauth-mtls", true, release)
-		if has := raycluster.View(defaulted(t, s, stored, stored)).Injected(); has != (raycluster.Injected{}) {
-			t.Errorf("%s: result: %+v, want %+v", release, has, (raycluster.Injected{}))
+		stored := storedRecording(t, "openshift-oauth-mtls", true, release)
+		if has := raycluster.View(applyDefaults(t, s, stored, stored)).Injected(); has != (raycluster.Injected{}) {
+			t.Errorf("%s: injected %+v remain, want %+v", release, has, (raycluster.Injected{}))
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 			"{a: [{name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x", "value": "1"}) },
 			"{a: [{name: x, value: '1'}]}",
 		},
-		"an element that is there": {
+		"existing element": {
 			"{a: [{name: x, readOnly: false}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) }, "{a: [{name: x, readOnly: false}]}",
 		},
 		"several of a name": {
@@ -55,7 +55,7 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 			},
 			"{a: [{name: x, resources: {limits: {}, requests: {cpu: '1'}}}]}",
 		},
-		"those that are ours": {
+		"managed elements": {
 			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [text, {name: y}]}",
 		},

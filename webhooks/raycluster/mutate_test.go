@@ -31,7 +31,7 @@ var tlsNames = []string{"MY_POD_IP", "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_
 func TestNewClusterIsCompleted(t *testing.T) {
 	for name, s := range map[string]Settings{"of the operator": onOpenShift(), "of the pod": onOpenShift().with(original)} {
 		t.Run(name, func(t *testing.T) {
-			got := defaulted(t, s, parse(t, minimal), nil)
+			got := applyDefaults(t, s, parse(t, minimal), nil)
 			expectNames(t, got, headPod, "containers", "ray-head", "oauth-proxy")
 			// The CodeFlare operator had three volumes; the fourth is the token that only the sidecar mounts [R30].
 			expectNames(t, got, headPod, "volumes", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert")
@@ -51,9 +51,9 @@ func TestNewClusterIsCompleted(t *testing.T) {
 			if version := at(got, "metadata", "annotations", raycluster.AnnotationVersion); version != "0.0.0" {
 				t.Errorf("version %v, want %v", version, "0.0.0")
 			}
-			accepted(t, s, got, nil)
-			accepted(t, s, got, got) // [raycluster-19]
-			if diff := cmp.Diff(got, defaulted(t, s, got, got)); diff != "" {
+			expectAllowed(t, s, got, nil)
+			expectAllowed(t, s, got, got) // [raycluster-19]
+			if diff := cmp.Diff(got, applyDefaults(t, s, got, got)); diff != "" {
 				t.Errorf("not idempotent:\n%s", diff)
 			}
 		})
@@ -63,32 +63,32 @@ func TestNewClusterIsCompleted(t *testing.T) {
 // [raycluster-9] [raycluster-31], R5: an empty list of containers gets no sidecar, does not panic, and is rejected with the field and the fix.
 func TestEmptyContainerLists(t *testing.T) {
 	for name, s := range map[string]Settings{"all": onOpenShift(), "mTLS only": onOpenShift().with(noOAuth), "plain": onOpenShift().with(plain), "none": onOpenShift().with(noOAuth).with(noMTLS)} {
-		got := defaulted(t, s, parse(t, headless), nil)
+		got := applyDefaults(t, s, parse(t, headless), nil)
 		if containers := listAt(got, in(headPod, "containers")...); len(containers) != 0 {
 			t.Errorf("%s: unexpected containers: %v", name, containers)
 		}
-		answer := judged(t, s, got, nil)
+		answer := validateObject(t, s, got, nil)
 		const want = "spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
 		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
 			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
-		worker := defaulted(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
-		answer = judged(t, s, worker, nil)
+		worker := applyDefaults(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
+		answer = validateObject(t, s, worker, nil)
 		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
 		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+wantWorker) {
 			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 	}
 	sidecarOnly := parse(t, minimal, put([]any{map[string]any{"name": "oauth-proxy", "image": "x"}}, in(headPod, "containers")...))
-	answer := judged(t, onOpenShift(), defaulted(t, onOpenShift(), sidecarOnly, nil), nil)
+	answer := validateObject(t, onOpenShift(), applyDefaults(t, onOpenShift(), sidecarOnly, nil), nil)
 	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container is the one in which Ray runs: put it before oauth-proxy`
 	if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
 		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	// Other fields of such a stored cluster can be changed.
 	stored := parse(t, headless)
-	updated := defaulted(t, onOpenShift(), parse(t, headless, put("x", "metadata", "labels", "a")), stored)
-	accepted(t, onOpenShift(), updated, stored)
+	updated := applyDefaults(t, onOpenShift(), parse(t, headless, put("x", "metadata", "labels", "a")), stored)
+	expectAllowed(t, onOpenShift(), updated, stored)
 }
 
 // R1, [raycluster-33]: unknown fields at any depth are preserved.
@@ -105,10 +105,10 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		put(unknown, p...)(object)
 	}
 	for name, s := range map[string]Settings{"all": onOpenShift(), "plain": onOpenShift().with(plain), "original": onOpenShift().with(original)} {
-		got := defaulted(t, s, object, nil)
+		got := applyDefaults(t, s, object, nil)
 		for _, p := range append(places, []string{"spec", "authOptions"}) {
 			if diff := cmp.Diff(at(object, p...), at(got, p...)); diff != "" {
-				t.Errorf("%s: %v\n%s", name, p, diff)
+				t.Errorf("%s: %v unexpected result (-want +got):\n%s", name, p, diff)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	s := onOpenShift()
 	legacy := parse(t, minimal)
-	updated := defaulted(t, s, parse(t, minimal, put("Always", in(headPod, "restartPolicy")...)), legacy)
+	updated := applyDefaults(t, s, parse(t, minimal, put("Always", in(headPod, "restartPolicy")...)), legacy)
 	if account := at(updated, in(headPod, "serviceAccountName")...); account != "test-raycluster-oauth-proxy" {
 		t.Errorf("account %v, want %v", account, "test-raycluster-oauth-proxy")
 	}
@@ -128,19 +128,19 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	if _, found := raycluster.View(updated).Annotation(raycluster.AnnotationVersion); found {
 		t.Error("a legacy cluster got the version annotation")
 	}
-	accepted(t, s, updated, legacy)
-	forged := defaulted(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
+	expectAllowed(t, s, updated, legacy)
+	forged := applyDefaults(t, s, parse(t, minimal, put("1", "metadata", "annotations", raycluster.AnnotationVersion)), legacy)
 	if raycluster.View(forged).HasHashedNames() {
 		t.Error("an annotation of the user gave a legacy cluster hashed names")
 	}
-	accepted(t, s, forged, legacy)
+	expectAllowed(t, s, forged, legacy)
 
-	hashed := defaulted(t, s, parse(t, minimal), nil)
-	stripped := defaulted(t, s, parse(t, minimal), hashed)
+	hashed := applyDefaults(t, s, parse(t, minimal), nil)
+	stripped := applyDefaults(t, s, parse(t, minimal), hashed)
 	if diff := cmp.Diff(hashed, stripped); diff != "" {
 		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
 	}
-	if answer := judged(t, s, parse(t, minimal), hashed); answer.Allowed {
+	if answer := validateObject(t, s, parse(t, minimal), hashed); answer.Allowed {
 		t.Error("an update that changes the names was allowed")
 	}
 }
@@ -153,10 +153,10 @@ func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
 		"another domain": {s.with(original), later.with(original).with(func(s *Settings) { s.Domain = "other.example.com" })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stored := defaulted(t, s[0], parse(t, minimal), nil)
+			stored := applyDefaults(t, s[0], parse(t, minimal), nil)
 			submit := func(changes ...func(map[string]any)) map[string]any {
-				got := defaulted(t, s[1], copyOf(stored, changes...), stored)
-				accepted(t, s[1], got, stored)
+				got := applyDefaults(t, s[1], copyOf(stored, changes...), stored)
+				expectAllowed(t, s[1], got, stored)
 				return got
 			}
 			placed := []func(map[string]any){

@@ -69,7 +69,7 @@ func (d drawn) cluster(label string) map[string]any {
 func TestAdmissionInvariants(t *testing.T) {
 	var pool []map[string]any
 	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newer)} {
-		pool = append(pool, defaulted(t, s, parse(t, full), nil), defaulted(t, s, parse(t, full), parse(t, full)))
+		pool = append(pool, applyDefaults(t, s, parse(t, full), nil), applyDefaults(t, s, parse(t, full), parse(t, full)))
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		d := drawn{r, pool}

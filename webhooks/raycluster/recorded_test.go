@@ -134,7 +134,7 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			input, output := recording(t, name, "input.yaml"), recording(t, name, "output.yaml")
-			got := defaulted(t, recordedSettings(name), input, nil)
+			got := applyDefaults(t, recordedSettings(name), input, nil)
 			lines := differences("", lists(normalize(output)), lists(normalize(got)))
 			// Fields that the schema of the CRD and the controller add are not compared.
 			lines = slices.DeleteFunc(lines, func(line string) bool {
@@ -150,7 +150,7 @@ func TestRecordedInjectionsMatch(t *testing.T) {
 // By default the certificates come from Secrets: these paths differ from the recordings, and no others.
 func TestDefaultsDifferFromCodeFlareOperator(t *testing.T) {
 	of := func(s Settings) any {
-		return lists(normalize(defaulted(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
+		return lists(normalize(applyDefaults(t, s, recording(t, "openshift-oauth-mtls", "input.yaml"), nil)))
 	}
 	s := recordedSettings("openshift-oauth-mtls")
 	var places []string
@@ -201,8 +201,8 @@ var releases = map[string]struct {
 var olderNames = strings.NewReplacer("board-oauth-proxy-e071e5f5", "board-oauth-proxy", "board-oauth-config-69f83c01", "board-oauth-config",
 	"board-proxy-tls-secret-d240b567", "board-proxy-tls-secret", "board-ca-secret-3b57509c", "ca-secret-board", "paused-ca-secret-5691ab36", "ca-secret-paused")
 
-// taken returns a recording as stored in the cluster, with its command, and with legacy names if requested.
-func taken(t *testing.T, name string, legacy bool, release string) map[string]any {
+// storedRecording returns a recording as stored in the cluster, with its command, and with legacy names if requested.
+func storedRecording(t *testing.T, name string, legacy bool, release string) map[string]any {
 	t.Helper()
 	object := recording(t, name, "output.yaml")
 	c := raycluster.View(object)
@@ -234,7 +234,7 @@ func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 			for release := range releases {
 				t.Run(kind+" "+name+" "+release, func(t *testing.T) {
 					s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
-					keptUntilChanged(t, s, taken(t, name, legacy, release), legacy)
+					keptUntilChanged(t, s, storedRecording(t, name, legacy, release), legacy)
 				})
 			}
 		}
@@ -243,14 +243,14 @@ func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 
 func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bool) {
 	t.Helper()
-	accepted(t, s, stored, stored) // also by validation alone
+	expectAllowed(t, s, stored, stored) // also by validation alone
 	touched := copyOf(stored, put("x", "metadata", "labels", "touched"))
-	if diff := cmp.Diff(touched, defaulted(t, s, touched, stored)); diff != "" {
+	if diff := cmp.Diff(touched, applyDefaults(t, s, touched, stored)); diff != "" {
 		t.Errorf("changed (-stored +got):\n%s", diff)
 	}
-	accepted(t, s, touched, stored)
-	changed := defaulted(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
-	accepted(t, s, changed, stored)
+	expectAllowed(t, s, touched, stored)
+	changed := applyDefaults(t, s, copyOf(stored, put("example.com/ray:2", in(headPod, "containers", "0", "image")...)), stored)
+	expectAllowed(t, s, changed, stored)
 	certificate := find(listAt(changed, in(headPod, "initContainers")...), raycluster.InitCertificate)
 	if certificate["image"] != "example.com/ubi:9" || !raycluster.View(changed).Injected().PodIssued || raycluster.View(changed).HasHashedNames() == legacy {
 		t.Errorf("unexpected certificate: %v", certificate)
@@ -268,8 +268,8 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 	} {
 		forged := copyOf(stored, forge)
 		if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
-			find(listAt(defaulted(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
-			t.Errorf("%s: %s", description, diff)
+			find(listAt(applyDefaults(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
+			t.Errorf("%s: unexpected result (-want +got):\n%s", description, diff)
 		}
 	}
 }
@@ -278,8 +278,8 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 func TestLegacyClustersAreRecreated(t *testing.T) {
 	for release := range releases {
 		s := recordedSettings("openshift-oauth-mtls").with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
-		created := defaulted(t, s, taken(t, "openshift-oauth-mtls", false, release), nil)
-		accepted(t, s, created, nil)
+		created := applyDefaults(t, s, storedRecording(t, "openshift-oauth-mtls", false, release), nil)
+		expectAllowed(t, s, created, nil)
 		has := raycluster.View(created).Injected()
 		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || has.PodIssued || !has.MTLS || !has.Token {
 			t.Errorf("%s: unexpected result: %+v", release, has)

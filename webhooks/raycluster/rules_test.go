@@ -10,10 +10,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// refused expects exactly these causes, each "field: message".
-func refused(t *testing.T, s Settings, object, old map[string]any, want ...string) {
+// expectRejected expects exactly these causes, each "field: message".
+func expectRejected(t *testing.T, s Settings, object, old map[string]any, want ...string) {
 	t.Helper()
-	answer := judged(t, s, object, old)
+	answer := validateObject(t, s, object, old)
 	if answer.Allowed {
 		t.Errorf("allowed, want %q", want)
 		return
@@ -95,17 +95,17 @@ func TestRulesOfCreationAndUpdate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := onOpenShift()
-			stored := defaulted(t, s, parse(t, minimal), nil)
+			stored := applyDefaults(t, s, parse(t, minimal), nil)
 			changed := copyOf(stored, test.change)
-			refused(t, s, changed, nil, test.want)
-			refused(t, s, changed, stored, test.want)
+			expectRejected(t, s, changed, nil, test.want)
+			expectRejected(t, s, changed, stored, test.want)
 			// Defaulting corrects each of these, except enableIngress.
-			mended := defaulted(t, s, changed, stored)
+			mended := applyDefaults(t, s, changed, stored)
 			if name == "enableIngress" {
-				refused(t, s, mended, stored, test.want)
+				expectRejected(t, s, mended, stored, test.want)
 				return
 			}
-			accepted(t, s, mended, stored)
+			expectAllowed(t, s, mended, stored)
 		})
 	}
 }
@@ -137,18 +137,18 @@ func TestRulesOfUpdate(t *testing.T) {
 		} {
 			t.Run(group.path+name, func(t *testing.T) {
 				for form, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "legacy": onOpenShift()} {
-					stored := defaulted(t, s, parse(t, minimal), nil)
+					stored := applyDefaults(t, s, parse(t, minimal), nil)
 					if form == "legacy" { // [raycluster-20]
-						stored = defaulted(t, s, parse(t, minimal), parse(t, minimal, changedHead))
-						accepted(t, s, stored, stored)
+						stored = applyDefaults(t, s, parse(t, minimal), parse(t, minimal, changedHead))
+						expectAllowed(t, s, stored, stored)
 					}
 					if form == "pod" && name == "the key in ca-vol" {
 						continue // there every key is mounted
 					}
 					changed := copyOf(stored, test.change)
-					refused(t, s, changed, stored, group.path+test.want)
-					accepted(t, s, changed, nil)
-					if diff := cmp.Diff(normalize(stored), normalize(defaulted(t, s, changed, stored))); diff != "" {
+					expectRejected(t, s, changed, stored, group.path+test.want)
+					expectAllowed(t, s, changed, nil)
+					if diff := cmp.Diff(normalize(stored), normalize(applyDefaults(t, s, changed, stored))); diff != "" {
 						t.Errorf("%s is not mended:\n%s", form, diff)
 					}
 				}
@@ -159,10 +159,10 @@ func TestRulesOfUpdate(t *testing.T) {
 
 func TestSeveralViolationsAreReportedTogether(t *testing.T) {
 	s := onOpenShift()
-	stored := defaulted(t, s, parse(t, minimal), nil)
+	stored := applyDefaults(t, s, parse(t, minimal), nil)
 	changed := copyOf(stored, put(true, "spec", "headGroupSpec", "enableIngress"), put("x", in(headPod, "serviceAccountName")...),
 		put(nil, in(worker1, "initContainers")...))
-	refused(t, s, changed, stored,
+	expectRejected(t, s, changed, stored,
 		"spec.headGroupSpec.enableIngress: Invalid value: true: "+noIngress,
 		headTemplate+`serviceAccountName: Invalid value: "x": RayCluster head group service account is immutable: leave it as the operator sets it`,
 		workerOne+"initContainers: Required value: create-cert Init Container is immutable: leave it as the operator sets it")
@@ -177,17 +177,17 @@ func TestNames(t *testing.T) {
 		"1a":                    "a DNS-1035 label must consist of lower case alphanumeric characters",
 		"a.b":                   "Services are named after it",
 	} {
-		answer := judged(t, s, defaulted(t, s, named(name), nil), nil)
+		answer := validateObject(t, s, applyDefaults(t, s, named(name), nil), nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, "is invalid: metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
 			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
 		stored := named(name)
-		accepted(t, s, defaulted(t, s, named(name), stored), stored)
+		expectAllowed(t, s, applyDefaults(t, s, named(name), stored), stored)
 	}
 	long := named(strings.Repeat("a", 53))
-	answer := judged(t, s, defaulted(t, s, long, nil), nil)
+	answer := validateObject(t, s, applyDefaults(t, s, long, nil), nil)
 	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()) {
-		t.Errorf("%+v %q", answer.Result, answer.Warnings)
+		t.Errorf("want one warning about the dashboard, got %+v with warnings %q", answer.Result, answer.Warnings)
 	}
 }
 
@@ -195,15 +195,15 @@ func TestNames(t *testing.T) {
 func TestGeneratedNames(t *testing.T) {
 	s := onOpenShift()
 	generated := func(prefix string) map[string]any {
-		return defaulted(t, s, parse(t, minimal, put(nil, "metadata", "name"), put(prefix, "metadata", "generateName")), nil)
+		return applyDefaults(t, s, parse(t, minimal, put(nil, "metadata", "name"), put(prefix, "metadata", "generateName")), nil)
 	}
 	first := generated("team-")
 	name, _ := at(first, "metadata", "name").(string)
 	if len(name) != len("team-")+5 || !strings.HasPrefix(name, "team-") {
 		t.Errorf("name %q", name)
 	}
-	accepted(t, s, first, nil)
-	if diff := cmp.Diff(first, defaulted(t, s, first, nil)); diff != "" {
+	expectAllowed(t, s, first, nil)
+	if diff := cmp.Diff(first, applyDefaults(t, s, first, nil)); diff != "" {
 		t.Error(diff)
 	}
 	if name := at(generated(strings.Repeat("x", 80)), "metadata", "name").(string); len(name) != 53 {
@@ -218,17 +218,17 @@ func TestInvalidCertificateAnnotationIsRejected(t *testing.T) {
 	s := onOpenShift()
 	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
 	annotated := parse(t, minimal, put("x", "metadata", "annotations", raycluster.AnnotationCertificates))
-	refused(t, s, defaulted(t, s, annotated, nil), nil, want)
-	stored := defaulted(t, s, annotated, nil)
-	accepted(t, s, stored, stored)
+	expectRejected(t, s, applyDefaults(t, s, annotated, nil), nil, want)
+	stored := applyDefaults(t, s, annotated, nil)
+	expectAllowed(t, s, stored, stored)
 	for _, issuer := range []raycluster.Issuer{raycluster.IssuerPod, raycluster.IssuerOperator, raycluster.IssuerCertManager} {
-		got := defaulted(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
-		accepted(t, s, got, nil)
+		got := applyDefaults(t, s, parse(t, minimal, put(string(issuer), "metadata", "annotations", raycluster.AnnotationCertificates)), nil)
+		expectAllowed(t, s, got, nil)
 		if pod := raycluster.View(got).Injected().PodIssued; pod != (issuer == raycluster.IssuerPod) {
 			t.Errorf("%s: certificates by the pod: %t, want %t", issuer, pod, (issuer == raycluster.IssuerPod))
 		}
 	}
-	hashed := defaulted(t, s, parse(t, minimal), nil)
+	hashed := applyDefaults(t, s, parse(t, minimal), nil)
 	without := copyOf(hashed, put(nil, "metadata", "annotations", raycluster.AnnotationVersion))
-	refused(t, s, without, hashed, `metadata.annotations[ray.openshift.ai/version]: Invalid value: "": `+versionImmutable)
+	expectRejected(t, s, without, hashed, `metadata.annotations[ray.openshift.ai/version]: Invalid value: "": `+versionImmutable)
 }

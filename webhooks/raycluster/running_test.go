@@ -31,25 +31,25 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 		auth        raycluster.Auth
 		mTLS        bool
 	}{
-		"a label, mTLS is new":                  {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
-		"workers, mTLS is new":                  {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
-		"the head, mTLS is new":                 {s.with(noMTLS), s, changedHead, raycluster.AuthOAuth, true},
-		"suspended, mTLS is new":                {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
-		"a label, mTLS is off":                  {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
-		"workers, mTLS is off":                  {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
-		"the head, mTLS is off":                 {s, s.with(noMTLS), changedHead, raycluster.AuthOAuth, false},
-		"suspended, mTLS is off":                {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
-		"a label, OAuth is off":                 {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
-		"the head, OAuth is off":                {s, s.with(noOAuth), changedHead, raycluster.AuthNone, true},
-		"a label, OAuth is new":                 {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
-		"a token of Ray":                        {s, s, token, raycluster.AuthOAuth, true},
-		"a token of Ray, KubeRay is trusted":    {s, s.with(trusting), token, raycluster.AuthNone, true},
-		"certificates of KubeRay":               {s, s, put(true, "spec", "tlsOptions", "enabled"), raycluster.AuthOAuth, false},
-		"the form of the original, mTLS is off": {s.with(original), s.with(noMTLS), label, raycluster.AuthOAuth, true},
+		"a label, mTLS is new":               {s.with(noMTLS), s, label, raycluster.AuthOAuth, false},
+		"workers, mTLS is new":               {s.with(noMTLS), s, group, raycluster.AuthOAuth, false},
+		"the head, mTLS is new":              {s.with(noMTLS), s, changedHead, raycluster.AuthOAuth, true},
+		"suspended, mTLS is new":             {s.with(noMTLS), s, put(true, "spec", "suspend"), raycluster.AuthOAuth, true},
+		"a label, mTLS is off":               {s, s.with(noMTLS), label, raycluster.AuthOAuth, true},
+		"workers, mTLS is off":               {s, s.with(noMTLS), group, raycluster.AuthOAuth, true},
+		"the head, mTLS is off":              {s, s.with(noMTLS), changedHead, raycluster.AuthOAuth, false},
+		"suspended, mTLS is off":             {s, s.with(noMTLS), put(true, "spec", "suspend"), raycluster.AuthOAuth, false},
+		"a label, OAuth is off":              {s, s.with(noOAuth), label, raycluster.AuthOAuth, true},
+		"the head, OAuth is off":             {s, s.with(noOAuth), changedHead, raycluster.AuthNone, true},
+		"a label, OAuth is new":              {s.with(noOAuth), s, label, raycluster.AuthOAuth, true},
+		"a token of Ray":                     {s, s, token, raycluster.AuthOAuth, true},
+		"a token of Ray, KubeRay is trusted": {s, s.with(trusting), token, raycluster.AuthNone, true},
+		"certificates of KubeRay":            {s, s, put(true, "spec", "tlsOptions", "enabled"), raycluster.AuthOAuth, false},
+		"legacy form, mTLS disabled":         {s.with(original), s.with(noMTLS), label, raycluster.AuthOAuth, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stored := defaulted(t, test.stored, parse(t, minimal), nil)
-			got := defaulted(t, test.now, copyOf(stored, test.change), stored)
+			stored := applyDefaults(t, test.stored, parse(t, minimal), nil)
+			got := applyDefaults(t, test.now, copyOf(stored, test.change), stored)
 			if has := raycluster.View(got).Injected(); has.Sidecar != test.auth || has.MTLS != test.mTLS || has.PodIssued && test.stored.Certificates != config.CertificatesByPod {
 				t.Errorf("the head has %+v", has)
 			}
@@ -59,7 +59,7 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 					t.Errorf("workers have %+v", has)
 				}
 			}
-			if answer := judged(t, test.now, got, stored); !answer.Allowed {
+			if answer := validateObject(t, test.now, got, stored); !answer.Allowed {
 				t.Errorf("unexpected response.Result: %+v", answer.Result)
 			}
 		})
@@ -79,20 +79,20 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 			s := onOpenShift()
 			warned := func(s Settings, old map[string]any) bool {
 				t.Helper()
-				answer := judged(t, s, defaulted(t, s, parse(t, minimal, change), old), old)
+				answer := validateObject(t, s, applyDefaults(t, s, parse(t, minimal, change), old), old)
 				if !answer.Allowed {
 					t.Errorf("unexpected response.Result: %+v", answer.Result)
 				}
 				return slices.ContainsFunc(answer.Warnings, func(w string) bool { return strings.HasPrefix(w, "spec."+field+": ") })
 			}
-			plain, stored := defaulted(t, s, parse(t, minimal), nil), defaulted(t, s, parse(t, minimal, change), nil)
+			plain, stored := applyDefaults(t, s, parse(t, minimal), nil), applyDefaults(t, s, parse(t, minimal, change), nil)
 			got := []bool{warned(s, nil), warned(s, plain), warned(s, stored), warned(s.with(trusting), nil), warned(s.with(deny), stored)}
 			if diff := cmp.Diff([]bool{true, true, false, false, false}, got); diff != "" {
 				t.Errorf("new, later, stored, trusted, stored before it was denied: %s", diff)
 			}
 			for _, old := range []map[string]any{nil, plain} {
 				denied := s.with(deny)
-				refused(t, denied, defaulted(t, denied, parse(t, minimal, change), old), old, "spec."+field+": Forbidden: "+kubeRayDenied)
+				expectRejected(t, denied, applyDefaults(t, denied, parse(t, minimal, change), old), old, "spec."+field+": Forbidden: "+kubeRayDenied)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 	s := onOpenShift()
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
-	stored := defaulted(t, s, parse(t, full), nil)
+	stored := applyDefaults(t, s, parse(t, full), nil)
 	for name, test := range map[string]struct {
 		s      Settings
 		object map[string]any
@@ -116,14 +116,14 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 		"stored":       {s, stored, stored, false},
 		"another":      {s, copyOf(stored, put("other", in(headPod, "serviceAccountName")...)), stored, true},
 	} {
-		answer := judged(t, test.s, defaulted(t, test.s, test.object, test.old), test.old)
+		answer := validateObject(t, test.s, applyDefaults(t, test.s, test.object, test.old), test.old)
 		if got := strings.Contains(strings.Join(answer.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {
 			t.Errorf("%s: unexpected response.Warnings: %q", name, answer.Warnings)
 		}
 	}
 }
 
-// The operator can add its finalizer to clusters that were stored without the webhook, whatever their errors are.
+// The operator can add its finalizer to clusters that were stored without the webhook, regardless of their errors.
 func TestStoredViolationsAreAccepted(t *testing.T) {
 	s := onOpenShift()
 	for name, fault := range map[string]func(map[string]any){
@@ -132,10 +132,10 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 	} {
 		before := parse(t, minimal, fault)
 		after := parse(t, minimal, fault, put([]any{raycluster.Finalizer}, "metadata", "finalizers"))
-		if answer := judged(t, s, defaulted(t, s, after, before), before); !answer.Allowed {
+		if answer := validateObject(t, s, applyDefaults(t, s, after, before), before); !answer.Allowed {
 			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
 		}
-		if answer := judged(t, s, after, parse(t, minimal)); answer.Allowed {
+		if answer := validateObject(t, s, after, parse(t, minimal)); answer.Allowed {
 			t.Errorf("%s is allowed to come", name)
 		}
 	}
@@ -151,15 +151,15 @@ func TestThePortOfTheDashboard(t *testing.T) {
 			text, err := json.Marshal(listAt(o, "spec", "headGroupSpec", "template", "spec", "containers")[1])
 			return err == nil && strings.Contains(string(text), ":"+port)
 		}
-		older := defaulted(t, s, parse(t, minimal), nil)
-		if !leadsTo(older, "8265") || !leadsTo(defaulted(t, s, copyOf(parse(t, minimal), named), nil), "8266") {
+		older := applyDefaults(t, s, parse(t, minimal), nil)
+		if !leadsTo(older, "8265") || !leadsTo(applyDefaults(t, s, copyOf(parse(t, minimal), named), nil), "8266") {
 			t.Errorf("%s: the sidecar leads elsewhere", name)
 		}
 		named(older)
-		if kept := defaulted(t, s, copyOf(older, put("x", "metadata", "labels", "a")), older); !leadsTo(kept, "8265") {
+		if kept := applyDefaults(t, s, copyOf(older, put("x", "metadata", "labels", "a")), older); !leadsTo(kept, "8265") {
 			t.Errorf("%s: the template of a running cluster changes", name)
 		}
-		if changed := defaulted(t, s, copyOf(older, changedHead), older); !leadsTo(changed, "8266") {
+		if changed := applyDefaults(t, s, copyOf(older, changedHead), older); !leadsTo(changed, "8266") {
 			t.Errorf("%s: a changed template keeps the older sidecar", name)
 		}
 	}

@@ -114,7 +114,7 @@ func another(value any) any {
 // causesOf returns the causes of a rejection, each "field: message".
 func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	t.Helper()
-	answer := judged(t, s, object, old)
+	answer := validateObject(t, s, object, old)
 	if answer.Allowed {
 		return nil
 	}
@@ -128,9 +128,9 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 // completed returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
 func completed(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
-	all := map[string]map[string]any{"hashed": defaulted(t, s, crowd(t), nil)}
+	all := map[string]map[string]any{"hashed": applyDefaults(t, s, crowd(t), nil)}
 	if s.OpenShift && s.OAuth {
-		all["legacy"] = defaulted(t, s, crowd(t), crowd(t))
+		all["legacy"] = applyDefaults(t, s, crowd(t), crowd(t))
 	}
 	return all
 }
@@ -142,7 +142,7 @@ func TestInjectedValuesAreImmutable(t *testing.T) {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				t.Parallel()
-				accepted(t, s, stored, stored)
+				expectAllowed(t, s, stored, stored)
 				tried := 0
 				users := crowd(t)
 				for _, w := range watchedLists(stored) {
@@ -177,9 +177,9 @@ func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, 
 			t.Errorf("creation with %s (-want +got):\n%s", strings.Join(at, "."), diff)
 		}
 	} else if hashed {
-		accepted(t, s, changed, nil)
+		expectAllowed(t, s, changed, nil)
 	}
-	if want, got := normalize(stored), normalize(defaulted(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
+	if want, got := normalize(stored), normalize(applyDefaults(t, s, changed, stored)); !reflect.DeepEqual(want, got) {
 		t.Errorf("%s is not put right:\n%s", strings.Join(at, "."), cmp.Diff(want, got))
 	}
 }
@@ -210,8 +210,8 @@ func TestInjectedElementsAreUnique(t *testing.T) {
 							if diff := cmp.Diff([]string{want}, causesOf(t, s, changed, stored)); diff != "" {
 								t.Errorf("(-want +got):\n%s", diff)
 							}
-							mended := defaulted(t, s, changed, stored)
-							accepted(t, s, mended, stored)
+							mended := applyDefaults(t, s, changed, stored)
+							expectAllowed(t, s, mended, stored)
 							if diff := cmp.Diff(sortedNames(stored, w.list), sortedNames(mended, w.list)); diff != "" {
 								t.Errorf("%s is not put right:\n%s", path, diff)
 							}
@@ -248,9 +248,9 @@ func TestUsersKeepTheirRights(t *testing.T) {
 						},
 					} {
 						changed := copyOf(stored, change)
-						accepted(t, s, changed, stored)
+						expectAllowed(t, s, changed, stored)
 						// The same version with the same settings changes nothing.
-						if diff := cmp.Diff(normalize(changed), normalize(defaulted(t, s, changed, stored))); diff != "" {
+						if diff := cmp.Diff(normalize(changed), normalize(applyDefaults(t, s, changed, stored))); diff != "" {
 							t.Errorf("group %d (-submitted +stored):\n%s", i, diff)
 						}
 					}

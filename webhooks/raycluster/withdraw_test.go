@@ -49,26 +49,26 @@ func TestDisabledInjectionsAreRemoved(t *testing.T) {
 	} {
 		for name, object := range map[string]string{"full": full, "minimal": minimal} {
 			t.Run(form+" "+name, func(t *testing.T) {
-				stored := defaulted(t, on, parse(t, object), nil)
+				stored := applyDefaults(t, on, parse(t, object), nil)
 				for from, off := range map[string]Settings{
 					"nothing": on.with(none), "mTLS": on.with(noOAuth), "OAuth": on.with(noMTLS),
 				} {
 					submitted := copyOf(stored, changedHead)
-					got := defaulted(t, off, submitted, stored)
-					accepted(t, off, got, stored)
+					got := applyDefaults(t, off, submitted, stored)
+					expectAllowed(t, off, got, stored)
 					// The result equals a cluster that is created with these settings.
-					if diff := cmp.Diff(normalize(defaulted(t, off, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
+					if diff := cmp.Diff(normalize(applyDefaults(t, off, parse(t, object, changedHead), nil)), normalize(got)); diff != "" {
 						t.Errorf("with %s only (-new +got):\n%s", from, diff)
 					}
 					labelled := copyOf(stored, put("x", "metadata", "labels", "a"))
-					got = defaulted(t, off, labelled, stored)
-					accepted(t, off, got, stored)
+					got = applyDefaults(t, off, labelled, stored)
+					expectAllowed(t, off, got, stored)
 					if diff := cmp.Diff(labelled, got); diff != "" {
-						t.Errorf("with %s only, another label takes something out of pods that run: %s", from, diff)
+						t.Errorf("with %s only, another label removes something from running pods: %s", from, diff)
 					}
 				}
 				submitted := copyOf(stored, changedHead)
-				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(defaulted(t, on.with(none), submitted, stored))); diff != "" {
+				if diff := cmp.Diff(normalize(parse(t, object, versioned, changedHead)), normalize(applyDefaults(t, on.with(none), submitted, stored))); diff != "" {
 					t.Errorf("the withdrawal differs from the object of the user (-user +got):\n%s", diff)
 				}
 			})
@@ -102,10 +102,10 @@ spec:
 `
 	off := onOpenShift().with(noOAuth).with(noMTLS)
 	stored := parse(t, own, versioned)
-	if diff := cmp.Diff(stored, defaulted(t, off, stored, stored)); diff != "" {
+	if diff := cmp.Diff(stored, applyDefaults(t, off, stored, stored)); diff != "" {
 		t.Errorf("changed (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(stored, defaulted(t, off, parse(t, own), nil)); diff != "" {
+	if diff := cmp.Diff(stored, applyDefaults(t, off, parse(t, own), nil)); diff != "" {
 		t.Errorf("changed at creation:\n%s", diff)
 	}
 }
@@ -113,14 +113,14 @@ spec:
 // [R16] A cluster from plain Kubernetes, whose legacy sidecar could never start, gets another sidecar.
 func TestSidecarFollowsOAuthServer(t *testing.T) {
 	on := onOpenShift()
-	stored := defaulted(t, on, parse(t, full), nil)
-	got := defaulted(t, on.with(plain), stored, stored)
+	stored := applyDefaults(t, on, parse(t, full), nil)
+	got := applyDefaults(t, on.with(plain), stored, stored)
 	expectNames(t, got, headPod, "containers", "ray-head", "own", "kube-rbac-proxy")
 	expectNames(t, got, headPod, "volumes", "data", "proxy-tls-secret", "oauth-proxy-token", "ca-vol", "server-cert", "kube-rbac-proxy-config")
-	accepted(t, on.with(plain), got, stored)
-	back := defaulted(t, on, got, got)
+	expectAllowed(t, on.with(plain), got, stored)
+	back := applyDefaults(t, on, got, got)
 	expectNames(t, back, headPod, "containers", "ray-head", "own", "oauth-proxy")
-	accepted(t, on, back, got)
+	expectAllowed(t, on, back, got)
 }
 
 // If an administrator trusts KubeRay, a cluster that KubeRay secures has no corresponding injections, also after an update.
@@ -134,16 +134,16 @@ func TestUserSecurityReplacesInjections(t *testing.T) {
 		"mTLS":  {put(true, "spec", "tlsOptions", "enabled"), on.with(noMTLS)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := defaulted(t, test.want, parse(t, full, test.change), nil)
-			if diff := cmp.Diff(normalize(want), normalize(defaulted(t, on, parse(t, full, test.change), nil))); diff != "" {
+			want := applyDefaults(t, test.want, parse(t, full, test.change), nil)
+			if diff := cmp.Diff(normalize(want), normalize(applyDefaults(t, on, parse(t, full, test.change), nil))); diff != "" {
 				t.Errorf("new: %s", diff)
 			}
-			stored := defaulted(t, on, parse(t, full), nil)
-			got := defaulted(t, on, copyOf(stored, test.change), stored)
+			stored := applyDefaults(t, on, parse(t, full), nil)
+			got := applyDefaults(t, on, copyOf(stored, test.change), stored)
 			if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 				t.Errorf("later: %s", diff)
 			}
-			accepted(t, on, got, stored)
+			expectAllowed(t, on, got, stored)
 		})
 	}
 }

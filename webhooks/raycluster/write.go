@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// write applies the plan to an object: it removes elements that are not desired any more, and then adds the desired ones in the order of the
+// write applies the plan to an object: it removes elements that are no longer desired, and then adds the desired ones in the order of the
 // CodeFlare operator.
 func (p *plan) write(object map[string]any, version string) {
 	p.writeVersion(object, version)
@@ -37,7 +37,7 @@ func (p *plan) writeVersion(object map[string]any, version string) {
 	}
 }
 
-// removeInjected removes injected elements that are not desired any more from a pod spec [R28]. Elements count by their content and not only
+// removeInjected removes injected elements that are no longer desired from a pod spec [R28]. Elements count by their content and not only
 // by their name: users may have a container or volume of the same name in another cluster.
 func (p *plan) removeInjected(g *group, pod map[string]any) {
 	managed := p.cluster.Managed()

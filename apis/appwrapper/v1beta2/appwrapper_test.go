@@ -70,7 +70,7 @@ func TestStoredObjectSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	aw, ok := decoded.(*AppWrapper)
-	if !ok || aw.Status.Retries != 2 || aw.Status.Phase != PhaseResetting || !aw.Ours() {
+	if !ok || aw.Status.Retries != 2 || aw.Status.Phase != PhaseResetting || !aw.IsManaged() {
 		t.Fatalf("read %T %+v", decoded, decoded)
 	}
 	if reason := aw.Status.ComponentStatus[0].Conditions[0].Reason; reason != ReasonComponentDeletedTypo {
@@ -117,7 +117,7 @@ func TestOurs(t *testing.T) {
 		{"empty", ptr.To(""), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := (&AppWrapper{Spec: AppWrapperSpec{ManagedBy: test.managedBy}}).Ours(); got != test.want {
+			if got := (&AppWrapper{Spec: AppWrapperSpec{ManagedBy: test.managedBy}}).IsManaged(); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

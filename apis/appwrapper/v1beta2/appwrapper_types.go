@@ -227,12 +227,12 @@ func (a *AppWrapper) ConditionsRef() *[]metav1.Condition { return &a.Status.Cond
 // ObserveGeneration sets status.observedGeneration to the current generation, unless another controller or a newer
 // release manages the AppWrapper.
 func (a *AppWrapper) ObserveGeneration() {
-	if a.Ours() && a.Status.Phase.Known() {
+	if a.IsManaged() && a.Status.Phase.Known() {
 		a.Status.ObservedGeneration = a.Generation
 	}
 }
 
-// Ours reports whether this operator manages the AppWrapper, according to spec.managedBy.
-func (a *AppWrapper) Ours() bool {
+// IsManaged reports whether spec.managedBy names this operator or is unset.
+func (a *AppWrapper) IsManaged() bool {
 	return a.Spec.ManagedBy == nil || *a.Spec.ManagedBy == ManagedByThis
 }

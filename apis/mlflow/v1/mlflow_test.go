@@ -47,7 +47,7 @@ func TestSamplesSurvive(t *testing.T) {
 		}
 		decoded, _, err := strict.Decode(data, nil, nil)
 		if err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: unexpected error: %v", file, err)
 			continue
 		}
 		m, ok := decoded.(*MLflow)

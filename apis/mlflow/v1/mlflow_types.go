@@ -308,7 +308,7 @@ type MLflowSpec struct {
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	server.More `json:",inline"`
+	server.CommonPods `json:",inline"`
 
 	// resourceClaims are the claims of the server pods for dynamic resource allocation. The server container uses them
 	// through resources.claims. The pods of the artifact server have their own list. A change restarts the server pods.

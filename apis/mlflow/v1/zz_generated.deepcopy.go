@@ -314,7 +314,7 @@ func (in *MLflowSpec) DeepCopyInto(out *MLflowSpec) {
 		*out = new(corev1.Affinity)
 		(*in).DeepCopyInto(*out)
 	}
-	in.More.DeepCopyInto(&out.More)
+	in.CommonPods.DeepCopyInto(&out.CommonPods)
 	if in.ResourceClaims != nil {
 		in, out := &in.ResourceClaims, &out.ResourceClaims
 		*out = make([]corev1.PodResourceClaim, len(*in))

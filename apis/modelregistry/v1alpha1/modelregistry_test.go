@@ -21,7 +21,7 @@ spec:
     gateway: {domain: example.com, rest: {port: 443, tls: {mode: SIMPLE}, gatewayRoute: enabled}, grpc: {}}
 `
 
-func TestOlderManifestsAreUnderstood(t *testing.T) {
+func TestLegacyManifestsAreAccepted(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestSamplesAreUnderstood(t *testing.T) {
 		}
 		decoded, kind, err := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer().Decode(data, nil, nil)
 		if err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: unexpected error: %v", file, err)
 			continue
 		}
 		m, ok := decoded.(*ModelRegistry)

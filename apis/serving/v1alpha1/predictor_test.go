@@ -52,7 +52,7 @@ func TestJSONOfASpecIsStable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, string(data)); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
 		}
 		var back PredictorSpec
 		if err := json.Unmarshal(data, &back); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // [M6] Numbers that the schema of KServe lets pass, and that would make a typed list of all runtimes unreadable.
-func TestOddNumbersDoNotHideOtherRuntimes(t *testing.T) {
+func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestOddNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	for _, kind := range []string{KindServingRuntime, KindClusterServingRuntime} {
 		decoded, _, err := decoder.Decode([]byte(strings.Replace(list, "%s", kind, 1)), nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
+			t.Fatalf("%s: unexpected error: %v", kind, err)
 		}
 		var got []row
 		switch l := decoded.(type) {

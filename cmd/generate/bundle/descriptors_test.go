@@ -21,7 +21,7 @@ func described() []v1alpha1.CRDDescription {
 }
 
 func TestDescribeOwned(t *testing.T) {
-	owned, err := describeOwned(described(), sorted(t).crds)
+	owned, err := describeOwned(described(), sourcesOf(t).crds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,37 +43,36 @@ func TestDescribeOwned(t *testing.T) {
 	}
 }
 
-// A base that does not match the CRDs is rejected.
-func TestDescribeOwnedRejects(t *testing.T) {
+func TestDescribeOwnedRejectsBaseThatDiffersFromCRDs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]v1alpha1.CRDDescription) []v1alpha1.CRDDescription
 		want   string
 	}{
-		"one is missing": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { return d[:1] }, "CRD things.example.org v1 is not described"},
-		"additional descriptor": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+		"CRD without description": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { return d[:1] }, "CRD things.example.org v1 is not described"},
+		"description without CRD": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			return append(d, v1alpha1.CRDDescription{Name: "x.y", Version: "v1"})
 		}, "describes CRDs that do not exist: x.y v1"},
-		"one is deprecated": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+		"description of a deprecated version": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			return append(d, v1alpha1.CRDDescription{Name: "things.example.org", Version: "v1alpha1"})
 		}, "things.example.org v1alpha1 is described and no longer served"},
-		"another kind": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { d[1].Kind = "Other"; return d }, "its kind is Thing and not Other"},
-		"an unknown field": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+		"description of another kind": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription { d[1].Kind = "Other"; return d }, "its kind is Thing and not Other"},
+		"unknown spec field": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			d[1].SpecDescriptors[0].Path = "inner.x"
 			return d
 		}, "spec: the base of the CSV describes the field inner.x"},
-		"an unknown outcome": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
+		"unknown status field": {func(d []v1alpha1.CRDDescription) []v1alpha1.CRDDescription {
 			d[1].StatusDescriptors[0].Path = "x"
 			return d
 		}, "status: the base of the CSV describes the field x"},
 	} {
-		if _, err := describeOwned(c.change(described()), sorted(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+		if _, err := describeOwned(c.change(described()), sourcesOf(t).crds); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
-	without := sorted(t)
+	without := sourcesOf(t)
 	without.crds[0].crd.Spec.Versions[0].Schema = nil
 	if _, err := describeOwned(described(), without.crds); err == nil || !strings.Contains(err.Error(), "it has no schema") {
-		t.Error(err)
+		t.Errorf("got error %v, want one that the CRD has no schema", err)
 	}
 }
 
@@ -83,7 +82,7 @@ func TestTitle(t *testing.T) {
 		"kubeRBACProxy": "Kube RBACProxy", "URL": "URL",
 	} {
 		if got := title(name); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+			t.Errorf("title(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestReadParameters(t *testing.T) {
 }
 
 func TestSetImages(t *testing.T) {
-	deployment := sorted(t).deployment
+	deployment := sourcesOf(t).deployment
 	images, err := setImages(deployment, []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_ODH_THING_IMAGE", "r/thing:3"}, {"CERT_GENERATOR_IMAGE", "r/cert:4"}})
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +45,10 @@ func TestSetImages(t *testing.T) {
 	}) {
 		t.Errorf("%s: unexpected names: %q", container.Image, names)
 	}
-	if _, err := setImages(sorted(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
+	if _, err := setImages(sourcesOf(t).deployment, []parameter{{"A", "r/a:1"}}); err == nil || !strings.Contains(err.Error(), managerKey+" is missing") {
 		t.Error(err)
 	}
-	other := sorted(t).deployment
+	other := sourcesOf(t).deployment
 	other.Spec.Template.Spec.Containers[0].Name = "other"
 	if _, err := setImages(other, nil); err == nil || !strings.Contains(err.Error(), "no container named manager") {
 		t.Error(err)

@@ -35,7 +35,7 @@ func small(t *testing.T, replace ...string) input {
 	t.Helper()
 	in := input{
 		version: "1.2.3", base: &v1alpha1.ClusterServiceVersion{}, description: "text\n", icon: "<svg/>",
-		parameters: []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_A_IMAGE", "r/a:1"}}, sources: sorted(t, replace...),
+		parameters: []parameter{{managerKey, "r/manager:2"}, {"RELATED_IMAGE_A_IMAGE", "r/a:1"}}, sources: sourcesOf(t, replace...),
 	}
 	in.base.Annotations = map[string]string{"capabilities": "Basic Install"}
 	in.base.Spec.CustomResourceDefinitions.Owned = described()

@@ -174,20 +174,20 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			t.Fatalf("%v\n%s", err, document)
+			t.Fatalf("unexpected error: %v\n%s", err, document)
 		}
 		out = append(out, object)
 	}
 	return out
 }
 
-// sorted returns the sources of the installation with replaced texts; each replacement must change something.
-func sorted(t *testing.T, replace ...string) *sources {
+// sourcesOf returns the sources of the installation after replacements of text; each old text must occur.
+func sourcesOf(t *testing.T, replace ...string) *sources {
 	t.Helper()
 	text := installation
 	for i := 0; i < len(replace); i += 2 {
 		if !strings.Contains(text, replace[i]) {
-			t.Fatalf("the installation does not say %q", replace[i])
+			t.Fatalf("the installation does not contain %q", replace[i])
 		}
 		text = strings.ReplaceAll(text, replace[i], replace[i+1])
 	}
@@ -199,7 +199,7 @@ func sorted(t *testing.T, replace ...string) *sources {
 }
 
 func TestNewSources(t *testing.T) {
-	s := sorted(t)
+	s := sourcesOf(t)
 	var names []string
 	for _, d := range s.crds {
 		names = append(names, d.crd.Name)
@@ -215,7 +215,7 @@ func TestNewSources(t *testing.T) {
 		others = append(others, o.GetKind())
 	}
 	if !slices.Equal(others, []string{"Service", "PodDisruptionBudget"}) || len(s.configurations) != 2 || s.configurations[0].Kind != "MutatingWebhookConfiguration" {
-		t.Errorf("others %q", others)
+		t.Errorf("unexpected other kinds: %q", others)
 	}
 	var roles []string
 	for ref := range s.roles {
@@ -226,8 +226,7 @@ func TestNewSources(t *testing.T) {
 	}
 }
 
-// Objects that a bundle cannot contain are rejected.
-func TestNewSourcesRefuses(t *testing.T) {
+func TestNewSourcesRejectsObjectsThatOLMDoesNotInstall(t *testing.T) {
 	all := objects(t, installation)
 	second := all[4].DeepCopy()
 	second.SetName("other")
@@ -238,18 +237,18 @@ func TestNewSourcesRefuses(t *testing.T) {
 		"no objects":      {nil, "no Deployment of the manager"},
 		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
 		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM does not install this kind"},
-		"not everywhere":  {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: OLM does not install this kind"},
+		"optional kind":   {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: OLM does not install this kind"},
 		"unknown field": {append(slices.Clone(all), objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rule: []}")...),
 			`Role r: decoding: strict decoding error: unknown field "rule"`},
 	} {
 		if _, err := newSources(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
 }
 
 func TestPermissions(t *testing.T) {
-	namespaced, cluster, err := sorted(t).permissions()
+	namespaced, cluster, err := sourcesOf(t).permissions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +268,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-func TestPermissionsThatOLMCannotGrant(t *testing.T) {
+func TestPermissionsRejectsBindingsThatOLMCannotGrant(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"kind: Role, name: lease", "kind: Role, name: none", "RoleBinding lease: there is no Role none"},
 		{"kind: ClusterRole, name: reader", "kind: ClusterRole, name: none", "ClusterRoleBinding reader: there is no ClusterRole none"},
@@ -278,15 +277,15 @@ func TestPermissionsThatOLMCannotGrant(t *testing.T) {
 		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: ServiceAccount, name: scraper, namespace: there}", "in the namespace of the manager"},
 		{"[{kind: ServiceAccount, name: scraper, namespace: here}]", "[]", "OLM binds roles to one account"},
 	} {
-		if _, _, err := sorted(t, c.old, c.new).permissions(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+		if _, _, err := sourcesOf(t, c.old, c.new).permissions(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want %q", c.new, err, c.want)
 		}
 	}
 }
 
 // A role without remaining rules is not granted, and a role that may patch other CRDs keeps its rule.
-func TestRightsForTheOwnCertificate(t *testing.T) {
-	s := sorted(t, "resourceNames: [things.example.org], verbs: [get, patch]", "resourceNames: [others.example.org], verbs: [get, patch]",
+func TestPermissionsOmitsRolesWithoutRules(t *testing.T) {
+	s := sourcesOf(t, "resourceNames: [things.example.org], verbs: [get, patch]", "resourceNames: [others.example.org], verbs: [get, patch]",
 		"rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}]",
 		"rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [get]}]")
 	namespaced, cluster, err := s.permissions()
@@ -299,8 +298,8 @@ func TestRightsForTheOwnCertificate(t *testing.T) {
 }
 
 // Under OLM the manager may clean up legacy webhooks and detect the KubeRay of the platform too.
-func TestRightsForLegacyWebhooks(t *testing.T) {
-	_, cluster, err := sorted(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
+func TestPermissionsKeepsLegacyWebhooks(t *testing.T) {
+	_, cluster, err := sourcesOf(t, "resourceNames: [ours]", "resourceNames: [ours, codeflare-operator-mutating-webhook-configuration, kuberay-mutating-webhook-configuration]").permissions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,9 +310,9 @@ func TestRightsForLegacyWebhooks(t *testing.T) {
 }
 
 // ClusterRoles for others are shipped, even if another account is bound to them; OLM creates those of the manager.
-func TestUnboundRoles(t *testing.T) {
+func TestUnboundRolesOmitsRolesOfTheManager(t *testing.T) {
 	var names []string
-	for _, role := range sorted(t).unboundRoles() {
+	for _, role := range sourcesOf(t).unboundRoles() {
 		names = append(names, role.GetName())
 	}
 	if !slices.Equal(names, []string{"for-people", "reader"}) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWebhooks(t *testing.T) {
-	hooks, err := sorted(t).webhooks()
+	hooks, err := sourcesOf(t).webhooks()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-func TestWebhooksThatOLMCannotMake(t *testing.T) {
+func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"{name: hooks, namespace: here, path: /mutate}", "{name: hooks, namespace: here}", "webhook mthing.example.org names no path"},
 		{"{service: {name: hooks, namespace: here, path: /validate}}", "{url: \"https://example.org\"}", "webhook vthing.example.org names no path"},
@@ -56,7 +56,7 @@ func TestWebhooksThatOLMCannotMake(t *testing.T) {
 		{"name: vthing.example.org", "name: v" + strings.Repeat("x", 50) + ".example.org", "has more than 63 letters"},
 		{"{name: webhook, containerPort: 9443}", "{name: hooks, containerPort: 9443}", "Deployment the.manager has no port named webhook"},
 	} {
-		if _, err := sorted(t, c.old, c.new).webhooks(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := sourcesOf(t, c.old, c.new).webhooks(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestNamesOfWebhooksAreUnique(t *testing.T) {
 }
 
 func TestSetConversionService(t *testing.T) {
-	for _, d := range sorted(t).crds {
+	for _, d := range sourcesOf(t).crds {
 		if err := setConversionService(d.object, "the.manager"); err != nil {
 			t.Fatal(err)
 		}

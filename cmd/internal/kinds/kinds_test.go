@@ -272,13 +272,13 @@ func TestSelectsDistinguishesModelMesh(t *testing.T) {
 		mode string
 		want bool
 	}{
-		"a runtime for many models":    {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
-		"a runtime for one model":      {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
-		"a runtime that does not say":  {"ClusterServingRuntime", map[string]any{}, "", false},
-		"a runtime that says it oddly": {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
-		"a model in the mesh":          {"InferenceService", nil, "ModelMesh", true},
-		"model in RawDeployment mode":  {"InferenceService", nil, "RawDeployment", false},
-		"a model that says nothing":    {"InferenceService", nil, "", false},
+		"a runtime for many models":     {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
+		"a runtime for one model":       {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
+		"a runtime that does not say":   {"ClusterServingRuntime", map[string]any{}, "", false},
+		"multiModel with a wrong type":  {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
+		"a model in the mesh":           {"InferenceService", nil, "ModelMesh", true},
+		"model in RawDeployment mode":   {"InferenceService", nil, "RawDeployment", false},
+		"model without deployment mode": {"InferenceService", nil, "", false},
 	} {
 		u := &unstructured.Unstructured{Object: map[string]any{"kind": c.kind, "spec": c.spec}}
 		if c.mode != "" {

@@ -163,7 +163,7 @@ func (k Kinds) RenderAll(in io.Reader, out io.Writer, env Env) error {
 			return err
 		}
 		if err := result.Write(out); err != nil {
-			return fmt.Errorf("writing what %s %s brings about: %w", obj.GetKind(), obj.GetName(), err)
+			return fmt.Errorf("writing the objects of %s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}
 	}
 	return nil

@@ -35,13 +35,13 @@ func things() render.Kinds {
 func TestDocuments(t *testing.T) {
 	objects, err := render.Documents(strings.NewReader("a: 1\nb: 1.5\n---\n# nothing\n---\n{\"c\": [2]}\n"))
 	if err != nil || len(objects) != 2 {
-		t.Fatalf("%d objects, %v", len(objects), err)
+		t.Fatalf("got %d objects and error %v, want 2 objects", len(objects), err)
 	}
 	if whole, is := objects[0].Object["a"].(int64); !is || whole != 1 {
-		t.Errorf("whole numbers stay such: %#v", objects[0].Object)
+		t.Errorf("a is no int64: %#v", objects[0].Object)
 	}
 	if part, is := objects[0].Object["b"].(float64); !is || part != 1.5 {
-		t.Errorf("others too: %#v", objects[0].Object)
+		t.Errorf("b is no float64: %#v", objects[0].Object)
 	}
 	for text, want := range map[string]string{
 		"":                      "no custom resource",
@@ -51,7 +51,7 @@ func TestDocuments(t *testing.T) {
 		"- a":                   "document 1 is no object",
 	} {
 		if _, err := render.Documents(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: got error %v, want %q", text, err, want)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 	obj.SetName("a")
 	result, err := things().Render(obj, render.Env{})
 	if err != nil || len(result.Objects) != 1 || obj.GetName() != "a" {
-		t.Errorf("%+v, %v, the object is %s now", result, err, obj.GetName())
+		t.Errorf("got %+v and error %v, and the object was renamed to %s", result, err, obj.GetName())
 	}
 	obj.SetName("bad")
 	if _, err := things().Render(obj, render.Env{}); err == nil || err.Error() != "rendering Thing bad: boom" {
@@ -90,11 +90,11 @@ func TestRenderAllReadsStream(t *testing.T) {
 	}
 	again, err := render.Documents(&out)
 	if err != nil || len(again) != 1 {
-		t.Errorf("what is written can be read: %d objects, %v", len(again), err)
+		t.Errorf("reading the output: got %d objects and error %v, want one object", len(again), err)
 	}
 	for name, text := range map[string]string{"a fault": "{apiVersion: test.io/v1, kind: Thing, metadata: {name: bad}}", "no document": ""} {
 		if err := things().RenderAll(strings.NewReader(text), &out, render.Env{}); err == nil {
-			t.Errorf("%s is no error", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }
@@ -104,15 +104,14 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestBrokenPipe(t *testing.T) {
+func TestRenderAllReturnsWriteErrors(t *testing.T) {
 	err := things().RenderAll(strings.NewReader("{apiVersion: test.io/v1, kind: Thing, metadata: {name: a}}"), broken{}, render.Env{})
-	if err == nil || !strings.Contains(err.Error(), "writing what Thing a brings about: broken pipe") {
-		t.Errorf("got error %v, want one containing 'writing what Thing a brings about: broken pipe'", err)
+	if err == nil || !strings.Contains(err.Error(), "writing the objects of Thing a: broken pipe") {
+		t.Errorf("got error %v, want one containing 'writing the objects of Thing a: broken pipe'", err)
 	}
 }
 
-// Each platform serves more than the previous one.
-func TestPlatforms(t *testing.T) {
+func TestEachPlatformServesMoreThanThePrevious(t *testing.T) {
 	var before capability.Set
 	for i, name := range render.Platforms() {
 		served, err := render.Platform(name)
@@ -120,7 +119,7 @@ func TestPlatforms(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !served.HasAll(before.UnsortedList()...) || i > 0 && served.Equal(before) {
-			t.Errorf("%s serves no more than the one before it", name)
+			t.Errorf("%s serves no more kinds than the previous platform", name)
 		}
 		if served.OpenShift() != (name == "openshift") {
 			t.Errorf("%s: OpenShift is %t", name, served.OpenShift())
@@ -138,8 +137,8 @@ func TestPlatforms(t *testing.T) {
 func TestSettingsFromConfigMaps(t *testing.T) {
 	env := render.Env{Config: config.Config{OperatorNamespace: "home"}}
 	env.Config.ModelMesh.Namespace = "home"
-	if older := env.LegacyConfig("a", true); older != nil {
-		t.Errorf("without a cluster there is none: %+v", older)
+	if legacyConfig := env.LegacyConfig("a", true); legacyConfig != nil {
+		t.Errorf("got %+v without a cluster, want nil", legacyConfig)
 	}
 	if s, notes, err := env.ModelMesh("team"); err != nil || len(notes) > 0 || s.PodsPerRuntime != 2 {
 		t.Errorf("defaults: %+v, %q, %v", s, notes, err)
@@ -152,9 +151,9 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 		}
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"config.yaml": text}}
 	}
-	older := env.LegacyConfig("model-serving-config", true)
-	if older == nil || older.Source != "ConfigMap home/model-serving-config" || !older.Embedded || older.Data["config.yaml"] == "" {
-		t.Errorf("unexpected result: %+v", older)
+	legacyConfig := env.LegacyConfig("model-serving-config", true)
+	if legacyConfig == nil || legacyConfig.Source != "ConfigMap home/model-serving-config" || !legacyConfig.Embedded || legacyConfig.Data["config.yaml"] == "" {
+		t.Errorf("unexpected result: %+v", legacyConfig)
 	}
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
 		s, notes, err := env.ModelMesh(namespace)
@@ -163,18 +162,18 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 		}
 	}
 	if _, _, err := env.ModelMesh("bad"); err == nil || !strings.Contains(err.Error(), "ConfigMap bad/model-serving-config") || !strings.Contains(err.Error(), "many") {
-		t.Errorf("a mistake of a namespace: %v", err)
+		t.Errorf("got error %v, want one that names the ConfigMap and the value", err)
 	}
 }
 
 func TestEnsureNamespace(t *testing.T) {
 	for name, tc := range map[string]struct{ given, of, want string }{
-		"its own": {"a", "b", "a"}, "that of the caller": {"", "b", "b"}, "default": {"", "", "default"},
+		"namespace of the object": {"a", "b", "a"}, "namespace of the caller": {"", "b", "b"}, "default": {"", "", "default"},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		obj.SetNamespace(tc.given)
 		if got := (render.Env{Namespace: tc.of}).EnsureNamespace(obj); got != tc.want || obj.GetNamespace() != tc.want {
-			t.Errorf("%s: %q, the object is in %q", name, got, obj.GetNamespace())
+			t.Errorf("%s: EnsureNamespace returned %q and set %q", name, got, obj.GetNamespace())
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-var nothingLeft = removed(Deletion{})
+var nothingLeft = deletionResult(Deletion{})
 
 func deletingFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionDeletingResources, metav1.ConditionTrue, awv1beta2.ReasonDeletionInitiated, ago)
@@ -39,13 +39,13 @@ func TestRulesWhileResetting(t *testing.T) {
 	runCases(t, awv1beta2.PhaseResetting, whileResetting, []ruleCase{
 		{"suspend wins", []change{suspend}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
 		{"delete", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{removed(Deletion{Objects: 1}), ready(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
+		{"something is left", []change{deletionResult(Deletion{Objects: 1}), ready(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
 			sets: []string{deleting, "PodsReady=False/Resetting"}}},
-		{"pods are left", []change{removed(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"what is left cannot be watched", []change{removed(Deletion{Objects: 1, Unwatched: true})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
-		{"trouble", []change{removed(Deletion{Err: errors.New("forbidden")})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"pods are left", []change{deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
+		{"what is left cannot be watched", []change{deletionResult(Deletion{Objects: 1, Unwatched: true})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"trouble", []change{deletionResult(Deletion{Err: errors.New("forbidden")})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
 		{"time is up", []change{deletingFor(10 * time.Minute)}, want{rule: "clean up", act: ForceDeletion}},
-		{"forced a moment ago", []change{deletingFor(10 * time.Minute), removed(Deletion{Pods: 2})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"forced a moment ago", []change{deletingFor(10 * time.Minute), deletionResult(Deletion{Pods: 2})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Resetting", deleted}}},
 		{"pause", []change{lacking(rd), unwell(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
@@ -76,7 +76,7 @@ func TestRulesWhileSuspending(t *testing.T) {
 	over := []string{"QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended"}
 	runCases(t, awv1beta2.PhaseSuspending, whileSuspending, []ruleCase{
 		{"delete, even when not suspended any more", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{suspend, removed(Deletion{Objects: 1})}, want{rule: "clean up", again: 10 * time.Minute, sets: []string{deleting}}},
+		{"something is left", []change{suspend, deletionResult(Deletion{Objects: 1})}, want{rule: "clean up", again: 10 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{suspend, nothingLeft, ready(time.Minute), unwell(time.Minute)}, want{rule: "clean up", next: awv1beta2.PhaseSuspended,
 			again: Immediately, sets: append(over, "PodsReady=False/Suspended", "Unhealthy=False/Suspended")}},
 		{"gone before", []change{suspend, lacking(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: Immediately, sets: over}},
@@ -122,7 +122,7 @@ func TestRulesWhileFailed(t *testing.T) {
 		{"the delay is over", []change{delay, pausedFor(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
 		{"deletion has begun", []change{delay, completed(time.Minute), deletingFor(time.Second), suspend}, want{rule: "clean up", act: DeleteComponents}},
 		{"deletion has begun and suspend is taken back", []change{delay, completed(time.Minute), deletingFor(time.Second)}, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{removed(Deletion{Objects: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
+		{"something is left", []change{deletionResult(Deletion{Objects: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", sets: append(ended, deleted)}},
 		{"the original ended between two patches", []change{lacking(rd), pods(0, 1, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
 	})
@@ -152,8 +152,8 @@ func TestCompletionTimeOfLegacyFailure(t *testing.T) {
 func TestRulesWhileTerminating(t *testing.T) {
 	runCases(t, awv1beta2.PhaseRunning, WhileTerminating, []ruleCase{
 		{"delete", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{removed(Deletion{Objects: 1})}, want{rule: "clean up", next: awv1beta2.PhaseTerminating, again: 10 * time.Minute, sets: []string{deleting}}},
-		{"still", []change{func(f *Facts) { f.Phase = awv1beta2.PhaseTerminating }, removed(Deletion{Pods: 1}), deletingFor(time.Minute)},
+		{"something is left", []change{deletionResult(Deletion{Objects: 1})}, want{rule: "clean up", next: awv1beta2.PhaseTerminating, again: 10 * time.Minute, sets: []string{deleting}}},
+		{"still", []change{func(f *Facts) { f.Phase = awv1beta2.PhaseTerminating }, deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)},
 			want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Terminating", "QuotaReserved=False/Terminating", deleted}}},

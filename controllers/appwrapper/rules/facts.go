@@ -106,8 +106,8 @@ type PodFacts struct {
 
 // Creation is the outcome of CreateComponents.
 type Creation struct {
-	Err   error
-	Fatal bool
+	Err      error
+	Terminal bool
 }
 
 // Deletion is the progress of DeleteComponents.

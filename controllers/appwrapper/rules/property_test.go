@@ -50,8 +50,8 @@ func drawFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// The decision after a random outcome of the requested action.
-func settle(t *rapid.T, list []Rule, f *Facts) Decision {
+// decideAfterAction returns the decision after a random outcome of the requested action.
+func decideAfterAction(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
 	trouble := func(name string) error {
 		if rapid.Bool().Draw(t, name) {
@@ -61,7 +61,7 @@ func settle(t *rapid.T, list []Rule, f *Facts) Decision {
 	}
 	switch d.Action {
 	case CreateComponents:
-		f.Created = &Creation{Err: trouble("creation"), Fatal: rapid.Bool().Draw(t, "fatal")}
+		f.Created = &Creation{Err: trouble("creation"), Terminal: rapid.Bool().Draw(t, "terminal")}
 	case DeleteComponents, ForceDeletion:
 		left := rapid.IntRange(0, 1)
 		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: trouble("deletion")}
@@ -83,7 +83,7 @@ func TestDecisionsAreSafe(t *testing.T) {
 		if dying {
 			list = WhileTerminating
 		}
-		d := settle(t, list, f)
+		d := decideAfterAction(t, list, f)
 		if d.Rule == "" || d.Rule == "unknown phase" {
 			t.Fatalf("no rule for phase %q", f.Phase)
 		}
@@ -119,7 +119,7 @@ func TestStartedDeletionIsNotDelayed(t *testing.T) {
 		f.Phase = rapid.SampledFrom([]awv1beta2.AppWrapperPhase{awv1beta2.PhaseFailed, awv1beta2.PhaseSucceeded}).Draw(t, "terminal phase")
 		deletingFor(time.Second)(f)
 		completed(time.Second)(f)
-		d := settle(t, ByPhase[f.Phase], f)
+		d := decideAfterAction(t, ByPhase[f.Phase], f)
 		if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionDeletingResources); c != nil && c.Reason == awv1beta2.ReasonDeletionPaused {
 			t.Fatalf("the rule %q pauses", d.Rule)
 		}

@@ -41,7 +41,7 @@ var whileResuming = []Rule{
 	}, func(*Facts) Decision { return Decision{Defer: true, RequeueAfter: settleTime} }},
 	{"run", allCreated, (*Facts).run},
 	{"create", func(f *Facts) bool { return f.Created == nil }, func(*Facts) Decision { return Decision{Action: CreateComponents} }},
-	{"creation failed permanently", func(f *Facts) bool { return f.Created.Fatal }, func(f *Facts) Decision {
+	{"creation failed permanently", func(f *Facts) bool { return f.Created.Terminal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 	{"try creation again", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {

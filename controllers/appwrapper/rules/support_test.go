@@ -90,9 +90,11 @@ func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
 
 func agreed(change func(*Terms)) change { return func(f *Facts) { change(&f.Terms) } }
 
-func made(err error, fatal bool) change { return func(f *Facts) { f.Created = &Creation{err, fatal} } }
+func creationResult(err error, terminal bool) change {
+	return func(f *Facts) { f.Created = &Creation{err, terminal} }
+}
 
-func removed(d Deletion) change { return func(f *Facts) { f.Deleted = &d } }
+func deletionResult(d Deletion) change { return func(f *Facts) { f.Deleted = &d } }
 
 func deployedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionResourcesDeployed, metav1.ConditionTrue, awv1beta2.ReasonResuming, ago)

@@ -147,16 +147,16 @@ func TestIgnoreTransient(t *testing.T) {
 		err     error
 		passing bool
 	}{
-		"no error":             {nil, true},
-		"namespace ends":       {wrapped(terminating), true},
-		"both bindings":        {errors.Join(wrapped(terminating), wrapped(terminating)), true},
-		"binding is going":     {errors.Join(wrapped(deleting)), true},
-		"binding does not go":  {wrapped(stuck), false},
-		"not allowed":          {wrapped(forbidden), false},
-		"a failure beside it":  {errors.Join(wrapped(terminating), wrapped(forbidden)), false},
-		"taken":                {errors.Join(wrapped(foreign), wrapped(foreign)), false},
-		"taken, and a failure": {errors.Join(wrapped(foreign), wrapped(forbidden)), false},
-		"deep":                 {fmt.Errorf("binding: %w", wrapped(terminating)), true},
+		"no error":                    {nil, true},
+		"namespace ends":              {wrapped(terminating), true},
+		"both bindings":               {errors.Join(wrapped(terminating), wrapped(terminating)), true},
+		"binding is going":            {errors.Join(wrapped(deleting)), true},
+		"binding does not go":         {wrapped(stuck), false},
+		"not allowed":                 {wrapped(forbidden), false},
+		"joined with another failure": {errors.Join(wrapped(terminating), wrapped(forbidden)), false},
+		"taken":                       {errors.Join(wrapped(foreign), wrapped(foreign)), false},
+		"taken, and a failure":        {errors.Join(wrapped(foreign), wrapped(forbidden)), false},
+		"deep":                        {fmt.Errorf("binding: %w", wrapped(terminating)), true},
 	} {
 		if got := ignoreTransient(tc.err); (got == nil) != tc.passing {
 			t.Errorf("%s: unexpected result: %v", name, got)

@@ -68,7 +68,7 @@ func (w *authWorld) is(state authState, admins string, heard int32) {
 	w.Helper()
 	synctest.Wait()
 	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
-		w.Errorf("it is %+v, want state %d with %q", a, state, admins)
+		w.Errorf("got groups %+v, want state %d with %q", a, state, admins)
 	}
 	if n := w.heard.Swap(0); n != heard {
 		w.Errorf("%d changes were announced, want %d", n, heard)
@@ -120,8 +120,8 @@ func TestFollowAuth(t *testing.T) {
 	})
 }
 
-// When the API goes, nothing that was known counts any more.
-func TestAuthAPIComesAndGoes(t *testing.T) {
+// When the API is removed, the previous groups are discarded.
+func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("auth", "admins"))
 		w.serve(capability.PlatformAuth)
@@ -130,7 +130,7 @@ func TestAuthAPIComesAndGoes(t *testing.T) {
 		w.is(authKnown, "admins", 0)
 		w.serve(capability.Route)
 		w.is(authNotServed, "", 1)
-		w.serve(capability.PlatformAuth) // the watch of before has not ended yet
+		w.serve(capability.PlatformAuth) // the previous watch has not ended yet
 		w.is(authUnknown, "", 0)
 	})
 }

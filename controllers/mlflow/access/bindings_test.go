@@ -88,7 +88,7 @@ func FuzzGroupsKeepStructure(f *testing.F) {
 }
 
 // Only bindings that this operator or the legacy one created are deleted [D33].
-func TestIsOurs(t *testing.T) {
+func TestIsManagedAcceptsOwnAndLegacyBindings(t *testing.T) {
 	made := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ViewBinding}}
 		change(b)

@@ -48,7 +48,7 @@ var exchanged = func(f *Facts) {
 // checkCases are those of a server that runs when a migration is requested.
 var checkCases = []ruleCase{
 	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
-	{"CronJobs continue beside it", upgrade(scheduling, beside(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"CronJobs continue beside it", upgrade(scheduling, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), wrote(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
 	{"a rollout that is pending for another database", situation(runs, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
@@ -57,7 +57,7 @@ var checkCases = []ruleCase{
 	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
 	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"the check succeeded, and Jobs of CronJobs are running", upgrade(check(JobSucceeded), cronJobRun(started)), "Jobs of CronJobs are running", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was created for another migration", "", fallbackRequeue},
 	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,

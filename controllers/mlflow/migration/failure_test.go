@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-// ending is a pod that was made at a minute and whose containers ended with these codes.
-func ending(minute int, codes map[string]int32, changes ...func(*corev1.Pod)) corev1.Pod {
+// terminatedPod returns a pod that was created at a minute after noon, and whose containers exited with the codes.
+func terminatedPod(minute int, codes map[string]int32, changes ...func(*corev1.Pod)) corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute))}}
 	pod.Status.Phase = corev1.PodFailed
 	for name, code := range codes {
@@ -45,35 +45,35 @@ func TestClassifyFailure(t *testing.T) {
 		pods []corev1.Pod
 		want Failure
 	}{
-		"[mlflow-43] 10": {backoff, []corev1.Pod{ending(0, migrate(10), writing("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: set spec.image to such an image"}},
-		"[mlflow-43] 11": {backoff, []corev1.Pod{ending(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
-		"[mlflow-43] 12": {backoff, []corev1.Pod{ending(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql"}},
-		"[mlflow-43] 13": {backoff, []corev1.Pod{ending(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
-		"[mlflow-43] 14": {backoff, []corev1.Pod{ending(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"}},
-		"[mlflow-43] 17": {backoff, []corev1.Pod{ending(0, migrate(17), writing("hunter2\nmlflow=3.14.0 schema=b7e4c1a90f23 database=f4a9b2c7d1e6"))},
+		"[mlflow-43] 10": {backoff, []corev1.Pod{terminatedPod(0, migrate(10), withTerminationMessage("this image is old\nmlflow=3.13.0 schema=- database=-"))}, Failure{true, "migration image reports an unexpected MLflow version 3.13.0; expected 3.14.0 or newer: set spec.image to such an image"}},
+		"[mlflow-43] 11": {backoff, []corev1.Pod{terminatedPod(0, migrate(11))}, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
+		"[mlflow-43] 12": {backoff, []corev1.Pod{terminatedPod(0, migrate(12))}, Failure{true, "operator-managed migration only supports SQL registry store URIs: use one that begins with sqlite, postgresql or mysql"}},
+		"[mlflow-43] 13": {backoff, []corev1.Pod{terminatedPod(0, migrate(13))}, Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
+		"[mlflow-43] 14": {backoff, []corev1.Pod{terminatedPod(0, migrate(14))}, Failure{true, "migration failed because Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database; use an image of that version, or restore a backup"}},
+		"[mlflow-43] 17": {backoff, []corev1.Pod{terminatedPod(0, migrate(17), withTerminationMessage("hunter2\nmlflow=3.14.0 schema=b7e4c1a90f23 database=f4a9b2c7d1e6"))},
 			Failure{true, "the database has schema f4a9b2c7d1e6 of a newer MLflow, and the image holds MLflow 3.14.0, which knows schemas up to b7e4c1a90f23: " +
 				"use an image with the MLflow version that migrated the database, or a newer one, or restore an older backup"}},
-		"[mlflow-43] 15": {backoff, []corev1.Pod{ending(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
-		"[mlflow-43] [mlflow-44] an unknown code": {backoff, []corev1.Pod{ending(0, migrate(1))},
+		"[mlflow-43] 15": {backoff, []corev1.Pod{terminatedPod(0, migrate(15))}, Failure{false, "migration failed due to a retryable database or migration error"}},
+		"[mlflow-43] [mlflow-44] unknown exit code": {backoff, []corev1.Pod{terminatedPod(0, migrate(1))},
 			Failure{false, "migration Job container exited with code 1"}},
-		"a reason that says more": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" })},
+		"reason OOMKilled": {backoff, []corev1.Pod{terminatedPod(0, migrate(137), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" })},
 			Failure{false, "OOMKilled"}},
-		"a pod that was evicted": {backoff, []corev1.Pod{ending(0, migrate(137), func(p *corev1.Pod) { p.Status.Reason = "Evicted" })},
+		"evicted pod": {backoff, []corev1.Pod{terminatedPod(0, migrate(137), func(p *corev1.Pod) { p.Status.Reason = "Evicted" })},
 			Failure{false, "Evicted"}},
-		"the newest pod counts": {backoff, []corev1.Pod{ending(5, migrate(14)), ending(9, migrate(15)), ending(1, migrate(11))},
+		"several pods: the newest": {backoff, []corev1.Pod{terminatedPod(5, migrate(14)), terminatedPod(9, migrate(15)), terminatedPod(1, migrate(11))},
 			Failure{false, "migration failed due to a retryable database or migration error"}},
-		"the program counts, not what ran before": {backoff, []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 13, "combine-ca-bundles": 2})},
+		"init container failed too": {backoff, []corev1.Pod{terminatedPod(0, map[string]int32{resources.MigrationContainer: 13, "combine-ca-bundles": 2})},
 			Failure{true, "migration completed but the resulting schema revision does not match the image's Alembic head: another program may have changed the schema; restore a backup, or run mlflow db upgrade with this image"}},
-		"what ran before failed": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 2})},
+		"init container failed": {backoff, []corev1.Pod{terminatedPod(0, map[string]int32{"combine-ca-bundles": 2})},
 			Failure{false, "migration Job container exited with code 2"}},
-		"what ran before ended well": {backoff, []corev1.Pod{ending(0, map[string]int32{"combine-ca-bundles": 0})},
+		"init container succeeded, no other status": {backoff, []corev1.Pod{terminatedPod(0, map[string]int32{"combine-ca-bundles": 0})},
 			Failure{false, "Job has reached the specified backoff limit"}},
-		"[mlflow-51] no pod":       {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
-		"[D15] no pod, but a code": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
-		"a policy of another text": {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
-		"a reason only":            {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
-		"counted failures":         {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
-		"nothing at all":           {&batchv1.Job{}, nil, Failure{false, "migration Job failed"}},
+		"[mlflow-51] no pod left":             {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
+		"[D15] exit code in the message only": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
+		"message of another policy":           {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
+		"reason without message":              {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
+		"count of failures only":              {&batchv1.Job{Status: batchv1.JobStatus{Failed: 4}}, nil, Failure{false, "migration Job failed after 4 attempt(s)"}},
+		"empty status":                        {&batchv1.Job{}, nil, Failure{false, "migration Job failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Classify(c.job, c.pods, "3.14.0"); got != c.want {
@@ -83,14 +83,14 @@ func TestClassifyFailure(t *testing.T) {
 	}
 }
 
-func writing(message string) func(*corev1.Pod) {
+func withTerminationMessage(message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Message = message }
 }
 
-// Only words of three forms in the last line of a program's output are read. [mlflow-44]
+// [mlflow-44] Only the last line of the output is parsed, and only versions and revisions are accepted.
 func TestReportFromPods(t *testing.T) {
 	end := func(message string) []corev1.Pod {
-		return []corev1.Pod{ending(0, map[string]int32{resources.MigrationContainer: 17}, writing(message))}
+		return []corev1.Pod{terminatedPod(0, map[string]int32{resources.MigrationContainer: 17}, withTerminationMessage(message))}
 	}
 	if code, found := ReportFromPods(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
 		t.Errorf("ReportFromPods returned code %d and report %+v", code, found)
@@ -101,18 +101,18 @@ func TestReportFromPods(t *testing.T) {
 		}
 	}
 	if code, _ := ReportFromPods(nil); code != 0 {
-		t.Errorf("without a pod: %d", code)
+		t.Errorf("without a pod: got code %d, want 0", code)
 	}
 }
 
 func TestJobPhase(t *testing.T) {
-	announced := &batchv1.Job{Status: batchv1.JobStatus{Failed: 4, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}}}
+	failureTarget := &batchv1.Job{Status: batchv1.JobStatus{Failed: 4, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}}}
 	notFailed := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionFalse}}}}
 	for name, c := range map[string]struct {
 		job  *batchv1.Job
 		want jobPhase
 	}{
-		"[mlflow-40] announced": {announced, JobRunning}, "not failed": {notFailed, JobRunning}, "new": {&batchv1.Job{}, JobRunning},
+		"[mlflow-40] FailureTarget": {failureTarget, JobRunning}, "not failed": {notFailed, JobRunning}, "new": {&batchv1.Job{}, JobRunning},
 		"failed": {failedJob("x", "y"), JobFailed}, "succeeded": {&batchv1.Job{Status: batchv1.JobStatus{Succeeded: 1}}, JobSucceeded},
 	} {
 		if got := PhaseOf(c.job); got != c.want {
@@ -133,14 +133,14 @@ func TestIsMigrating(t *testing.T) {
 		pods []corev1.Pod
 		want bool
 	}{
-		"no pod":                  {nil, false},
-		"it waits for its image":  {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodPending, waits)}, false},
-		"it runs":                 {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
-		"one of two runs":         {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended), status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
-		"it has just ended":       {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, ended)}, true},
-		"it has just succeeded":   {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodSucceeded, ended)}, true},
-		"it failed":               {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
-		"another container of it": {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
+		"no pod":                        {nil, false},
+		"waiting for its image":         {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodPending, waits)}, false},
+		"running":                       {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
+		"one of two running":            {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended), status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
+		"terminated, pod still running": {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, ended)}, true},
+		"terminated, pod succeeded":     {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodSucceeded, ended)}, true},
+		"pod failed":                    {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
+		"other container running":       {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
 	} {
 		if got := IsMigrating(c.pods); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)
@@ -156,10 +156,10 @@ func TestFailedAttemptMessage(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"none": {[]corev1.Pod{next}, ""},
-		"no permission": {[]corev1.Pod{ending(1, map[string]int32{resources.MigrationContainer: 15}, failed), next},
+		"no failed pod": {[]corev1.Pod{next}, ""},
+		"retryable error": {[]corev1.Pod{terminatedPod(1, map[string]int32{resources.MigrationContainer: 15}, failed), next},
 			"an attempt failed (migration failed due to a retryable database or migration error), and another follows; see the log of its pod"},
-		"without an end": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of its pod"},
+		"no container status": {[]corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodFailed}}}, "an attempt failed, and another follows; see the log of its pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := FailedAttemptMessage(c.pods, "3.14.0"); got != c.want {

@@ -85,14 +85,14 @@ func anyFacts(t *rapid.T) *Facts {
 	return f
 }
 
-// A decision is complete: it has a rule, takes at most one step, and has a message for clients.
+// checkDecision checks that a decision has a rule, at most one step, and a message for clients.
 func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if d.Rule == "" || d.Workloads == "" || d.Step == StepObserve {
 		t.Fatalf("nothing is decided: %+v", d)
 	}
 	refuses := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
 	if refuses && (d.Workloads != KeepRunning || d.Step != StepNone || d.Record != nil) {
-		t.Fatalf("it refuses and runs: %+v", d)
+		t.Fatalf("the decision rejects the migration and runs the server: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && d.Step != StepNone {
 		t.Fatalf("Jobs are handled while the server runs: %+v", d)
@@ -108,7 +108,7 @@ func checkDecision(t *rapid.T, f *Facts, d Decision) {
 		t.Fatalf("nothing brings the next reconciliation: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
-		t.Fatalf("it is called a success before the server is ready: %+v", d)
+		t.Fatalf("the migration is reported as successful before the server is ready: %+v", d)
 	}
 }
 
@@ -176,16 +176,16 @@ func TestMigrationRequested(t *testing.T) {
 		"[mlflow-36] different version":                   {situation(recorded("3.13.0")), true},
 		"[mlflow-36] Always":                              {situation(recorded("3.14.0"), always), true},
 		"[mlflow-36] Always with success":                 {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 2)), false},
-		"[mlflow-36] Always with success of before":       {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 1)), true},
+		"[mlflow-36] Always after a previous success":     {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 1)), true},
 		"[mlflow-36] different version despite a success": {situation(recorded("3.13.0"), mentioned("True", ReasonMigrationSucceeded, 2)), true},
 		"[mlflow-36] False of this generation":            {situation(recorded("3.14.0"), mentioned("False", ReasonMigrationFailed, 2)), true},
 		"[mlflow-36] Unknown of this generation":          {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 2)), true},
 		"[mlflow-36] Unknown of a generation before":      {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 1)), false},
 		"[mlflow-36] annotation":                          {situation(recorded("3.14.0"), forced("a")), true},
-		"a refused downgrade asks for nothing":            {situation(recorded("3.14.0"), mentioned("False", ReasonDowngradeRefused, 2)), false},
+		"rejected downgrade requests nothing":             {situation(recorded("3.14.0"), mentioned("False", ReasonDowngradeRefused, 2)), false},
 		"other stores than those that were migrated":      {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
 		"the stores that were migrated":                   {situation(recorded("3.14.0"), wrote(done)), false},
-		"stores of a record of before":                    {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
+		"record with previous stores":                     {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
 		"our record of an unfinished one":                 {situation(recorded("3.14.0"), wrote(running)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestMigrationRequested(t *testing.T) {
 	}
 }
 
-func TestOlderVersion(t *testing.T) { // [mlflow-39]
+func TestOlderVersionComparesReleases(t *testing.T) { // [mlflow-39]
 	for _, c := range []struct {
 		supported, recorded string
 		want                bool
@@ -205,7 +205,7 @@ func TestOlderVersion(t *testing.T) { // [mlflow-39]
 		{"3.14.0", "nightly", false}, {"nightly", "3.14.0", false}, {"3.14.0", "", false}, {"3.14.0-rc.1", "3.14.0", true},
 	} {
 		if got := olderVersion(c.supported, c.recorded); got != c.want {
-			t.Errorf("%q older than %q: %t", c.supported, c.recorded, got)
+			t.Errorf("olderVersion(%q, %q) = %t, want %t", c.supported, c.recorded, got, c.want)
 		}
 	}
 }

@@ -130,19 +130,19 @@ func Decide(f *Facts) Decision {
 	return d
 }
 
-// migrationRules is the state machine. Rules above "look" need only the MLflow, so that an idle MLflow causes no request; rules
-// below may use Observed.
+// migrationRules is the state machine. idleRules need only the MLflow, so that an idle MLflow causes no request;
+// the other rules may use Observed.
 var migrationRules = slices.Concat(idleRules, checkRules, jobRules)
 
 // idleRules decide without Observed.
 var idleRules = []migrationRule{
 	{"nothing is requested",
 		func(f *Facts) bool { return !f.requested() }, resume},
-	{"the server follows a migrated database",
+	{"the server is rolled out after the migration",
 		func(f *Facts) bool { return f.rolloutPending() }, awaitRollout},
-	{"a recorded failure holds",
+	{"a failure is recorded",
 		func(f *Facts) bool { return f.Force == "" && f.failureHolds() }, keepFailure},
-	{"look",
+	{"the workloads were not observed",
 		func(f *Facts) bool { return f.Observed == nil },
 		func(*Facts) Decision {
 			return Decision{Workloads: ScaleToZero, Step: StepObserve}
@@ -153,9 +153,9 @@ var idleRules = []migrationRule{
 var jobRules = []migrationRule{
 	{"the Job is being deleted",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.Observed.Job.Terminating }, awaitDeletion},
-	{"the Job does not answer what is requested",
+	{"the finished Job does not satisfy the request",
 		func(f *Facts) bool { return f.jobFinished() && !f.satisfiesRequest(f.Observed.Job) }, recreateJob},
-	{"the Job failed under other settings",
+	{"the settings changed after the Job failed",
 		func(f *Facts) bool {
 			return f.jobFailed() && f.Record.JobUID == string(f.Observed.Job.UID) && f.changedSinceFailure()
 		}, recreateChangedJob},
@@ -165,21 +165,21 @@ var jobRules = []migrationRule{
 		func(f *Facts) bool { return f.jobFailed() }, retryJob},
 	{"the Job has migrated",
 		func(f *Facts) bool { return f.jobFinished() }, recordSuccess},
-	{"a failure that the original recorded holds",
+	{"the legacy operator recorded a permanent failure",
 		func(f *Facts) bool { return f.Force == "" && f.hasLegacyFailure() }, keepFailure},
 	{"the Job differs from the desired Job and never started",
 		func(f *Facts) bool { return f.Observed.Job != nil && f.isSuperseded(f.Observed.Job) }, replaceJob},
 	{"a Job of another generation, or of an earlier MLflow, is idle",
 		func(f *Facts) bool { return f.Observed.Job == nil && f.idleOther() != nil }, deleteOtherJob},
-	{"a Job beside the server never ran or overstays",
+	{"a Job of a CronJob never started or exceeds its deadline",
 		func(f *Facts) bool { return f.removableCronJobRun() != nil }, deleteCronJobRun},
-	{"Jobs beside the server continue",
+	{"Jobs of CronJobs are running",
 		func(f *Facts) bool { return f.Observed.CronJobsBusy() }, awaitCronJobRuns},
 	{"pods still use the database",
 		func(f *Facts) bool { return !f.Observed.DatabaseIdle() }, awaitIdleDatabase},
 	{"the Job runs",
 		func(f *Facts) bool { return f.Observed.Job != nil }, awaitJob},
-	{"another Job has not ended",
+	{"another Job is running",
 		func(f *Facts) bool { return len(f.Observed.OtherJobs) > 0 }, awaitOtherJob},
 	{"a Job is needed",
 		func(*Facts) bool { return true }, createJob},

@@ -171,7 +171,7 @@ func TestURLs(t *testing.T) {
 		"[mlflow-34] configured":              {"mlflow", plain, "https://gateway.apps.example.com/mlflow"},
 		"[mlflow-34] suffix":                  {"team", plain, "https://gateway.apps.example.com/mlflow-team"},
 		"[mlflow-34] trailing slashes go":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com//" }), "https://a.example.com/mlflow"},
-		"[mlflow-34] base path stays":         {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com/base/" }), "https://a.example.com/base/mlflow"},
+		"[mlflow-34] keeps the base path":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com/base/" }), "https://a.example.com/base/mlflow"},
 		"[mlflow-34] none without a base":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "" }), ""},
 		"[mlflow-34] none without routes":     {"mlflow", platformInputs["bare"], ""},
 		"[mlflow-34] example host configured": {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://mlflow.example.com" }), "https://mlflow.example.com/mlflow"},

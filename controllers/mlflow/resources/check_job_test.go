@@ -42,7 +42,7 @@ func TestCheckJob(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if memory := pod.Containers[0].Resources.Requests.Memory().String(); memory != "256Mi" {
-				t.Errorf("it requests %s", memory)
+				t.Errorf("unexpected memory request %s of the check Job", memory)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func podSpec(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.PodSpecApplyConf
 		pod.Containers[0].Command = []string{"python3.12", "-c", serveProgram, serverLockPath, "mlflow"}
 		pod.WithTerminationGracePeriodSeconds(serverGracePeriodSeconds)
 	}
-	resources.AddSpreadConstraints(pod, s.Selector(), &m.Spec.More)
+	resources.AddSpreadConstraints(pod, s.Selector(), &m.Spec.CommonPods)
 	pod.ResourceClaims = s.resourceClaims(m)
 	return pod
 }

@@ -172,7 +172,7 @@ func TestOrigins(t *testing.T) {
 	}{
 		"[mlflow-13] no base":             {"mlflow", "", nil, own},
 		"[mlflow-13] suffix":              {"a", "", nil, suffixed},
-		"[mlflow-13] port stays":          {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(own), "https://a.example.com:8443")},
+		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(own), "https://a.example.com:8443")},
 		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, own},
 		"[mlflow-13] base that is no URL": {"mlflow", "https://a b:%zz", nil, own},
 		"[mlflow-13] extras": {"mlflow", "https://a.example.com/", []string{"https://b.example.com", " ", "", "x,y", " https://c.example.com "},

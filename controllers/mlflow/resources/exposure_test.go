@@ -27,7 +27,7 @@ func TestExposure(t *testing.T) {
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
 		"gateway, a foreign certificate": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway that knows no such policy": {onPlatform(Inputs{HTTPRoutes: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway without support for the policy": {onPlatform(Inputs{HTTPRoutes: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 		"ingress": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 	} {

@@ -76,7 +76,7 @@ func TestMigrationProgramFitsEnvironment(t *testing.T) {
 	}
 }
 
-// URI has a password, which must never be seen. Its last part names the database.
+// uri returns a store URI with a password, which must not be printed. Its last part names the database.
 func uri(dialect, name string) string {
 	return dialect + "://user:hunter2@db.example.com/" + name
 }
@@ -161,7 +161,7 @@ func TestMigrationProgram(t *testing.T) {
 		"a registry alone":                      {env: map[string]string{registry: uri("sqlite", "b")}, stdout: created("registry", "b")},
 		"no store, and no look at the version":  {env: map[string]string{supported: "9.9.9"}, stdout: nothing},
 		"the same version in another notation":  {env: map[string]string{backend: uri("sqlite", "a"), supported: " v3.14.0+odh ", "FAKE_VERSION": "3.14.0+rhai1"}, stdout: created("backend", "a")},
-		"no version asked for":                  {env: map[string]string{backend: uri("sqlite", "a"), supported: "", "FAKE_VERSION": "2.0.0"}, stdout: created("backend", "a")},
+		"no version requested":                  {env: map[string]string{backend: uri("sqlite", "a"), supported: "", "FAKE_VERSION": "2.0.0"}, stdout: created("backend", "a")},
 		"[mlflow-42] another version":           {map[string]string{backend: uri("sqlite", "a"), supported: "v3.14.0", "FAKE_VERSION": "3.13.9"}, 10, "", "this image holds MLflow 3.13.9, the oldest supported is 3.14.0"},
 		"a pre-release of the oldest version":   {map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.14.0rc1"}, 10, "", "this image holds MLflow 3.14.0rc1, the oldest supported is 3.14.0"},
 		"[mlflow-42] a newer version":           {env: map[string]string{backend: uri("sqlite", "a"), supported: "3.14.0", "FAKE_VERSION": "3.18.0"}, stdout: created("backend", "a")},

@@ -33,13 +33,13 @@ func newPod(m *mlflowv1.MLflow, in Inputs, account string, container *corev1ac.C
 	if m.Spec.Affinity != nil {
 		pod.Affinity = resources.MustApply[corev1ac.AffinityApplyConfiguration](m.Spec.Affinity)
 	}
-	resources.AddVolumes(pod, &m.Spec.More)
+	resources.AddVolumes(pod, &m.Spec.CommonPods)
 	return pod
 }
 
 // Pods returns the pod fields of the spec as the type that other kinds embed.
 func Pods(m *mlflowv1.MLflow) server.Pods {
-	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, More: m.Spec.More}
+	return server.Pods{ImagePullSecrets: m.Spec.ImagePullSecrets, NodeSelector: m.Spec.NodeSelector, Tolerations: m.Spec.Tolerations, CommonPods: m.Spec.CommonPods}
 }
 
 // defaultFSGroup is the fsGroup of pods with a volume. On OpenShift, the SecurityContextConstraints assign one per namespace instead.

@@ -28,18 +28,18 @@ func TestSSLMode(t *testing.T) {
 		m    *mlflowv1.MLflow
 		want string
 	}{
-		"[mlflow-12] an authority of the user":                 {mlflowtest.Server(own), "verify-full"},
-		"[mlflow-12] only that of the platform":                {mlflowtest.Server(), ""},
-		"[D34] the user gives a mode":                          {mlflowtest.Server(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
-		"[D34] the backend names a mode":                       {mlflowtest.Server(own, backend(withMode)), ""},
-		"[D34] among other parameters":                         {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
-		"[D34] the registry names a mode":                      {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
-		"[D34] the replica names a mode":                       {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
-		"[D34] a URI that a Secret overrules says nothing":     {mlflowtest.Server(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
-		"[D34] another database has no such mode":              {mlflowtest.Server(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
-		"[D34] a database that is called so names none":        {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
-		"[D34] a mode of the user without any authority too":   {mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
-		"[D34] an empty name is none, as in objects of before": {mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
+		"[mlflow-12] an authority of the user":               {mlflowtest.Server(own), "verify-full"},
+		"[mlflow-12] only that of the platform":              {mlflowtest.Server(), ""},
+		"[D34] the user gives a mode":                        {mlflowtest.Server(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
+		"[D34] the backend names a mode":                     {mlflowtest.Server(own, backend(withMode)), ""},
+		"[D34] among other parameters":                       {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
+		"[D34] the registry names a mode":                    {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
+		"[D34] the replica names a mode":                     {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
+		"[D34] URI is overridden by a Secret":                {mlflowtest.Server(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
+		"[D34] another database has no such mode":            {mlflowtest.Server(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
+		"[D34] a database that is called so names none":      {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
+		"[D34] a mode of the user without any authority too": {mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
+		"[D34] empty name in a stored object":                {mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
 	} {
 		for _, platform := range []bool{true, false} {
 			in := with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = platform })
@@ -66,7 +66,7 @@ func TestVerifiesPostgres(t *testing.T) {
 		live *appsv1.Deployment
 		want bool
 	}{
-		"no init container": {&appsv1.Deployment{}, false}, "of the original": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
+		"no init container": {&appsv1.Deployment{}, false}, "of the legacy operator": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
 		"ours, for authorities that are not named any more": {foreign("verify-full", managed), false},
 		"ours, taken over": {foreign("verify-full", managed, noted), true},
 	} {

@@ -49,7 +49,7 @@ func startServer(t *testing.T, lock, store string) *fakeServer {
 func (s *fakeServer) expect(text string) {
 	s.t.Helper()
 	if !s.said.Scan() || !strings.Contains(s.said.Text(), text) {
-		s.t.Fatalf("it says %q (%v), want %q", s.said.Text(), s.said.Err(), text)
+		s.t.Fatalf("got line %q (error %v), want %q", s.said.Text(), s.said.Err(), text)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestWatcher(t *testing.T) {
 		object(t, "ns", "b", "team", map[string]string{Key: "1"}), object(t, "other", "a", "theirs", map[string]string{Key: "2"}))
 	w := NewWatcher(client, "", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	if v, known := w.KeysIn("ns"); known || len(v.Keys) > 0 {
-		t.Errorf("before it was started: %+v", v)
+		t.Errorf("unexpected result before it was started: %+v", v)
 	}
 	var mu sync.Mutex
 	reports := 0

@@ -101,14 +101,14 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 	var objects apply.Desired
 	d := describe(c)
 	objects.Add(d.ServiceAccount(), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in),
-		d.ReaderRole(d.Described(Name, "Model catalog User", "Can access model catalog")))
+		d.ReaderRole(d.MetaForDashboard(Name, "Model catalog User", "Can access model catalog")))
 	if isReadableByAll(c) {
 		objects.Add(servers.GroupRoleBinding(d.Meta(ReadersBinding), Name, "system:authenticated"))
 	}
 	objects = append(objects, d.DisruptionBudget(c.Spec.Replicas)...)
 	objects.Add(adminRole(d), d.EgressPolicy())
 	if len(in.AdminGroups) > 0 {
-		meta := d.Described(AdminBinding, "Model Catalog Admin", "Lets the administrators of the platform change the sources of the model catalog")
+		meta := d.MetaForDashboard(AdminBinding, "Model Catalog Admin", "Lets the administrators of the platform change the sources of the model catalog")
 		objects.Add(servers.GroupRoleBinding(meta, AdminName, in.AdminGroups...))
 	}
 	if OwnsDatabase(c, in) {
@@ -128,7 +128,7 @@ func adminRole(d *servers.Description) *rbacv1ac.RoleApplyConfiguration {
 	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
 	}
-	meta := d.Described(AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
+	meta := d.MetaForDashboard(AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
 		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
 		maps("get", "list", "watch"), // a list restricted to names would omit labelled sources
@@ -148,7 +148,7 @@ func externalAddress(in Inputs) string {
 	switch {
 	case in.HasGatewayAddress():
 		return in.Gateway.Domain + "/catalog"
-	case in.RouteReport.RejectedBy(true):
+	case in.RouteReport.RejectedByRouter():
 		return ""
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"

@@ -68,16 +68,16 @@ func TestDecide(t *testing.T) {
 		upstream  string
 		signed    bool // the platform makes the certificate
 	}{
-		"OpenShift":                     {newSettings(), openShift, "oauth-proxy", "http://localhost:8008", true},
-		"another port":                  {newSettings(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
-		"OpenShift without OAuth":       {newSettings(), openShiftWithoutOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
-		"Kubernetes":                    {newSettings(), plain, "", "", false},
-		"Kubernetes, asked for":         {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
-		"OpenShift, not wanted":         {newSettings(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
-		"Routes alone are no OpenShift": {newSettings(), capability.NewSet(capability.Route), "", "", false},
-		"no REST proxy":                 {newSettings(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
-		"TLS":                           {newSettings(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
-		"TLS that asks clients":         {newSettings(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"OpenShift":                             {newSettings(), openShift, "oauth-proxy", "http://localhost:8008", true},
+		"another port":                          {newSettings(func(s *meshsettings.Settings) { s.RESTProxy.Port = 9009 }), openShift, "oauth-proxy", "http://localhost:9009", true},
+		"OpenShift without OAuth":               {newSettings(), openShiftWithoutOAuth, "kube-rbac-proxy", "http://127.0.0.1:8008/", true},
+		"Kubernetes":                            {newSettings(), plain, "", "", false},
+		"Kubernetes, requested":                 {newSettings(mode(meshsettings.AuthProxyAlways)), plain, "kube-rbac-proxy", "http://127.0.0.1:8008/", false},
+		"OpenShift, not wanted":                 {newSettings(mode(meshsettings.AuthProxyNever)), openShift, "", "", false},
+		"Routes alone are no OpenShift":         {newSettings(), capability.NewSet(capability.Route), "", "", false},
+		"no REST proxy":                         {newSettings(none, mode(meshsettings.AuthProxyAlways)), openShift, "", "", false},
+		"TLS":                                   {newSettings(tls("")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
+		"TLS with optional client certificates": {newSettings(tls("optional")), openShift, "oauth-proxy", "https://modelmesh-serving.ns:8008", true},
 		"TLS that demands a certificate of clients":   {newSettings(tls("require")), openShift, "kube-rbac-proxy", "https://modelmesh-serving.ns:8008/", true},
 		"client certificates without TLS mean little": {newSettings(func(s *meshsettings.Settings) { s.TLS.ClientAuth = "require" }), openShift, "oauth-proxy", "http://localhost:8008", true},
 	} {

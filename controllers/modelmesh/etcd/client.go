@@ -124,7 +124,7 @@ func nonRetryable(err error) error {
 	return err
 }
 
-// ErrCompacted means that etcd does not have the revision any more from which a watch starts.
+// ErrCompacted means that etcd no longer has the revision from which a watch starts.
 var ErrCompacted = errors.New("etcd has compacted the revision that the watch starts from")
 
 // pageSize is the number of keys per list request.

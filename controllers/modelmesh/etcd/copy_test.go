@@ -87,7 +87,7 @@ func TestCopyReferencedFiles(t *testing.T) {
 		incomplete := maps.Clone(source)
 		delete(incomplete, missing)
 		if _, err := Copy(incomplete, "mesh", "vision", nil); err == nil || err.Error() != want {
-			t.Errorf("without %s: %v", missing, err)
+			t.Errorf("unexpected result without %s: %v", missing, err)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestCopyErrors(t *testing.T) {
 		}
 	}
 	if _, err := Copy(nil, "mesh", "vision", nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
-		t.Errorf("without the key: %v", err)
+		t.Errorf("unexpected result without the key: %v", err)
 	}
 }
 

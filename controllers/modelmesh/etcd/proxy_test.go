@@ -34,7 +34,7 @@ func TestProxyIsIgnored(t *testing.T) {
 	command := exec.Command(os.Args[0], "-test.run=^TestProxyIsIgnored$")
 	command.Env = append(os.Environ(), childEnv+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("unexpected error: %v\n%s", err, out)
 	}
 	select {
 	case <-asked:

@@ -61,12 +61,12 @@ func TestOneModelTriesForAll(t *testing.T) {
 	b.done("ns", nil, later)
 	b.done("ns", nil, later)
 	if err := b.allow("ns", later); err != nil || len(b.byNamespace) != 1 {
-		t.Errorf("it answers again: %v", err)
+		t.Errorf("calls fail although the mesh responds again: %v", err)
 	}
 	b.done("ns", status.Error(codes.Unavailable, ""), now)
 	b.reset("ns")
 	if err := b.allow("ns", now); err != nil {
-		t.Errorf("it is another mesh now: %v", err)
+		t.Errorf("calls of the new mesh fail: %v", err)
 	}
 	if b.done("ns", nil, now); len(b.byNamespace) != 0 {
 		t.Error("the breaker kept the state of a mesh that responds")

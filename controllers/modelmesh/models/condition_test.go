@@ -73,7 +73,7 @@ url: grpc://modelmesh-serving.ns:8033
 	var status v1beta1.InferenceServiceStatus
 	setModelStatus(&status, plain, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
-		t.Errorf("without the REST proxy: %+v", status)
+		t.Errorf("unexpected result without the REST proxy: %+v", status)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, toPredictorStatus(&status)); diff != "" {
-			t.Errorf("%s:\n%s", text, diff)
+			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
 		}
 	}
 }

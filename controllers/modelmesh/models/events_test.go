@@ -68,7 +68,7 @@ func TestEachFailureIsReported(t *testing.T) {
 			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)
-			w.rests(key)
+			w.expectIdle(key)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 		"known":                  {func(*modelState) {}, "m", false},
 		"another model":          {func(*modelState) {}, "n", true},
 		"news":                   {func(e *modelState) { e.dirty = true }, "m", true},
-		"never asked":            {func(e *modelState) { e.result = notCalled }, "m", true},
+		"never called":           {func(e *modelState) { e.result = notCalled }, "m", true},
 		"asked in vain":          {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
 		"asked in vain long ago": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
 		"later":                  {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},

@@ -257,7 +257,7 @@ func (j *journey) reconcile(t testing.TB) bool {
 	key := waiting[0]
 	result, err := j.Reconcile(context.Background(), requestOf(key))
 	if err != nil {
-		t.Fatalf("%s: %v", key, err)
+		t.Fatalf("%s: unexpected error: %v", key, err)
 	}
 	synctest.Wait()
 	delete(j.timers, key)
@@ -308,8 +308,8 @@ func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
 	}
 }
 
-// Whatever happens, in whatever order, to resources, mesh, etcd and manager: once all are well, each model has the status that it
-// has to have, the mesh has no other models, and there are no more calls or writes.
+// After any sequence of events of resources, mesh, etcd and manager, and once all of them work, each model has its expected
+// status, the mesh has no other models, and there are no more calls or writes.
 func TestStatusConvergesAfterRandomEvents(t *testing.T) {
 	kinds := rapid.SampledFrom([]string{"edit", "edit", "delete", "reconcile", "reconcile", "reconcile", "settle", "pods", "silence", "deaf", "hear", "restart", "later"})
 	step := rapid.Custom(func(rt *rapid.T) journeyStep {
@@ -386,7 +386,7 @@ func (j *journey) onEndpointsChanged() {
 	j.enqueue(j.states.markPodsChanged("ns")...)
 }
 
-// arrive makes everything well and waits until nothing happens any more.
+// arrive ends all faults and waits until nothing happens.
 func (j *journey) arrive(t testing.TB) {
 	j.mesh.silent = false
 	if !j.mesh.pods {

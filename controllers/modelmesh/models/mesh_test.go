@@ -46,7 +46,7 @@ func (j *journey) after(t *testing.T, name string, right func(v1alpha1.Predictor
 			return time.Since(begin)
 		}
 	}
-	t.Fatalf("%s: %+v", name, j.statusOf(t, name))
+	t.Fatalf("%s: unexpected status: %+v", name, j.statusOf(t, name))
 	return 0
 }
 
@@ -154,8 +154,8 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 	})
 }
 
-// A model that cannot be loaded is tried once on each instance, whatever happens; its failure is written once.
-func TestABadModelIsLoadedOnce(t *testing.T) {
+// A model that cannot be loaded is loaded once on each instance; its failure is written once.
+func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "bad", false)
 		j.run(t, 5*time.Second)
@@ -176,7 +176,7 @@ func TestABadModelIsLoadedOnce(t *testing.T) {
 }
 
 // Nothing else notices that the pod with the only copy was killed.
-func TestALostCopyIsLoadedAgain(t *testing.T) {
+func TestLostCopyIsReloaded(t *testing.T) {
 	onJourney(t, func(t *testing.T, j *journey) {
 		j.edit(t, "p1", "a", "good", false)
 		j.after(t, "p1", isLoaded)

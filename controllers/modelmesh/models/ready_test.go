@@ -108,9 +108,9 @@ func TestMissingReferences(t *testing.T) {
 	if c := meta.FindStatusCondition(conditions(), "Ready"); c == nil || c.Status != metav1.ConditionFalse || c.Reason != reference.ReasonMissing {
 		t.Errorf("condition %+v", c)
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.missing, w.unknown = nil, true // after a restart the state is unknown, and nothing was repaired
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.unknown = false
 	w.reconcile(aPredictor)
 	if all := conditions(); !meta.IsStatusConditionTrue(all, "Ready") || meta.FindStatusCondition(all, "ReferencesReady") != nil {

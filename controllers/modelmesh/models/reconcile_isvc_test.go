@@ -46,7 +46,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 			if got := w.mesh.sets[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
 				t.Errorf("unexpected result: %v", got)
 			}
-			w.rests(aService)
+			w.expectIdle(aService)
 			w.oneEvent("Normal ModelLoaded")
 		})
 	}
@@ -62,7 +62,7 @@ func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 	if got := w.service().Status.ObservedGeneration; got != 3 {
 		t.Errorf("observedGeneration %d, want %d", got, 3)
 	}
-	w.rests(aService)
+	w.expectIdle(aService)
 }
 
 // As in the recording: a conflict with an unknown model reports only the failure, and the transition stays open.
@@ -78,7 +78,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
 		t.Errorf("unexpected result of condition: %+v", c)
 	}
-	w.rests(aService)
+	w.expectIdle(aService)
 }
 
 // A message of a runtime that exceeds the size of an object does not prevent the status update.
@@ -92,7 +92,7 @@ func TestLongFailures(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
-	w.rests(aService)
+	w.expectIdle(aService)
 	w.mesh.answer = statusOf(serviceID, concrete(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
 	w.states.markDirty(aService)
 	w.reconcile(aService)
@@ -156,7 +156,7 @@ func TestConversionErrors(t *testing.T) {
 		t.Errorf("unexpected result: %+v", m)
 	}
 	w.oneEvent("Warning InvalidPredictorSpec")
-	w.rests(aService)
+	w.expectIdle(aService)
 	s.Spec.Predictor.Model.StorageURI = new("ftp://b/p")
 	if err := w.client.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestForeignInferenceServices(t *testing.T) {
 	if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != "isvc" {
 		t.Errorf("unexpected result: %v", got)
 	}
-	w.rests(aService)
+	w.expectIdle(aService)
 }
 
 // [UP-F6] The fields of an InferenceService that have no effect are reported with its registration, and not again.

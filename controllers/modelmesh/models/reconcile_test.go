@@ -26,12 +26,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func TestRegistration(t *testing.T) {
+func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
 	w.mesh.answer = statusOf(id, with(concrete(loading), copyAt("a", loading, 1)))
 	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
-		t.Errorf("asked again in %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	want := &meshpb.SetVModelRequest{
 		VModelId: "digits", Owner: "ksp", TargetModelId: id, AutoDeleteTargetModel: true, LoadNow: true,
@@ -45,26 +45,26 @@ func TestRegistration(t *testing.T) {
 	}, w.status()); diff != "" {
 		t.Error(diff)
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 
-	// The mesh writes into etcd that it is loaded.
+	// The mesh reports in etcd that the model is loaded.
 	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("asked again in %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, false}) {
 		t.Errorf("load orders %v, want %v", got, []bool{true, false})
 	}
 	w.oneEvent("Normal ModelLoaded")
 	w.clock.SetTime(now.Add(time.Hour))
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 }
 
-// A paused model stays in the mesh as it is, whatever its spec becomes; when it is resumed, its spec takes effect. Its deletion is not held up.
+// A paused model can still be deleted.
 func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
@@ -77,9 +77,9 @@ func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 	})
 	w.reconcile(aPredictor)
 	w.states.markDirty(aPredictor) // etcd reports something
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	if w.mesh.calls() != calls {
-		t.Errorf("%d calls while it is paused", w.mesh.calls()-calls)
+		t.Errorf("%d calls of the mesh for a paused model", w.mesh.calls()-calls)
 	}
 	paused := func() bool {
 		p := &v1alpha1.Predictor{}
@@ -110,14 +110,14 @@ func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 	}
 }
 
-func TestPausingAnInferenceService(t *testing.T) {
+func TestPausedInferenceServiceIsNotRegistered(t *testing.T) {
 	s := service(t, aModel)
 	s.Annotations[names.PausedAnnotation] = "true"
 	w := newTestEnv(t, s)
 	w.reconcile(aService)
-	w.rests(aService)
+	w.expectIdle(aService)
 	if w.mesh.calls() != 0 {
-		t.Errorf("%d calls", w.mesh.calls())
+		t.Errorf("%d calls of the mesh for a paused InferenceService", w.mesh.calls())
 	}
 }
 
@@ -131,9 +131,8 @@ func modelID(t *testing.T, w *testEnv) string {
 	return rec.modelID()
 }
 
-// The state of a model on its way is queried often: nothing tells when a load has ended. That of one which waits for a pod is
-// queried less often after a while.
-func TestPausesGrow(t *testing.T) {
+// A loading model is polled, because no event reports the end of a load.
+func TestPollIntervalOfLoadingModelGrows(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
 	least := minBackoff
@@ -146,18 +145,18 @@ func TestPausesGrow(t *testing.T) {
 		least = min(2*least, maxPollInterval)
 	}
 	if got := len(w.mesh.sets); got != 10 {
-		t.Errorf("%d calls", got)
+		t.Errorf("%d calls of the mesh, want 10", got)
 	}
 	if len(w.patches) != 1 {
 		t.Errorf("%d writes for one state", len(w.patches))
 	}
 }
 
-func TestNoPods(t *testing.T) {
+func TestModelIsPendingWithoutPods(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("again in %s: addresses that come start the next reconcile", again)
+		t.Errorf("requeue after %s, but new addresses trigger the next reconcile", again)
 	}
 	want := v1alpha1.PredictorStatus{
 		TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: failure("RuntimeUnhealthy", "Waiting for runtime Pod to become available", modelID(t, w), "", nil),
@@ -168,7 +167,7 @@ func TestNoPods(t *testing.T) {
 	if !strings.Contains(w.patches[0], `"resourceVersion":"999"`) || !strings.Contains(w.patches[0], `"grpcEndpoint":""`) || !strings.Contains(w.patches[0], `"time":null`) {
 		t.Errorf("patch %s", w.patches[0])
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.oneEvent("Normal RuntimeUnhealthy")
 
 	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loaded))
@@ -177,27 +176,26 @@ func TestNoPods(t *testing.T) {
 	}
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 
-	// All pods go: the model is not available any more.
+	// All pods are deleted: the model is no longer available.
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); s.Available || s.ActiveModelState != v1alpha1.Loaded || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 }
 
-// If a call fails, the status of the model stays as it was, and the order to load is kept for the next call.
-func TestCallsThatFail(t *testing.T) {
+func TestFailedCallKeepsStatusAndLoadOrder(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.fault = status.Error(codes.Unavailable, "connection refused")
 	again := w.reconcile(aPredictor)
-	if again < minBackoff || len(w.patches) != 1 { // that it is not ready
+	if again < minBackoff || len(w.patches) != 1 { // the status that the model is not ready
 		t.Errorf("again in %s, %d writes", again, len(w.patches))
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loading))
 	w.clock.SetTime(now.Add(again))
 	w.reconcile(aPredictor)
@@ -219,17 +217,17 @@ func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("the news are lost: %+v", s)
+		t.Errorf("the event during the call was lost: %+v", s)
 	}
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, "x"))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
 	w.states.markDirty(aPredictor)
-	w.mesh.meanwhile = func() { w.states.markPodsChanged("ns") } // pods come while the order to load is under way
+	w.mesh.meanwhile = func() { w.states.markPodsChanged("ns") } // pods start during the call
 	w.reconcile(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !got[len(got)-1] {
-		t.Errorf("load orders %v; other pods may be able to", got)
+		t.Errorf("load orders %v, want a load on the new pods", got)
 	}
 }
 
@@ -248,7 +246,7 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 		t.Error("want a requeue")
 	}
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.TargetModelState != v1alpha1.Loading || !s.Available || s.TotalCopies != 2 || s.ActiveModelState != v1alpha1.Loaded {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
 		t.Errorf("unexpected result: %v", got)
@@ -258,20 +256,20 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 	w.oneEvent("Normal ModelReplaced")
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 }
 
-// An invalid spec leaves the old model in service, and its state is kept up.
-func TestInvalidSpec(t *testing.T) {
+// The status of the previous model is still updated.
+func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
 	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	w.newEvents()
-	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "a path too many" })
+	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "second/path" })
 	w.reconcile(aPredictor)
 	s := w.status()
 	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified: remove spec.path", modelID(t, w), "", nil)
@@ -282,23 +280,23 @@ func TestInvalidSpec(t *testing.T) {
 		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
 	}
 	w.oneEvent("Warning InvalidPredictorSpec Only one of")
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.mesh.answer = statusOf(old, concrete(notLoaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.states.markPodsChanged("ns")
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "" })
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.InProgress || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy {
-		t.Errorf("the spec is valid again: %+v", s)
+		t.Errorf("the spec was corrected, but the status is %+v", s)
 	}
 }
 
-func TestInvalidSpecOfANewModel(t *testing.T) {
+func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 	for name, arrange := range map[string]func(*testEnv){
 		"without pods":    func(w *testEnv) { w.mesh.fault = meshclient.ErrNoAddress },
 		"without answer":  func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
@@ -321,7 +319,7 @@ func TestInvalidSpecOfANewModel(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreTaken(t *testing.T) {
+func TestModelIDConflictIsReported(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.clash = alreadyExists()
 	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // no model of the operator
@@ -332,7 +330,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
 		t.Errorf("unexpected result: %+v", s)
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.mesh.answer = statusOf("x", concrete(loaded))
 	w.mesh.answer.Owner = "isvc"
 	w.states.markDirty(aPredictor)
@@ -344,7 +342,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
 	w.states.markDirty(aPredictor)
@@ -359,25 +357,25 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatAreNotServed(t *testing.T) {
+func TestModelInDisabledNamespaceIsReported(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.connected = false
 	if again := w.reconcile(aPredictor); again != 0 || len(w.patches) != 1 {
-		t.Errorf("again in %s, writes %v: it is about to be served, and not ready", again, w.patches)
+		t.Errorf("requeue after %s, writes %v; want one write and no requeue", again, w.patches)
 	}
 	w.served = false
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("again in %s: the label starts the next reconcile", again)
+		t.Errorf("requeue after %s, but the label triggers the next reconcile", again)
 	}
 	if s := w.status(); s.LastFailureInfo == nil || s.LastFailureInfo.Message != messageNamespaceDisabled || s.Available {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	w.connected, w.served, w.mesh.answer = true, true, statusOf(modelID(t, w), concrete(loaded))
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 }
 
@@ -390,18 +388,18 @@ func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
 	}
 	w.mesh.fault = meshclient.ErrNoAddress
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("again in %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	w.mesh.fault = status.Error(codes.Unavailable, "refused")
 	w.states.markPodsChanged("ns")
 	again := w.reconcile(aPredictor)
 	if again < minBackoff {
-		t.Errorf("again in %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	w.mesh.fault = nil
 	w.clock.SetTime(now.Add(again))
 	if again := w.reconcile(aPredictor); again != 0 {
-		t.Errorf("again in %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
 		t.Errorf("unexpected result: %v", got)
@@ -409,7 +407,7 @@ func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
 	if _, known := w.states.get(aPredictor); known {
 		t.Error("the state of the deleted Predictor was not deleted")
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 }
 
 // A model of the mesh without a resource was left behind while the manager was down.
@@ -429,7 +427,7 @@ func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
 			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
 				t.Errorf("unexpected result: %v", got)
 			}
-			w.rests(tc.key)
+			w.expectIdle(tc.key)
 		})
 	}
 	w := newTestEnv(t)
@@ -446,8 +444,7 @@ func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
 	}
 }
 
-// While the API of a source is unavailable, its models are kept.
-func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
+func TestModelIsKeptWhileAPIOfSourceIsUnavailable(t *testing.T) {
 	w := newTestEnv(t)
 	w.kinds = capability.NewSet()
 	w.states.markDirty(aService)
@@ -457,7 +454,7 @@ func TestNothingIsRemovedWhileASourceIsAway(t *testing.T) {
 	}
 }
 
-func TestDeletionIsNotLoaded(t *testing.T) {
+func TestTerminatingModelIsNotLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) {
 		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
 	}))
@@ -468,7 +465,7 @@ func TestDeletionIsNotLoaded(t *testing.T) {
 	}
 }
 
-// A runtime that is there and that the mesh does not know yet is waited for, but not for ever.
+// The wait ends after runtimeGracePeriod.
 func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.supports = true
@@ -479,9 +476,9 @@ func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w.clock.SetTime(now.Add(runtimeGracePeriod))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Reason != v1alpha1.NoSupportingRuntime {
-		t.Errorf("unexpected result of status: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
-	w.rests(aPredictor)
+	w.expectIdle(aPredictor)
 	if len(w.patches) != 2 {
 		t.Errorf("%d writes for two states", len(w.patches))
 	}
@@ -490,11 +487,11 @@ func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
-		t.Errorf("there is no such runtime: %+v", s)
+		t.Errorf("no runtime supports the model, but the status is %+v", s)
 	}
 }
 
-// A status that another client changed is mended without calling the mesh.
+// The mesh is not called for it.
 func TestChangedStatusIsRestored(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
@@ -514,7 +511,7 @@ func TestChangedStatusIsRestored(t *testing.T) {
 	}
 }
 
-func TestWritesThatFail(t *testing.T) {
+func TestFailedStatusWriteIsRetried(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
@@ -542,21 +539,21 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 	w.enabled = func(_ context.Context, _ string) (bool, error) { return false, broken }
 	w.connected = false
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want the read error", err)
 	}
 	w = newTestEnv(t, predictor())
 	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want the read error", err)
 	}
 	if e, _ := w.states.get(aPredictor); !e.dirty {
 		t.Error("the entry is not dirty, so the notification was lost")
 	}
 }
 
-// [modelmesh-71] The fields that have no effect are reported once.
-func TestIgnoredFields(t *testing.T) {
+// [modelmesh-71]
+func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
@@ -571,7 +568,7 @@ func TestIgnoredFields(t *testing.T) {
 	w.oneEvent("Normal ModelLoaded")
 }
 
-// A resource that comes again under its old name is a new one, whatever was learnt about the old one.
+// State of the deleted resource of the same name is not used.
 func TestRecreatedModelIsLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
@@ -579,7 +576,7 @@ func TestRecreatedModelIsLoaded(t *testing.T) {
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)
 	}
-	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) } // the mesh writes that it is gone
+	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) } // the mesh deletes its key in etcd
 	w.reconcile(aPredictor)
 	if err := w.client.Create(t.Context(), predictor(func(p *v1alpha1.Predictor) { p.UID = "another" })); err != nil {
 		t.Fatal(err)

@@ -53,12 +53,12 @@ func TestRegister(t *testing.T) {
 		"PersistentVolumeClaim is not sup": `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: x}, storage: {persistentVolumeClaim: {claimName: c}}}}`,
 	} {
 		got, reason, err := Register(resource(t, object))
-		said := reason
+		emitted := reason
 		if err != nil {
-			said = err.Error()
+			emitted = err.Error()
 		}
-		if got != nil || !strings.Contains(said, want) {
-			t.Errorf("%+v, %q, want %q", got, said, want)
+		if got != nil || !strings.Contains(emitted, want) {
+			t.Errorf("%+v, %q, want %q", got, emitted, want)
 		}
 	}
 }

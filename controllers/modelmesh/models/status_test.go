@@ -171,7 +171,7 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 }
 
 // A failure that continues is reported with the time at which it began, and where it was reported first.
-func TestTimeOfAFailureStays(t *testing.T) {
+func TestTimeOfFailureIsKept(t *testing.T) {
 	info := one(concrete(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
 	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
 	later := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
@@ -207,13 +207,13 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 			t.Errorf("%d ms: %s at %s, want %s", ms, f.Time, f.Location, want)
 		}
 		if diff := cmp.Diff(first, withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))); diff != "" {
-			t.Errorf("the same answer again:\n%s", diff)
+			t.Errorf("the same response changed the status:\n%s", diff)
 		}
 	}
 }
 
-// A runtime that is there will become known to the pods: its models wait.
-func TestRuntimesThatAreNotKnownYet(t *testing.T) {
+// The pods learn the type of an existing runtime later, so its models wait.
+func TestModelOfUnknownRuntimeWaits(t *testing.T) {
 	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
 		a := parseVModelStatus(one(concrete(loadFailed, noInstancePrefix+text)))
 		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
@@ -317,7 +317,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 		first := withVModelStatus(before, parseVModelStatus(info), now)
 		second := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
 		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatalf("the same answer again:\n%s", diff)
+			t.Fatalf("the same response changed the status:\n%s", diff)
 		}
 		switch first.TransitionStatus {
 		case v1alpha1.UpToDate, v1alpha1.InProgress, v1alpha1.BlockedByFailedLoad:

@@ -214,8 +214,8 @@ func (env *testEnv) reconcile(key types.NamespacedName) time.Duration {
 	return result.RequeueAfter
 }
 
-// rests checks that further reconciles neither call nor write.
-func (env *testEnv) rests(key types.NamespacedName) {
+// expectIdle checks that further reconciles neither call nor write.
+func (env *testEnv) expectIdle(key types.NamespacedName) {
 	env.t.Helper()
 	calls, patches := env.mesh.calls(), len(env.patches)
 	for range 3 {

@@ -41,7 +41,7 @@ func TestClassifiesJoinedErrors(t *testing.T) {
 func TestMinNonZero(t *testing.T) {
 	for _, c := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
 		if got := modelmesh.MinNonZero(c.a, c.b); got != c.want {
-			t.Errorf("of %d and %d: %d, want %d", c.a, c.b, got, c.want)
+			t.Errorf("with %d and %d: got %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

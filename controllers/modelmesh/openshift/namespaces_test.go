@@ -41,7 +41,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.UnsortedList()
 	s := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))
 	if writes := s.reconcileNamespace(); len(writes) > 0 {
-		t.Fatalf("without anything %q", writes)
+		t.Fatalf("unexpected result without anything: %q", writes)
 	}
 	model := inference("digits")
 	s.create(model, deployment(0))
@@ -272,7 +272,7 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
-		t.Errorf("without its labels %q", got)
+		t.Errorf("unexpected writes without its labels: %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
 		t.Error("a new certificate was issued, although the Secret only lost its labels")
@@ -281,7 +281,7 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	s.expectNoRequests("labelled again", s.reconcileNamespace)
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever
 	if got := kinds(s.reconcileNamespace(), "delete"); !slices.Contains(got, "Secret model-serving-proxy-tls") {
-		t.Errorf("without a sidecar removed %q", got)
+		t.Errorf("unexpected deletions without a sidecar: %q", got)
 	}
 }
 

@@ -23,15 +23,15 @@ func TestReportsRejectedRoute(t *testing.T) {
 		}
 		s.update(route)
 		s.reconcileRoute("digits")
-		said := s.takeEvents()
+		emitted := s.takeEvents()
 		s.expectNoRequests("answered", func() []string { return s.reconcileRoute("digits") })
-		return said + s.takeEvents()
+		return emitted + s.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {
-		said := answers(status)
-		if want := status == "False"; (strings.Count(said, ReasonNoRoute) == 1) != want ||
-			want != strings.Contains(said, "router default does not admit Route team/digits") || want != strings.Contains(said, "(HostAlreadyClaimed): taken by another") {
-			t.Errorf("Admitted=%s: unexpected Events %q", status, said)
+		emitted := answers(status)
+		if want := status == "False"; (strings.Count(emitted, ReasonNoRoute) == 1) != want ||
+			want != strings.Contains(emitted, "router default does not admit Route team/digits") || want != strings.Contains(emitted, "(HostAlreadyClaimed): taken by another") {
+			t.Errorf("Admitted=%s: unexpected Events %q", status, emitted)
 		}
 	}
 }

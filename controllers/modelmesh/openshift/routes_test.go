@@ -70,10 +70,10 @@ func TestBuildRoute(t *testing.T) {
 		"open":                  {newRouteOptions(openShift, routed), 8008, map[string]any{"termination": "edge"}, ""},
 		"another port":          {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
 		"guarded":               {newRouteOptions(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
-		"not asked for":         {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationAuth: "true"}), 0, nil, ""},
+		"not requested":         {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationAuth: "true"}), 0, nil, ""},
 		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
-		"guard switched off":    {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
+		"guard disabled":        {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
 		"REST proxy disabled":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
 		"TLS":                   {newRouteOptions(openShift, routed, meshTLS("")), 8008, map[string]any{"termination": "reencrypt", "destinationCACertificate": "PEM"}, ""},
 		"TLS, guarded":          {newRouteOptions(openShift, guarded, meshTLS("require")), 8443, map[string]any{"termination": "reencrypt"}, ""},
@@ -241,7 +241,7 @@ func TestBuildRouteForOtherKinds(t *testing.T) {
 		problem     string // part of it
 	}{
 		"by default":                           {config.Exposure{Kind: config.ExposeAuto}, newRouteOptions(plain, routed), "", 0, ""},
-		"not asked for":                        {ingress, newRouteOptions(plain, nil), "", 0, ""},
+		"not requested":                        {ingress, newRouteOptions(plain, nil), "", 0, ""},
 		"gateway":                              {gateway, newRouteOptions(plain, routed), "HTTPRoute", 8008, ""},
 		"gateway, guarded":                     {gateway, newRouteOptions(plain, guarded, always), "HTTPRoute", 8443, ""},
 		"no gateways":                          {gateway, newRouteOptions(capability.NewSet(), routed), "", 0, "there is no HTTPRoute, because the cluster does not serve the kind"},

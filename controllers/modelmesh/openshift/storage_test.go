@@ -59,7 +59,7 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 		"no fields":                      {connection("c", "s3", nil), "", map[string]string{"type": "s3"}},
 		"another type":                   {connection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
 		"a connection to something else": {connection("c", "uri", map[string]string{"URI": "aHR0cA=="}), "PEM", nil},
-		"a Secret that says nothing":     {connection("c", "", nil), "", nil},
+		"Secret without data":            {connection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
@@ -92,6 +92,6 @@ func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
 		t.Errorf("entries %q, error %v", data, err)
 	}
 	if data, err := buildStorageData(nil, "PEM"); data != nil || err != nil {
-		t.Errorf("of nothing %q, error %v", data, err)
+		t.Errorf("unexpected result for no entries: %q, error %v", data, err)
 	}
 }

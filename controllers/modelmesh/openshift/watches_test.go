@@ -100,7 +100,7 @@ func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
 	if out, err := component.StripMetadata(tombstone); err != nil || out != any(tombstone) {
-		t.Errorf("of a tombstone %v, error %v", out, err)
+		t.Errorf("unexpected result for a tombstone: %v, error %v", out, err)
 	}
 }
 

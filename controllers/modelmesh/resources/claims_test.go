@@ -32,16 +32,16 @@ func TestClaims(t *testing.T) {
 		any             bool
 		claims, missing []string
 	}{
-		"no claims":                              {Current, nil, false, nil, nil},
-		"[modelmesh-93] listed":                  {Current, []string{"with.dots", "shelf"}, false, []string{"shelf", "with.dots"}, nil},
-		"[modelmesh-94] not listed":              {Current, []string{"shelf"}, false, []string{"shelf"}, nil},
-		"[modelmesh-95] any":                     {Current, []string{"shelf"}, true, []string{"any-shelf", "shelf"}, []string{"gone"}},
-		"[M39] listed and missing":               {Current, []string{"shelf", "gone"}, false, []string{"shelf"}, []string{"gone"}},
-		"listed and missing, in the original":    {Legacy, []string{"shelf", "gone"}, false, []string{"gone", "shelf"}, nil},
-		"[modelmesh-96] any and missing":         {Legacy, nil, true, []string{"any-shelf"}, []string{"gone"}},
-		"no name":                                {Legacy, []string{"", "../etc", "Upper"}, false, nil, []string{"", "../etc", "Upper"}},
-		"twice":                                  {Current, []string{"any-shelf", "any-shelf"}, true, []string{"any-shelf"}, []string{"gone"}},
-		"listed in the original, and of a model": {Legacy, []string{"gone"}, true, []string{"any-shelf", "gone"}, nil},
+		"no claims":                               {Current, nil, false, nil, nil},
+		"[modelmesh-93] listed":                   {Current, []string{"with.dots", "shelf"}, false, []string{"shelf", "with.dots"}, nil},
+		"[modelmesh-94] not listed":               {Current, []string{"shelf"}, false, []string{"shelf"}, nil},
+		"[modelmesh-95] any":                      {Current, []string{"shelf"}, true, []string{"any-shelf", "shelf"}, []string{"gone"}},
+		"[M39] listed and missing":                {Current, []string{"shelf", "gone"}, false, []string{"shelf"}, []string{"gone"}},
+		"legacy mode, listed and missing":         {Legacy, []string{"shelf", "gone"}, false, []string{"gone", "shelf"}, nil},
+		"[modelmesh-96] any and missing":          {Legacy, nil, true, []string{"any-shelf"}, []string{"gone"}},
+		"no name":                                 {Legacy, []string{"", "../etc", "Upper"}, false, nil, []string{"", "../etc", "Upper"}},
+		"twice":                                   {Current, []string{"any-shelf", "any-shelf"}, true, []string{"any-shelf"}, []string{"gone"}},
+		"legacy mode, listed and used by a model": {Legacy, []string{"gone"}, true, []string{"any-shelf", "gone"}, nil},
 	} {
 		claims, missing := Claims(ClaimInputs{
 			Form: c.form, FromSecret: c.listed, AllowAny: c.any, Models: models, Labels: []string{"mt:onnx", "rt:own"},

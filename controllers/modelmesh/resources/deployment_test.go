@@ -183,7 +183,7 @@ func TestConflictingNamesAreRejected(t *testing.T) {
 		}
 	}
 	if _, err := BuildDeployment(inputs(runtimeSpec(ownVolume("tls-certs")))); err != nil {
-		t.Errorf("without TLS the name is free: %v", err)
+		t.Errorf("an arbitrary name was rejected without TLS: %v", err)
 	}
 	pod := podOf(t, inputs(runtimeSpec(ownMount("models-dir", "/models"), ownMount("models-dir", "/more"))))
 	if diff := cmp.Diff([]string{"models-dir /models", "models-dir /more"}, mounts(container(t, pod, "server"))); diff != "" {
@@ -225,7 +225,7 @@ func TestPodLabelsAndAnnotations(t *testing.T) {
 	}
 	none := typed[appsv1.Deployment](t, buildDeploymentFor(t, inputs(runtimeSpec(), plainMesh))).Spec.Template
 	if none.Annotations != nil || len(none.Labels) != 5 {
-		t.Errorf("without any: %v, %v", none.Annotations, none.Labels)
+		t.Errorf("unexpected result without any: %v, %v", none.Annotations, none.Labels)
 	}
 }
 

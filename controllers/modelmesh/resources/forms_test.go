@@ -41,7 +41,7 @@ func TestFormsDifferInAcceptedFieldsOnly(t *testing.T) {
 		}
 		for _, d := range framework.Differences(framework.Leaves([]*unstructured.Unstructured{original}), framework.Leaves([]*unstructured.Unstructured{current}), filledIn) {
 			if !acceptedDifferences.MatchString(d.Path) {
-				t.Fatalf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
+				t.Fatalf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
 			}
 		}
 		if diff := cmp.Diff(outline(t, original), outline(t, current)); diff != "" {

@@ -37,7 +37,7 @@ func builtIn(t *testing.T) []RuntimeInputs {
 		r := typed[v1alpha1.ClusterServingRuntime](t, objects[0])
 		r.Spec.Containers[0].Image = images[r.Spec.BuiltInAdapter.ServerType]
 		if err := modelmesh.Validate(&r.Spec, inputs(&r.Spec).Settings.BuiltInServerTypes); err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: unexpected error: %v", file, err)
 		}
 		in := inputs(&r.Spec, plainMesh)
 		in.Name, in.Annotations = r.Name, r.Annotations

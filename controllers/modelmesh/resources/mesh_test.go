@@ -179,7 +179,7 @@ func TestManagementPortAddsPuller(t *testing.T) {
 		t.Errorf("mounts (-want +got):\n%s", diff)
 	}
 	if got.Command != nil || got.LivenessProbe != nil || got.ReadinessProbe != nil || got.Lifecycle != nil {
-		t.Errorf("it has more: %+v", got)
+		t.Errorf("unexpected additional fields: %+v", got)
 	}
 	on := container(t, podOf(t, inputs(runtimeSpec(onSockets))), "puller")
 	if diff := cmp.Diff([]string{"models-dir /models", "storage-config /storage-config", "domain-socket /tmp/own"}, mounts(on)); diff != "" {

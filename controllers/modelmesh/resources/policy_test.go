@@ -48,7 +48,7 @@ func TestOnlyLegacyNetworkPolicyIsAdopted(t *testing.T) {
 		"Kubernetes":          {guardsOf(t, capability.NewSet()), []string{"modelmesh-runtimes"}},
 		"Kubernetes, guarded": {guardsOf(t, capability.NewSet(), guardREST), []string{"modelmesh-runtimes", "model-serving-proxy-rules"}},
 		"OpenShift":           {guardsOf(t, openShift), []string{"modelmesh-runtimes"}},
-		"switched off":        {guardsOf(t, capability.NewSet(), off), nil},
+		"disabled":            {guardsOf(t, capability.NewSet(), off), nil},
 	} {
 		var got []string
 		for _, o := range c.got {

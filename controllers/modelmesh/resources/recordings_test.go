@@ -161,7 +161,7 @@ func TestRecordings(t *testing.T) {
 				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), filledIn) {
 					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
 					if at < 0 {
-						t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
+						t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
 					}
 					met[at] = true
 				}

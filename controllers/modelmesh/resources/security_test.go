@@ -96,9 +96,9 @@ func TestRuntimeSecurityContextIsKept(t *testing.T) {
 		given, want *corev1.SecurityContext
 		change      []func(*RuntimeInputs)
 	}{
-		"as given":                 {root, root, nil},
-		"as given in the original": {added, added, []func(*RuntimeInputs){original}},
-		"as given on OpenShift":    {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
+		"as given":                           {root, root, nil},
+		"legacy mode keeps the given values": {added, added, []func(*RuntimeInputs){original}},
+		"as given on OpenShift":              {root, root, []func(*RuntimeInputs){onOpenShift, restricted}},
 		"completed": {added, &corev1.SecurityContext{
 			Capabilities: &corev1.Capabilities{Add: added.Capabilities.Add, Drop: all.Drop}, ReadOnlyRootFilesystem: new(true),
 			AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), RunAsUser: new(int64(1000)),
@@ -170,7 +170,7 @@ func TestAuthenticationProxy(t *testing.T) {
 	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, capability.Set{})
 	pod := podOf(t, in)
 	if len(pod.HostAliases) != 1 || pod.HostAliases[0].IP != "127.0.0.1" {
-		t.Errorf("with TLS the name of the certificate leads to %+v", pod.HostAliases)
+		t.Errorf("unexpected host aliases with TLS: %+v", pod.HostAliases)
 	}
 	if got := violations(pod, container(t, pod, "kube-rbac-proxy")); got != nil {
 		t.Errorf("the proxy violates %q", got)

@@ -75,7 +75,7 @@ func TestServiceOfNamespace(t *testing.T) {
 	}
 }
 
-// [M9] Metrics have a certificate that the routing layer signs itself, whatever Secret there is for TLS.
+// [M9] Metrics have a certificate that the routing layer signs itself, even if there is a Secret for TLS.
 func TestServiceMonitorSkipsVerification(t *testing.T) {
 	for name, change := range map[string]func(*NamespaceInputs){
 		"no TLS Secret":   func(*NamespaceInputs) {},

@@ -59,8 +59,8 @@ func TestEtcdUserPerNamespaceNeedsRootUser(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.settings.EtcdUserPerNamespace = true
 	w.reconcileUntilStable("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "userid or password is empty: set those of the user root") {
-		t.Errorf("events %s", said)
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "userid or password is empty: set those of the user root") {
+		t.Errorf("events %s", emitted)
 	}
 	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "model-serving-etcd"}, &corev1.Secret{}); err == nil {
 		t.Error("the etcd Secret was copied into the namespace")

@@ -59,7 +59,7 @@ func (r *runtimeReconciler) pruneDeployments(ctx context.Context, namespace stri
 	errs := []error{r.deleteManaged(ctx, namespace, autoscalerKind, unwanted)}
 	list := &appsv1.DeploymentList{}
 	if err := r.Cached.List(ctx, list, client.InNamespace(namespace), managedLabels(), client.UnsafeDisableDeepCopy); err != nil {
-		return true, errors.Join(append(errs, fmt.Errorf("listing our Deployments: %w", err))...)
+		return true, errors.Join(append(errs, fmt.Errorf("listing the managed Deployments: %w", err))...)
 	}
 	for i := range list.Items {
 		if d := &list.Items[i]; !keep[d.Name] && hasServiceLabel(d) {

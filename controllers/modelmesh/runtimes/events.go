@@ -104,7 +104,7 @@ func (r *reporter) lastMessage(namespace string, object client.Object, action st
 	return message
 }
 
-// forgetDeleted removes the messages of objects that do not exist any more.
+// forgetDeleted removes the messages of objects that no longer exist.
 func (r *reporter) forgetDeleted(namespace string, existing map[types.UID]bool) {
 	r.lastMessages.DeleteFunc(func(key eventKey) bool { return key.namespace == namespace && !existing[key.uid] })
 }

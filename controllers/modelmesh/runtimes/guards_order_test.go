@@ -54,11 +54,11 @@ func TestNoDeploymentWithoutGuards(t *testing.T) {
 			if w.hasDeployment("r") || w.hasDeployment("shared") {
 				t.Errorf("%s %s: pods run without it", guard.GetName(), why)
 			}
-			said := strings.Join(recordedEvents(w.events), "\n")
+			emitted := strings.Join(recordedEvents(w.events), "\n")
 			for _, name := range []string{"r", "shared"} {
-				reported := strings.Contains(said, kind+" ns/"+guard.GetName()) && strings.Contains(said, "until then not written: Deployment ns/modelmesh-serving-"+name)
+				reported := strings.Contains(emitted, kind+" ns/"+guard.GetName()) && strings.Contains(emitted, "until then not written: Deployment ns/modelmesh-serving-"+name)
 				if reported == (why == passing) {
-					t.Errorf("%s %s: events %q", guard.GetName(), why, said)
+					t.Errorf("%s %s: events %q", guard.GetName(), why, emitted)
 				}
 			}
 			w.fail = nil
@@ -106,8 +106,8 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 	w.expect("written", w.writes, []string{
 		"apply NetworkPolicy ns/modelmesh-runtimes", "apply Deployment ns/modelmesh-serving-r", "apply Deployment ns/modelmesh-serving-shared",
 	})
-	if said := recordedEvents(w.events); len(said) > 0 {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+		t.Errorf("events %q", emitted)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	w.settings.NetworkPolicy = false
-	w.expect("switched off", w.reconcileUntilStable("ns"), gone[1:])
+	w.expect("disabled", w.reconcileUntilStable("ns"), gone[1:])
 }
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

@@ -41,7 +41,7 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w := newOpenShiftWorld(t)
 	w.reconcileUntilStable("ns")
 	if pods, service, account := w.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {
-		t.Errorf("in a cluster: %t, %t, account %q", pods, service, account)
+		t.Errorf("unexpected result in a cluster: %t, %t, account %q", pods, service, account)
 	}
 
 	for mode, warned := range map[string]bool{meshsettings.AuthProxyAuto: false, meshsettings.AuthProxyAlways: true} {
@@ -53,8 +53,8 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 		if pods, service, account := w.hasProxy(); pods || service || account != "" {
 			t.Errorf("%s in one namespace: %t, %t, account %q", mode, pods, service, account)
 		}
-		if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "REST has no authentication") != warned {
-			t.Errorf("%s: events %s", mode, said)
+		if emitted := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(emitted, "REST has no authentication") != warned {
+			t.Errorf("%s: events %s", mode, emitted)
 		}
 	}
 	w.settings.ServiceAccountName = "runner"

@@ -163,7 +163,7 @@ func (j *namespaceModel) check() {
 		want["ConfigMap tc-config"], want["Secret model-serving-etcd"] = true, true
 	}
 	got := j.managedObjects()
-	for _, name := range formats { // grace periods, and invalid runtimes whose Deployment of before stays
+	for _, name := range formats { // grace periods, and invalid runtimes, which keep their Deployment
 		delete(got, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		delete(want, "HorizontalPodAutoscaler "+j.service+"-"+name)
 		if spec := j.effective(name); spec != nil && spec.Containers[0].Name == "puller" && j.on {
@@ -227,7 +227,7 @@ func TestRandomNamespaceChangesConverge(t *testing.T) {
 			description := j.step()
 			for range 5 {
 				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
-					r.Fatalf("after %s: %v", description, err)
+					r.Fatalf("unexpected result after %s: %v", description, err)
 				}
 				if len(j.takeWrites()) == 0 {
 					break
@@ -237,7 +237,7 @@ func TestRandomNamespaceChangesConverge(t *testing.T) {
 			j.check()
 			j.reads = nil
 			if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil || len(j.takeWrites())+len(j.reads) > 0 {
-				r.Fatalf("after %s: at rest it wrote %q and read %q: %v", description, j.takeWrites(), j.reads, err)
+				r.Fatalf("after %s: in the steady state the reconciler wrote %q and read %q: %v", description, j.takeWrites(), j.reads, err)
 			}
 		}
 	})

@@ -58,34 +58,34 @@ func TestTemplateContains(t *testing.T) {
 		want string
 		is   bool
 	}{
-		"empty template":           {`{}`, true},
-		"labels":                   {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
-		"another label":            {`{"metadata":{"labels":{"name":"modelmesh-serving-r","more":"x"}}}`, false},
-		"an annotation":            {`{"metadata":{"annotations":{"more":"x"}}}`, false},
-		"the container":            {container(``), true},
-		"another image":            {`{"spec":{"containers":[{"name":"mm","image":"mm:2"}]}}`, false},
-		"another container":        {`{"spec":{"containers":[{"name":"mm","image":"mm:1"},{"name":"puller","image":"p"}]}}`, false},
-		"same quantity":            {container(`,"resources":{"limits":{"cpu":"1000m"}}`), true},
-		"another quantity":         {container(`,"resources":{"limits":{"cpu":"1001m"}}`), false},
-		"env":                      {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"modelmesh-serving"}]`), true},
-		"env of another value":     {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"other"}]`), false},
-		"env that is missing":      {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
-		"mount":                    {container(`,"volumeMounts":[{"name":"tc-config","mountPath":"/etc/watson/mmesh/config"}]`), true},
-		"mount of another volume":  {container(`,"volumeMounts":[{"name":"other","mountPath":"/etc/watson/mmesh/config"}]`), false},
-		"port":                     {container(`,"ports":[{"name":"grpc","containerPort":8033}]`), true},
-		"port without a name":      {container(`,"ports":[{"containerPort":8033}]`), true},
-		"another port":             {container(`,"ports":[{"containerPort":8034}]`), false},
-		"args":                     {container(`,"args":["a","b"]`), true},
-		"fewer args":               {container(`,"args":["a"]`), false},
-		"probe":                    {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":8089}}`), true},
-		"another probe":            {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":"grpc"}}`), false},
-		"security of ours":         {container(`,"securityContext":{"runAsNonRoot":true}`), false},
-		"grace period":             {`{"spec":{"terminationGracePeriodSeconds":90}}`, true},
-		"another grace period":     {`{"spec":{"terminationGracePeriodSeconds":30}}`, false},
-		"tolerations":              {`{"spec":{"tolerations":[{"key":"gpu"}]}}`, true},
-		"no tolerations":           {`{"spec":{"tolerations":[]}}`, true},
-		"another toleration":       {`{"spec":{"tolerations":[{"key":"cpu"}]}}`, false},
-		"a volume, which it lacks": {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
+		"empty template":                    {`{}`, true},
+		"labels":                            {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
+		"another label":                     {`{"metadata":{"labels":{"name":"modelmesh-serving-r","more":"x"}}}`, false},
+		"an annotation":                     {`{"metadata":{"annotations":{"more":"x"}}}`, false},
+		"the container":                     {container(``), true},
+		"another image":                     {`{"spec":{"containers":[{"name":"mm","image":"mm:2"}]}}`, false},
+		"another container":                 {`{"spec":{"containers":[{"name":"mm","image":"mm:1"},{"name":"puller","image":"p"}]}}`, false},
+		"same quantity":                     {container(`,"resources":{"limits":{"cpu":"1000m"}}`), true},
+		"another quantity":                  {container(`,"resources":{"limits":{"cpu":"1001m"}}`), false},
+		"env":                               {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"modelmesh-serving"}]`), true},
+		"env of another value":              {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"other"}]`), false},
+		"env that is missing":               {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
+		"mount":                             {container(`,"volumeMounts":[{"name":"tc-config","mountPath":"/etc/watson/mmesh/config"}]`), true},
+		"mount of another volume":           {container(`,"volumeMounts":[{"name":"other","mountPath":"/etc/watson/mmesh/config"}]`), false},
+		"port":                              {container(`,"ports":[{"name":"grpc","containerPort":8033}]`), true},
+		"port without a name":               {container(`,"ports":[{"containerPort":8033}]`), true},
+		"another port":                      {container(`,"ports":[{"containerPort":8034}]`), false},
+		"args":                              {container(`,"args":["a","b"]`), true},
+		"fewer args":                        {container(`,"args":["a"]`), false},
+		"probe":                             {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":8089}}`), true},
+		"another probe":                     {container(`,"readinessProbe":{"httpGet":{"path":"/ready","port":"grpc"}}`), false},
+		"security context of this operator": {container(`,"securityContext":{"runAsNonRoot":true}`), false},
+		"grace period":                      {`{"spec":{"terminationGracePeriodSeconds":90}}`, true},
+		"another grace period":              {`{"spec":{"terminationGracePeriodSeconds":30}}`, false},
+		"tolerations":                       {`{"spec":{"tolerations":[{"key":"gpu"}]}}`, true},
+		"no tolerations":                    {`{"spec":{"tolerations":[]}}`, true},
+		"another toleration":                {`{"spec":{"tolerations":[{"key":"cpu"}]}}`, false},
+		"a volume, which it lacks":          {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := templateContains(rawJSON(tc.want), liveTemplate())
@@ -183,7 +183,7 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 			w.restart()
 			w.reconcileUntilStable("ns")
 			if got := w.hasCurrentForm("r"); got != tc.currentAfterAdoption || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterAdoption {
-				t.Errorf("after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+				t.Errorf("unexpected result after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 			if tc.afterAdoption != nil {
 				tc.afterAdoption(w, r, w.deploymentOf("r"))
@@ -248,7 +248,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			w.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
 			if wrote := w.reconcileUntilStable("ns"); slices.Contains(wrote, deployment) == tc.waits {
-				t.Errorf("without the key: %q", wrote)
+				t.Errorf("unexpected result without the key: %q", wrote)
 			}
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
 			w.reconcileUntilStable("ns")
@@ -265,8 +265,8 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			if diff := cmp.Diff(before, w.deploymentOf("r").Spec); diff != "" {
 				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
 			}
-			if said := recordedEvents(w.events); len(said) > 0 {
-				t.Errorf("after a restart: %q", said)
+			if emitted := recordedEvents(w.events); len(emitted) > 0 {
+				t.Errorf("unexpected result after a restart: %q", emitted)
 			}
 		})
 	}
@@ -281,8 +281,8 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 	w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
 	w.restart()
 	w.reconcileUntilStable("ns")
-	if said := recordedEvents(w.events); len(said) > 0 || w.hasCurrentForm("r") {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) > 0 || w.hasCurrentForm("r") {
+		t.Errorf("events %q", emitted)
 	}
 }
 

@@ -61,12 +61,12 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 	w.reads = nil
 	w.reconcileOnce("ns")
 	w.expect("live reads at rest", w.reads, nil)
-	if said := recordedEvents(w.events); len(said) > 0 {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+		t.Errorf("events %q", emitted)
 	}
 }
 
-// [M12] [modelmesh-88] Single-model runtimes belong to KServe, whatever their spec; a ServingRuntime hides a ClusterServingRuntime.
+// [M12] [modelmesh-88] Single-model runtimes belong to KServe, regardless of their spec; a ServingRuntime hides a ClusterServingRuntime.
 func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 	odd := func(s *v1alpha1.ServingRuntimeSpec) {
 		s.Containers[0].Name, s.Containers[0].Ports = "mm", []corev1.ContainerPort{{ContainerPort: 8080}}
@@ -79,8 +79,8 @@ func TestSingleModelRuntimesAreIgnored(t *testing.T) {
 			t.Errorf("%s has a Deployment", name)
 		}
 	}
-	if said := recordedEvents(w.events); len(said) > 0 {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) > 0 {
+		t.Errorf("events %q", emitted)
 	}
 }
 
@@ -89,20 +89,20 @@ func TestInvalidRuntimeDoesNotBlockOthers(t *testing.T) {
 	broken := localRuntime("broken", "onnx", func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil })
 	w := newTestEnv(t, broken, localRuntime("good", "onnx"), predictorOf("m", "onnx"))
 	if again := w.reconcileOnce("ns"); again != 0 {
-		t.Errorf("it is tried again after %s", again)
+		t.Errorf("unexpected requeue after %s", again)
 	}
 	if w.hasDeployment("broken") || !w.hasDeployment("good") {
 		t.Error("want a Deployment of the runtime good only")
 	}
-	said := recordedEvents(w.events)
-	if len(said) != 1 || !strings.HasPrefix(said[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[0], "grpcEndpoint") {
-		t.Errorf("events %q", said)
+	emitted := recordedEvents(w.events)
+	if len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Warning InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[0], "grpcEndpoint") {
+		t.Errorf("events %q", emitted)
 	}
 	broken.Spec.GRPCEndpoint = new("port:8085")
 	w.must(w.api.Update(t.Context(), broken))
 	w.reconcileUntilStable("ns")
-	if said := recordedEvents(w.events); !w.hasDeployment("broken") || !slices.Equal(said, []string{"Normal ValidRuntime the runtime is valid again"}) {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); !w.hasDeployment("broken") || !slices.Equal(emitted, []string{"Normal ValidRuntime the runtime is valid again"}) {
+		t.Errorf("events %q", emitted)
 	}
 	broken.Spec.Containers[0].Name = "mm"
 	w.must(w.api.Update(t.Context(), broken))
@@ -127,8 +127,8 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 	if !equality.Semantic.DeepEqual(w.deploymentOf("r").Spec.Template.Spec.Containers, image) || !w.hasDeployment("good") {
 		t.Error("want the Deployment of the paused runtime unchanged, and that of the other runtime created")
 	}
-	if said := recordedEvents(w.events); len(said) != 1 || !strings.HasPrefix(said[0], "Normal Paused annotation "+names.PausedAnnotation) {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal Paused annotation "+names.PausedAnnotation) {
+		t.Errorf("events %q", emitted)
 	}
 	w.expect("writes while it is paused", w.reconcileUntilStable("ns"), nil)
 	r.Spec.Disabled = new(true)
@@ -166,8 +166,8 @@ func TestProductConfigMapMustExist(t *testing.T) {
 	r.Annotations = map[string]string{"productConfig": "product"}
 	w := newTestEnv(t, r)
 	w.reconcileUntilStable("ns")
-	if said := recordedEvents(w.events); w.hasDeployment("r") || len(said) != 1 || !strings.Contains(said[0], "Unable to access ConfigMap 'product'") {
-		t.Errorf("events %q", said)
+	if emitted := recordedEvents(w.events); w.hasDeployment("r") || len(emitted) != 1 || !strings.Contains(emitted[0], "Unable to access ConfigMap 'product'") {
+		t.Errorf("events %q", emitted)
 	}
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "product"}})
 	w.reconcileUntilStable("ns")
@@ -189,7 +189,7 @@ func foreignObjects() []client.Object {
 	}
 }
 
-// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, whatever their names and labels.
+// [M11] In a disabled namespace managed objects are deleted; foreign objects are kept, regardless of their names and labels.
 func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.reconcileUntilStable("ns")
@@ -228,10 +228,10 @@ func TestForeignObjectsAreReported(t *testing.T) {
 			t.Error(write)
 		}
 	}
-	said := strings.Join(recordedEvents(w.events), "\n")
+	emitted := strings.Join(recordedEvents(w.events), "\n")
 	for _, want := range []string{"ConfigMap ns/tc-config", "Deployment ns/modelmesh-serving-r"} { // the Deployment is blocked by the ConfigMap
-		if !strings.Contains(said, "RuntimeRefused applying "+want+": "+want+" exists and was not created by this operator; delete it or recreate it under another name") {
-			t.Errorf("nothing about %s in %s", want, said)
+		if !strings.Contains(emitted, "RuntimeRefused applying "+want+": "+want+" exists and was not created by this operator; delete it or recreate it under another name") {
+			t.Errorf("nothing about %s in %s", want, emitted)
 		}
 		w.reconcileOnce("ns")
 		if again := recordedEvents(w.events); len(again) > 0 {
@@ -239,7 +239,7 @@ func TestForeignObjectsAreReported(t *testing.T) {
 		}
 		w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tc-config"}})))
 		w.reconcileOnce("ns")
-		said = strings.Join(recordedEvents(w.events), "\n")
+		emitted = strings.Join(recordedEvents(w.events), "\n")
 	}
 }
 
@@ -250,15 +250,15 @@ func TestForeignServiceIsReported(t *testing.T) {
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
-	said := recordedEvents(w.events)
+	emitted := recordedEvents(w.events)
 	var reported int
-	for _, event := range said {
+	for _, event := range emitted {
 		if strings.Contains(event, "Service ns/modelmesh-serving exists and was not created by this operator") {
 			reported++
 		}
 	}
 	if reported != 2 {
-		t.Errorf("%d of 2 runtimes have the event: %q", reported, said)
+		t.Errorf("%d of 2 runtimes have the event: %q", reported, emitted)
 	}
 	w.must(w.api.Delete(t.Context(), theirs))
 	w.reconcileUntilStable("ns")
@@ -334,9 +334,9 @@ func TestServiceMonitor(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"))
 	w.reconcileUntilStable("ns")
 	w.settings.Metrics.DisablePrometheusOperatorSupport = true
-	w.expect("switched off", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("disabled", w.reconcileUntilStable("ns"), []string{"delete ServiceMonitor ns/modelmesh-metrics-monitor"})
 	w.settings.Metrics.DisablePrometheusOperatorSupport = false
-	w.expect("switched on", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
+	w.expect("enabled", w.reconcileUntilStable("ns"), []string{"apply ServiceMonitor ns/modelmesh-metrics-monitor"})
 
 	w = newTestEnv(t, localRuntime("r", "onnx"))
 	w.kinds = capability.NewSet(capability.ServingRuntime)
@@ -446,7 +446,7 @@ func TestScaleToZero(t *testing.T) {
 	w.clock.Step(time.Hour)
 	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 2 {
-		t.Errorf("with a model: %d replicas", got)
+		t.Errorf("unexpected result with a model: %d replicas", got)
 	}
 	w.must(w.api.Delete(t.Context(), model))
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
@@ -458,7 +458,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 	w.restart()
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
+		t.Errorf("unexpected result after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
 	}
 	w.clock.Step(time.Minute)
 	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
@@ -573,10 +573,10 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 			t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 		}
 	}
-	said := recordedEvents(w.events)
-	slices.Sort(said)
-	if len(said) != 2 || !strings.Contains(said[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(said[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
-		t.Errorf("events %q", said)
+	emitted := recordedEvents(w.events)
+	slices.Sort(emitted)
+	if len(emitted) != 2 || !strings.Contains(emitted[0], "InvalidRuntime Invalid runtime Spec: ") || !strings.Contains(emitted[1], "RuntimeRefused applying Deployment ns/modelmesh-serving-refused") {
+		t.Errorf("events %q", emitted)
 	}
 	if w.hasDeployment("clash") || !w.hasDeployment("good") {
 		t.Error("want a Deployment of the runtime good only")

@@ -48,13 +48,13 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
 	w.must(w.api.Update(t.Context(), source))
 	w.expect("a Secret that is no good", w.reconcileUntilStable("ns"), nil)
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace own cannot be used") {
-		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace own cannot be used")
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace own cannot be used") {
+		t.Errorf("events %s, want it to contain %q", emitted, "Secret model-serving-etcd in namespace own cannot be used")
 	}
 	w.must(w.api.Delete(t.Context(), source))
 	w.reconcileUntilStable("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Could not get the controller etcd secret") {
-		t.Errorf("events %s, want it to contain %q", said, "Could not get the controller etcd secret")
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Could not get the controller etcd secret") {
+		t.Errorf("events %s, want it to contain %q", emitted, "Could not get the controller etcd secret")
 	}
 }
 
@@ -94,16 +94,16 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	w.settings.AllowNamespaceEtcd = true
 	w.must(w.api.Delete(t.Context(), etcdSecret("own")))
 	w.reconcileUntilStable("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(said, "controller etcd secret") {
-		t.Errorf("events %s", said)
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); strings.Contains(emitted, "controller etcd secret") {
+		t.Errorf("events %s", emitted)
 	}
 	if len(w.mesh.own["ns"]) == 0 {
 		t.Error("the stream does not have it")
 	}
 	w.mesh.failOwn = errors.New("no good")
 	w.reconcileOnce("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
-		t.Errorf("events %s, want it to contain %q", said, "Secret model-serving-etcd in namespace ns cannot be used: no good")
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "Secret model-serving-etcd in namespace ns cannot be used: no good") {
+		t.Errorf("events %s, want it to contain %q", emitted, "Secret model-serving-etcd in namespace ns cannot be used: no good")
 	}
 	w.mesh.failOwn = nil
 	w.must(w.api.Delete(t.Context(), foreign))
@@ -118,8 +118,8 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"), etcdSecret("ns"))
 	w.reconcileUntilStable("ns")
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
-		t.Errorf("the stream got %q, events %s", w.mesh.own, said)
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
+		t.Errorf("the stream got %q, events %s", w.mesh.own, emitted)
 	}
 }
 
@@ -176,12 +176,12 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 	w.settings.TLS.SecretName = "mesh-tls"
 	w.reconcileUntilStable("ns")
-	said := strings.Join(recordedEvents(w.events), "\n")
-	if w.hasDeployment("r") || !strings.Contains(said, "unable to access TLS secret 'mesh-tls'") {
-		t.Errorf("events %s", said)
+	emitted := strings.Join(recordedEvents(w.events), "\n")
+	if w.hasDeployment("r") || !strings.Contains(emitted, "unable to access TLS secret 'mesh-tls'") {
+		t.Errorf("events %s", emitted)
 	}
-	if _, connected := w.mesh.targets["ns"]; connected || !strings.Contains(said, "models cannot be managed") {
-		t.Errorf("connected without a certificate; events %s", said)
+	if _, connected := w.mesh.targets["ns"]; connected || !strings.Contains(emitted, "models cannot be managed") {
+		t.Errorf("connected without a certificate; events %s", emitted)
 	}
 	own := tlsSecret(t, "own", "mesh-tls", nil)
 	w.create(own)
@@ -201,9 +201,9 @@ func TestTLSSecretOfNamespace(t *testing.T) {
 	if pair := w.mesh.targets["ns"].TLS; string(pair.Certificate) != string(own.Data["tls.crt"]) {
 		t.Error("an invalid certificate replaced the valid one")
 	}
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "TLS secret 'mesh-tls': could not load client key pair: ") ||
-		!strings.Contains(said, "in namespace ns: correct it") || strings.Contains(said, "models cannot be managed") {
-		t.Errorf("events %s", said)
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "TLS secret 'mesh-tls': could not load client key pair: ") ||
+		!strings.Contains(emitted, "in namespace ns: correct it") || strings.Contains(emitted, "models cannot be managed") {
+		t.Errorf("events %s", emitted)
 	}
 }
 
@@ -215,13 +215,13 @@ func TestInvalidTLSSecretsAreReported(t *testing.T) {
 		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mesh-tls"}, Data: map[string][]byte{"ca.crt": []byte("x")}})
 	}
 	w.reconcileUntilStable("ns")
-	said := strings.Join(recordedEvents(w.events), "\n")
+	emitted := strings.Join(recordedEvents(w.events), "\n")
 	for _, want := range []string{
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace ns: correct it",
 		"TLS secret 'mesh-tls' missing tls.crt and/or tls.key, in namespace own: correct it", "models cannot be managed",
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("%q is not in %s", want, said)
+		if !strings.Contains(emitted, want) {
+			t.Errorf("%q is not in %s", want, emitted)
 		}
 	}
 	w.reconcileUntilStable("ns")
@@ -261,8 +261,8 @@ func TestMountedClaims(t *testing.T) {
 	if got := w.mountedClaims("r"); len(got) != 1 || !got["listed"] {
 		t.Errorf("mounted %v", got)
 	}
-	if said := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(said, "PersistentVolumeClaim absent does not exist") || !strings.Contains(said, "three") {
-		t.Errorf("events %s", said)
+	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "PersistentVolumeClaim absent does not exist") || !strings.Contains(emitted, "three") {
+		t.Errorf("events %s", emitted)
 	}
 	w.settings.AllowAnyPVC = true
 	w.reconcileUntilStable("ns")

@@ -185,11 +185,11 @@ func TestBuildErrorIsReportedOnce(t *testing.T) {
 	for range 4 {
 		w.reconcileOnce("ns")
 	}
-	var said []string
+	var emitted []string
 	for len(w.events.Events) > 0 {
-		said = append(said, <-w.events.Events)
+		emitted = append(emitted, <-w.events.Events)
 	}
-	if len(said) != 1 || !strings.Contains(said[0], ReasonInvalid) || !strings.Contains(said[0], "not-there") {
-		t.Errorf("unexpected result: %q", said)
+	if len(emitted) != 1 || !strings.Contains(emitted[0], ReasonInvalid) || !strings.Contains(emitted[0], "not-there") {
+		t.Errorf("unexpected result: %q", emitted)
 	}
 }

@@ -256,7 +256,7 @@ func (env *testEnv) reconcileUntilStable(namespace string) []string {
 		}
 		all = append(all, wrote...)
 	}
-	env.Fatalf("it never ends: %q", all)
+	env.Fatalf("the reconciler does not reach the steady state: %q", all)
 	return nil
 }
 

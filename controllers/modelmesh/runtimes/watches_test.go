@@ -188,7 +188,7 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 		predicate predicate.Predicate
 		lets      []string
 	}{
-		"objects of ours": {metadataChanged(), []string{"a label", "an annotation", "an owner", "deletion", "our fields", "recreated with another UID"}},
+		"managed objects": {metadataChanged(), []string{"a label", "an annotation", "an owner", "deletion", "our fields", "recreated with another UID"}},
 		"models":          {modelmesh.SpecChanged(), []string{"deletion", "recreated with another UID", "spec"}},
 		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "deletion", "recreated with another UID", "spec"}},
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},

@@ -36,19 +36,19 @@ func TestImageOfData(t *testing.T) {
 		server *appsv1.Deployment
 		want   Image
 	}{
-		"a new claim":                             {none, &appsv1.Deployment{}, Image{}},
-		"a new claim, whose server starts":        {none, server("postgres:16", setServed), Image{}},
-		"a new claim, whose server has started":   {none, server("postgres:16", setServing), Image{"postgres:16", 16}},
-		"recorded, without a server":              {fifteen, &appsv1.Deployment{}, Image{"postgres:15", 15}},
-		"recorded, another one does not start":    {fifteen, server("postgres:16", setServed), Image{"postgres:15", 15}},
-		"recorded, the status is of before":       {fifteen, server("postgres:16", setServing, setUnobserved), Image{"postgres:15", 15}},
-		"recorded, and upgraded by hand":          {fifteen, server("postgres:16", setServing), Image{"postgres:16", 16}},
-		"recorded, the image runs but is unnamed": {fifteen, server("db:x", setServing), Image{"postgres:15", 15}},
-		"of an older release":                     {nil, server("postgres:15", setServing), Image{"postgres:15", 15}},
-		"of an older release, its node is down":   {nil, server("postgres:15", setServed), Image{"postgres:15", 15}},
-		"of an older release, never started":      {nil, server("postgres:15"), Image{}},
-		"stated by the spec":                      {none, server("mine@sha256:1", setServing), Image{"mine@sha256:1", 14}},
-		"edited by hand":                          {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
+		"a new claim":                              {none, &appsv1.Deployment{}, Image{}},
+		"a new claim, whose server starts":         {none, server("postgres:16", setServed), Image{}},
+		"a new claim, whose server has started":    {none, server("postgres:16", setServing), Image{"postgres:16", 16}},
+		"recorded, without a server":               {fifteen, &appsv1.Deployment{}, Image{"postgres:15", 15}},
+		"recorded, another one does not start":     {fifteen, server("postgres:16", setServed), Image{"postgres:15", 15}},
+		"recorded, status of the previous version": {fifteen, server("postgres:16", setServing, setUnobserved), Image{"postgres:15", 15}},
+		"recorded, and upgraded by hand":           {fifteen, server("postgres:16", setServing), Image{"postgres:16", 16}},
+		"recorded, the image runs but is unnamed":  {fifteen, server("db:x", setServing), Image{"postgres:15", 15}},
+		"of an older release":                      {nil, server("postgres:15", setServing), Image{"postgres:15", 15}},
+		"of an older release, its node is down":    {nil, server("postgres:15", setServed), Image{"postgres:15", 15}},
+		"of an older release, never started":       {nil, server("postgres:15"), Image{}},
+		"stated by the spec":                       {none, server("mine@sha256:1", setServing), Image{"mine@sha256:1", 14}},
+		"edited by hand":                           {map[string]string{annotationMajor: "x", annotationImage: "y"}, &appsv1.Deployment{}, Image{Name: "y"}},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: c.claim}}
 		if diff := cmp.Diff(c.want, ImageOfData(claim, c.server, NewImage("mine@sha256:1", new(int32(14))))); diff != "" {

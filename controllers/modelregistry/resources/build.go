@@ -96,7 +96,7 @@ func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 // userRole returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
 // POST. Create by name grants nothing else, because the API server does not authorize creations by name.
 func userRole(m *v1beta1.ModelRegistry, d *servers.Description) runtime.ApplyConfiguration {
-	return d.ReaderRole(d.Described(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
+	return d.ReaderRole(d.MetaForDashboard(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
 }
 
 // Group returns the Group. Without users it does not own that field, because administrators add them.
@@ -189,7 +189,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
-	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedBy(true) {
+	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
 		return routeHost(m)
 	}
 	return ""

@@ -156,7 +156,7 @@ func TestNewPassword(t *testing.T) {
 func TestDatabaseNames(t *testing.T) {
 	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
 		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {
-			t.Errorf("%q: %v", fine, err)
+			t.Errorf("%q: unexpected error: %v", fine, err)
 		}
 	}
 	for _, wrong := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {

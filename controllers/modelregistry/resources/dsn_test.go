@@ -28,7 +28,7 @@ func TestPostgresDSN(t *testing.T) {
 		"a dash in the database":              {v1beta1.PostgresConfig{Host: "pg", Username: "u", Database: "model-registry"}, "postgresql://u@pg:5432/model-registry"},
 		"[D31] signs in user and database":    {v1beta1.PostgresConfig{Host: "pg", Username: "a@b:c", Database: "d/e?sslmode=disable#f"}, "postgresql://a%40b%3Ac@pg:5432/d%2Fe%3Fsslmode%3Ddisable%23f"},
 		"[D31] no variable is filled in":      {v1beta1.PostgresConfig{Host: "pg", Username: "$(POSTGRES_PASSWORD)", Database: "$(HOME)"}, "postgresql://%24%28POSTGRES_PASSWORD%29@pg:5432/%24%28HOME%29"},
-		"what the author escaped stays":       {v1beta1.PostgresConfig{Host: "pg", Username: "a%40b", Database: "d"}, "postgresql://a%40b@pg:5432/d"},
+		"escaped characters are kept":         {v1beta1.PostgresConfig{Host: "pg", Username: "a%40b", Database: "d"}, "postgresql://a%40b@pg:5432/d"},
 		"a percent sign that escapes nothing": {v1beta1.PostgresConfig{Host: "pg", Username: "50% off", Database: "d"}, "postgresql://50%25%20off@pg:5432/d"},
 		"[D31] a mode that is none":           {v1beta1.PostgresConfig{Host: "pg", Database: "d", SSLMode: "x&host=evil"}, "postgresql://pg:5432/d?sslmode=x%26host%3Devil"},
 	} {

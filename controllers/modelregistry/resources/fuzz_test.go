@@ -146,7 +146,7 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	}
 	dsn, err := url.Parse(address)
 	if err != nil {
-		t.Fatalf("%q: %v", text, err)
+		t.Fatalf("%q: unexpected error: %v", text, err)
 	}
 	meant := text
 	if urlSafe.MatchString(text) {

@@ -23,7 +23,7 @@ func TestRole(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if r.Namespace != "lab-registries" {
-		t.Errorf("it is in %s", r.Namespace)
+		t.Errorf("the Role is in namespace %s", r.Namespace)
 	}
 	annotations := map[string]string{
 		"openshift.io/display-name": "Registry User team-a", "openshift.io/description": "Can access Model Registry team-a",

@@ -96,7 +96,7 @@ func recordings(t *testing.T) []recording {
 			r.in = openshift
 		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[0].Object, r.stored, true); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatalf("%s: unexpected error: %v", file, err)
 		}
 		r.stored.UID = "7f0c2f5e-0000-4000-8000-000000000001"
 		r.in.Gateway = settings[r.name]
@@ -171,7 +171,7 @@ func TestRecordings(t *testing.T) {
 					return a.path.MatchString(d.Path)
 				})
 				if at < 0 {
-					t.Errorf("%s: %s -> %s", d.Path, d.Recorded, d.Ours)
+					t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
 				}
 				met[at] = true
 			}

@@ -6,7 +6,7 @@
 // version from the list. With the version removed, later starts send no more than one request.
 package storage
 
-// Objects of all namespaces are migrated, whatever the configured namespace.
+// Objects of all namespaces are migrated, regardless of the configured namespace.
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries,verbs=list;patch
 // +kubebuilder:rbac:groups=modelregistry.opendatahub.io,resources=modelregistries/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=modelregistries.modelregistry.opendatahub.io,verbs=get

@@ -121,13 +121,13 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 		refusal error
 		moved   bool // past the refusal
 	}{
-		"invalid":          {rejection("a"), true},
-		"a webhook says":   {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
-		"bad request":      {apierrors.NewBadRequest("no ModelRegistry"), true},
-		"gone meanwhile":   {apierrors.NewNotFound(resource, "a"), true},
-		"changed by other": {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
-		"too many":         {apierrors.NewTooManyRequests("later", 1), false},
-		"no answer":        {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
+		"invalid":                   {rejection("a"), true},
+		"denied by a webhook":       {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
+		"bad request":               {apierrors.NewBadRequest("no ModelRegistry"), true},
+		"deleted by another client": {apierrors.NewNotFound(resource, "a"), true},
+		"changed by other":          {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
+		"too many":                  {apierrors.NewTooManyRequests("later", 1), false},
+		"no answer":                 {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

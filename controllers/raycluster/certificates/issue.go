@@ -137,12 +137,12 @@ func (p *reconciliation) rootEvent(root certs.Root) {
 	switch root.Step {
 	case certs.Unchanged:
 	case certs.Repaired:
-		p.event(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Cause)
+		p.event(corev1.EventTypeWarning, reasonAuthority, "a new CA replaces the previous one, because %s; restart running pods, which do not trust it", root.Cause)
 	case certs.Announced:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
+		p.event(corev1.EventTypeNormal, reasonAuthority, "the CA is rotated at %s: the next CA is published, and pods that start from now on trust both CAs",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published must be restarted before their certificates expire")
+		p.event(corev1.EventTypeNormal, reasonAuthority, "the CA was rotated: restart pods that started before the new CA was published, before their certificates expire")
 	default:
 		p.event(corev1.EventTypeNormal, reasonAuthority, "CA %s, because %s; it is valid until %s", root.Step, root.Cause, root.Expires.Format(time.RFC3339))
 	}

@@ -283,7 +283,7 @@ func TestRenewalAfterDowntime(t *testing.T) {
 					}
 					for _, pair := range [][2]reader{{before, after}, {after, before}} {
 						if _, err := pair[0].trusts(pair[1], now); err != nil {
-							t.Errorf("%s: %v", now.Format(time.DateOnly), err)
+							t.Errorf("%s: unexpected error: %v", now.Format(time.DateOnly), err)
 						}
 					}
 				}

@@ -16,54 +16,54 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// story is a cluster with random events.
-type story struct {
+// scenario is a cluster with random events.
+type scenario struct {
 	*fixture
 	cluster *unstructured.Unstructured
 	pods    []string
 	made    int
 }
 
-// happens runs one random event.
-func (s *story) happens(t *rapid.T, steps []string) {
+// runStep runs one random event.
+func (s *scenario) runStep(t *rapid.T, steps []string) {
 	ca, head, worker := demoSecrets(s.t)
 	secrets := []string{ca, head, worker}
 	switch step := rapid.SampledFrom(steps).Draw(t, "step"); step {
-	case "a pod is made":
+	case "create a pod":
 		s.made++
 		name := fmt.Sprintf("p%d", s.made)
 		role := rapid.SampledFrom([]string{raycluster.NodeTypeHead, raycluster.NodeTypeWorker}).Draw(t, "role")
 		pod := pending(name, role)
 		s.create(pod)
 		s.pods = append(s.pods, name)
-	case "a pod gets addresses":
+	case "assign addresses":
 		if pod := s.somePod(t); pod != nil && pod.Status.PodIP == "" {
 			pod.Status.PodIP = fmt.Sprintf("10.1.0.%d", s.made)
 			pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}, {IP: fmt.Sprintf("fd00::%d", s.made)}}
 			s.update(pod)
 		}
-	case "a pod starts":
+	case "start a pod":
 		if pod := s.somePod(t); pod != nil && pod.Status.PodIP != "" {
 			pod.Status.Phase = corev1.PodRunning
 			s.update(pod)
 		}
-	case "a pod goes":
+	case "delete a pod":
 		if pod := s.somePod(t); pod != nil {
 			if err := s.server.Delete(s.t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
 			s.pods = slices.DeleteFunc(s.pods, func(name string) bool { return name == pod.Name })
 		}
-	case "time passes":
+	case "advance the clock":
 		s.clock.Step(time.Duration(rapid.IntRange(1, 24*200).Draw(t, "hours")) * time.Hour)
-	case "a Secret is deleted":
+	case "delete a Secret":
 		name := rapid.SampledFrom(secrets).Draw(t, "secret")
 		err := s.server.Delete(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}})
 		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 		s.clock.Step(cacheLag)
-	case "a Secret is damaged":
+	case "corrupt a Secret":
 		secret := &corev1.Secret{}
 		name := rapid.SampledFrom(secrets).Draw(t, "secret")
 		if err := s.server.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil {
@@ -75,14 +75,14 @@ func (s *story) happens(t *rapid.T, steps []string) {
 			}
 		}
 		s.update(secret)
-	case "another leader":
+	case "restart the manager":
 		s.memory = Memory{}
-	case "another domain":
+	case "change the domain":
 		s.domain = rapid.SampledFrom([]string{"", "apps.example.org", "other.example.org"}).Draw(t, "domain")
 	}
 }
 
-func (s *story) somePod(t *rapid.T) *corev1.Pod {
+func (s *scenario) somePod(t *rapid.T) *corev1.Pod {
 	if len(s.pods) == 0 {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (s *story) somePod(t *rapid.T) *corev1.Pod {
 	return pod
 }
 
-// It reconciles until nothing is due, as the work queue does.
-func (s *story) settle(t *rapid.T) {
+// reconcileUntilIdle reconciles until no requeue is due, as the work queue does.
+func (s *scenario) reconcileUntilIdle(t *rapid.T) {
 	for range 5 {
 		after, err := s.reconcile(s.t.Context(), s.cluster, byOperator)
 		if err != nil {
@@ -110,7 +110,7 @@ func (s *story) settle(t *rapid.T) {
 }
 
 // check verifies the certificate that a new pod would read.
-func (s *story) check(t *rapid.T) {
+func (s *scenario) check(t *rapid.T) {
 	ca, head, worker := demoSecrets(s.t)
 	root := s.secret(ca)
 	signer := certificateOf(s.t, root.Data["ca.crt"])
@@ -121,7 +121,7 @@ func (s *story) check(t *rapid.T) {
 			t.Fatalf("%s: unexpected error: %v", name, err)
 		}
 		if left := leaf.NotAfter.Sub(s.clock.Now()); left < leafLifetime/2 {
-			t.Fatalf("%s is good for another %s", name, left)
+			t.Fatalf("Secret %s expires in %s, want at least half of its lifetime", name, left)
 		}
 	}
 	for _, name := range s.pods {
@@ -150,24 +150,24 @@ func (s *story) check(t *rapid.T) {
 // a year, and idle reconciles send no requests.
 func TestPodsHaveCertificatesAfterAnyEvents(t *testing.T) {
 	steps := []string{
-		"a pod is made", "a pod is made", "a pod gets addresses", "a pod gets addresses", "a pod starts", "a pod goes", "time passes",
-		"a Secret is deleted", "a Secret is damaged", "another leader", "another domain",
+		"create a pod", "create a pod", "assign addresses", "assign addresses", "start a pod", "delete a pod", "advance the clock",
+		"delete a Secret", "corrupt a Secret", "restart the manager", "change the domain",
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		s := &story{fixture: newFixture(t), cluster: demo(t)}
-		s.settle(r)
-		for range rapid.IntRange(1, 8).Draw(r, "things that happen") {
-			s.happens(r, steps)
-			if rapid.Bool().Draw(r, "seen at once") {
-				s.settle(r)
+		s := &scenario{fixture: newFixture(t), cluster: demo(t)}
+		s.reconcileUntilIdle(r)
+		for range rapid.IntRange(1, 8).Draw(r, "number of steps") {
+			s.runStep(r, steps)
+			if rapid.Bool().Draw(r, "reconcile after the step") {
+				s.reconcileUntilIdle(r)
 			}
 		}
-		s.settle(r)
+		s.reconcileUntilIdle(r)
 		s.check(r)
 		reads, writes, patches := s.reads, s.writes, s.patches
-		s.settle(r)
+		s.reconcileUntilIdle(r)
 		if s.reads != reads || s.writes != writes || s.patches != patches {
-			r.Fatalf("%d reads, %d writes, %d patches at rest", s.reads-reads, s.writes-writes, s.patches-patches)
+			r.Fatalf("%d reads, %d writes, %d patches in the steady state", s.reads-reads, s.writes-writes, s.patches-patches)
 		}
 	})
 }

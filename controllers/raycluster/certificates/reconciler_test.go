@@ -56,7 +56,7 @@ func mustBeFor(t *testing.T, secret *corev1.Secret, ips ...string) {
 	c := certificateOf(t, secret.Data["tls.crt"])
 	for _, ip := range ips {
 		if err := c.VerifyHostname(ip); err != nil {
-			t.Errorf("%s: %v", secret.Name, err)
+			t.Errorf("%s: unexpected error: %v", secret.Name, err)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	if reconciles > 40 || len(signers) != 3 {
 		t.Errorf("%d reconciles, %d CAs", reconciles, len(signers))
 	}
-	for _, want := range []string{"the next CA is published beside the one that signs", "the next CA signs now", "the certificate of role head was renewed, because a third of its life is over"} {
+	for _, want := range []string{"the CA is rotated at ", "the CA was rotated", "the certificate of role head was renewed, because a third of its life is over"} {
 		if !strings.Contains(reported, want) {
 			t.Errorf("no event reports that %s:\n%s", want, reported)
 		}
@@ -335,7 +335,7 @@ func TestSecretsOfUsers(t *testing.T) {
 			t.Errorf("issued by %s", c.Issuer)
 		}
 		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
-			t.Errorf("it was changed: %v", got.ObjectMeta)
+			t.Errorf("the Secret was changed: %v", got.ObjectMeta)
 		}
 		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
 			t.Errorf("reported:\n%s, want it to contain %q", reported, "Warning CertificateExpiring the CA in Secret "+ca)

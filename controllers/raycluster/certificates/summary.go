@@ -20,7 +20,7 @@ import (
 // AnnotationSummary is set on each Secret that the operator fills, so that a new process needs no read: it is in the cached metadata. The
 // value is a function of the content alone; otherwise a restart would write.
 //
-// It is believed only if our field manager owns it and all data, so another client cannot change either of them unnoticed. A client that
+// It is believed only if the field manager of this operator owns it and all data, so another client cannot change either of them unnoticed. A client that
 // may write the Secret and pretends to be that field manager can break the certificate of its own cluster until the next check. Nothing
 // is ever signed with a key, or published from a CA, that was not read from the Secret.
 const AnnotationSummary = "platform.opendatahub.io/certificate"

@@ -114,7 +114,7 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	w.mustReconcile(demo(t), byOperator)
 	late.mount()
 	if err := waits.Wait(); err != nil {
-		t.Fatalf("it waits though its address is in: %v", err)
+		t.Fatalf("the init container waits although the certificate contains its address: %v", err)
 	}
 	now := w.clock.Now()
 	head := w.machine(raycluster.NodeTypeHead, headIP, raycluster.IssuerOperator)

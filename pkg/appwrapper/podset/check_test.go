@@ -112,13 +112,13 @@ func TestSamplesAreValid(t *testing.T) {
 		}
 		aw := &awv1beta2.AppWrapper{}
 		if err := yaml.UnmarshalStrict(text, aw); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatalf("%s: unexpected error: %v", file, err)
 		}
 		sets := 0
 		for i := range aw.Spec.Components {
 			u, err := Decode(&aw.Spec.Components[i])
 			if err != nil {
-				t.Fatalf("%s: %v", file, err)
+				t.Fatalf("%s: unexpected error: %v", file, err)
 			}
 			count, known, errs := Check(aw.Spec.Components[i].PodSets, u, field.NewPath("c"))
 			if len(errs) != 0 || !known {

@@ -102,7 +102,7 @@ func TestInfer(t *testing.T) {
 				t.Error("the list is nil, so the status would contain null")
 			}
 			if count, known, faults := Check(sets, u, nil); count != len(sets) || !known || len(faults) != 0 {
-				t.Errorf("its own check gives %d and %v", count, faults)
+				t.Errorf("the check of the inferred pod sets returned %d and %v", count, faults)
 			}
 		})
 	}
@@ -161,10 +161,10 @@ func TestForComponent(t *testing.T) {
 		t.Error("the result shares its entries with the component")
 	}
 	if sets, err = ForComponent(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
-		t.Errorf("without pods: %#v, %v", sets, err)
+		t.Errorf("unexpected result without pods: %#v, %v", sets, err)
 	}
 	if sets, err = ForComponent(component(t, `{kind: Pod}`)); err == nil {
-		t.Errorf("without a version: %#v", sets)
+		t.Errorf("unexpected result without a version: %#v", sets)
 	}
 }
 

@@ -130,20 +130,20 @@ func checkQuantity(text string) error {
 }
 
 // checkQuantities checks the strings in those fields of a pod spec that hold quantities.
-func checkQuantities(value any, place string, quantities bool) error {
+func checkQuantities(value any, path string, quantities bool) error {
 	var errs []error
 	switch v := value.(type) {
 	case map[string]any:
 		for field, child := range v {
-			errs = append(errs, checkQuantities(child, place+"."+field, quantities || slices.Contains(quantityFields, field)))
+			errs = append(errs, checkQuantities(child, path+"."+field, quantities || slices.Contains(quantityFields, field)))
 		}
 	case []any:
 		for i, child := range v {
-			errs = append(errs, checkQuantities(child, indexPath(place, i), quantities))
+			errs = append(errs, checkQuantities(child, indexPath(path, i), quantities))
 		}
 	case string:
 		if err := checkQuantity(v); quantities && err != nil {
-			return fmt.Errorf("%s: %w", place, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return errors.Join(errs...)

@@ -110,17 +110,17 @@ func TestLargeDocuments(t *testing.T) {
 		anchor += fmt.Sprintf("k%d: 1, ", i)
 	}
 	for name, text := range map[string]string{
-		"many keys":       numbered("key%d: 1\n"),
-		"one long key":    "? " + fill(func(int) string { return "a" }) + "\n: 1\n",
-		"deep lists":      "payloadProcessors: " + fill(func(int) string { return "[" }),
-		"deep maps":       "tls: " + fill(func(int) string { return "{a: " }),
-		"many labels":     "runtimePodLabels:\n" + numbered("  l%d: v\n"),
-		"many secrets":    "imagePullSecrets:\n" + numbered("- {name: s%d, odd: 1}\n"),
-		"many variables":  "internalModelMeshEnvVars:\n" + numbered("- {name: 'A B', value: v%d}\n"),
-		"merged aliases":  anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
-		"aliased objects": anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
-		"merged for ever": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
-		"laughs":          "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
+		"many keys":            numbered("key%d: 1\n"),
+		"one long key":         "? " + fill(func(int) string { return "a" }) + "\n: 1\n",
+		"deep lists":           "payloadProcessors: " + fill(func(int) string { return "[" }),
+		"deep maps":            "tls: " + fill(func(int) string { return "{a: " }),
+		"many labels":          "runtimePodLabels:\n" + numbered("  l%d: v\n"),
+		"many secrets":         "imagePullSecrets:\n" + numbered("- {name: s%d, odd: 1}\n"),
+		"many variables":       "internalModelMeshEnvVars:\n" + numbered("- {name: 'A B', value: v%d}\n"),
+		"merged aliases":       anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
+		"aliased objects":      anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
+		"recursive merge keys": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
+		"laughs":               "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := make(chan error, 1)

@@ -36,7 +36,7 @@ func TestImagePartsAreMerged(t *testing.T) {
 		"a tag over a reference with both":    {ParseImage("h:5/mm:v3@sha256:cc"), "tag: v4", "h:5/mm:v4"},
 		"no tag":                              {Image{Name: "mm", Tag: "latest"}, "tag: ''", "mm"},
 		"no digest":                           {shipped, "digest: ''", "shipped/mm:latest"},
-		"null says nothing":                   {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
+		"null is ignored":                     {shipped, "{name: null, tag: ~, digest: }", "shipped/mm@sha256:aa"},
 		"blanks around do not count":          {shipped, "tag: ' v5 '", "shipped/mm:v5"},
 		"keys in any spelling":                {shipped, "{NAME: n, Tag: t}", "n:t"},
 		"command of an image that has none":   {shipped, "{tag: v6, commands: [x]}", "shipped/mm:v6"},
@@ -75,9 +75,9 @@ func TestImageErrors(t *testing.T) {
 		"quay.io/example/modelmesh:v1":     `modelMeshImage "quay.io/example/modelmesh:v1": must be an object`,
 		"{name: {a: b}, tag: \"a\\tb\"}":   "modelMeshImage.name an object",
 	} {
-		refused(t, "modelMeshImage: "+text, want)
+		expectRejected(t, "modelMeshImage: "+text, want)
 	}
-	refused(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
+	expectRejected(t, "storageHelperImage: {command: /opt/app/puller}", "storageHelperImage.command", "must be a list of strings")
 }
 
 func TestImageReferenceRoundTrip(t *testing.T) {

@@ -86,16 +86,16 @@ func TestDocumentsAreMergedPerKey(t *testing.T) {
 		var err error
 		for _, path := range chosen {
 			if inOrder, _, err = Read(inOrder, lines[path]); err != nil {
-				r.Fatalf("%s: %v", lines[path], err)
+				r.Fatalf("%s: unexpected error: %v", lines[path], err)
 			}
 		}
 		for _, path := range slices.Sorted(slices.Values(chosen)) {
 			if sorted, _, err = Read(sorted, lines[path]); err != nil {
-				r.Fatalf("%s: %v", lines[path], err)
+				r.Fatalf("%s: unexpected error: %v", lines[path], err)
 			}
 		}
 		if fmt.Sprintf("%+v", inOrder) != fmt.Sprintf("%+v", sorted) {
-			r.Fatalf("%+v\n%+v", inOrder, sorted)
+			r.Fatalf("the result depends on the order of the documents:\n%+v\n%+v", inOrder, sorted)
 		}
 		again, _, err := Read(inOrder, lines[chosen[0]])
 		if err != nil || fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", inOrder) {
@@ -130,7 +130,7 @@ type sourceModel struct {
 	tenants         map[string]Settings
 }
 
-func (s *sourceModel) settle() {
+func (s *sourceModel) update() {
 	base, err := Default(), error(nil)
 	if s.defaults != nil {
 		base, _, err = Read(builtIn(), *s.defaults)
@@ -179,7 +179,7 @@ func TestSourceMatchesModel(t *testing.T) {
 		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
 		f.onDefaults(nil)
 		f.onConfigs(nil)
-		expected.settle()
+		expected.update()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
@@ -190,7 +190,7 @@ func TestSourceMatchesModel(t *testing.T) {
 				want, served := expected.answer(namespace)
 				got, err := f.For(t.Context(), namespace)
 				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-					r.Fatalf("after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
+					r.Fatalf("unexpected result after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
 				}
 			}
 			for len(f.recorder.Events) > 0 {
@@ -226,7 +226,7 @@ func (s *sourceModel) write(where, text string, remove bool) {
 		}
 		return
 	}
-	s.settle()
+	s.update()
 }
 
 // show delivers the documents of the model to the source, as watches do.

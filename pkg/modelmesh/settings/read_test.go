@@ -21,7 +21,7 @@ func mustRead(t *testing.T, over Settings, text string) Settings {
 	return got
 }
 
-func refused(t *testing.T, text string, want ...string) {
+func expectRejected(t *testing.T, text string, want ...string) {
 	t.Helper()
 	_, _, err := Read(Default(), text)
 	for _, part := range want {
@@ -129,8 +129,8 @@ func TestKeysAreCaseInsensitive(t *testing.T) {
 	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
 		t.Errorf("unexpected restProxy %+v or runtimePodLabels %v", got.RESTProxy, got.RuntimePodLabels)
 	}
-	refused(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given as PodsPerRuntime and as podsPerRuntime: leave one")
-	refused(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
+	expectRejected(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given as PodsPerRuntime and as podsPerRuntime: leave one")
+	expectRejected(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
 }
 
 // [modelmesh-38] Keys that a document does not set keep their defaults.
@@ -171,8 +171,8 @@ func TestMapsMerge(t *testing.T) {
 
 // [modelmesh-41] A value of another type is an error.
 func TestValueTypes(t *testing.T) {
-	refused(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
-	refused(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
+	expectRejected(t, `podsPerRuntime: "none"`, `podsPerRuntime "none": must be a whole number from 0 to 65535`)
+	expectRejected(t, "modelMeshResources: {requests: {memory: asdf}}", "Invalid config for 'modelMeshResources': ", `requests.memory "asdf"`, "quantity")
 	// Quotes do not matter where there is one reading.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)
 	if got.PodsPerRuntime != 3 || got.HeadlessService || !got.EnableAccessLogging || got.RuntimePodLabels["on"] != "007" {
@@ -211,11 +211,11 @@ func TestQuantitiesAreComparedByValue(t *testing.T) {
 	same(t, a, b)
 	for _, text := range []string{"invalid", "''", "-1", "[1]", "{}", "1Kg"} {
 		for _, section := range []string{"modelMeshResources", "storageHelperResources"} {
-			refused(t, section+": {limits: {cpu: "+text+"}}", "Invalid config for '"+section+"'", "must be a quantity")
+			expectRejected(t, section+": {limits: {cpu: "+text+"}}", "Invalid config for '"+section+"'", "must be a quantity")
 		}
-		refused(t, "restProxy: {resources: {limits: {cpu: "+text+"}}}", "Invalid config for 'restProxy.resources'")
+		expectRejected(t, "restProxy: {resources: {limits: {cpu: "+text+"}}}", "Invalid config for 'restProxy.resources'")
 	}
-	refused(t, "modelMeshResources: {requests: {cpu: 4}}", "Invalid config for 'modelMeshResources'", "requests.cpu 4 is more than limits.cpu 3")
+	expectRejected(t, "modelMeshResources: {requests: {cpu: 4}}", "Invalid config for 'modelMeshResources'", "requests.cpu 4 is more than limits.cpu 3")
 }
 
 // [modelmesh-45]
@@ -240,6 +240,6 @@ func TestPayloadProcessors(t *testing.T) {
 // [modelmesh-37]
 func TestPayloadProcessorWithBlank(t *testing.T) {
 	for _, blank := range []string{" ", "\\t", "\\n"} {
-		refused(t, `payloadProcessors: [ok, "a`+blank+`b"]`, "Error parsing payload processor 'a", "endpoint must not contain spaces.")
+		expectRejected(t, `payloadProcessors: [ok, "a`+blank+`b"]`, "Error parsing payload processor 'a", "endpoint must not contain spaces.")
 	}
 }

@@ -74,7 +74,7 @@ func TestReadErrors(t *testing.T) {
 		"? [a]\n: b":                                                  "invalid map key",
 		"podsPerRuntime: a\nheadlessService: b\ntls: {secretName: C}": `"C"`,
 	} {
-		refused(t, text, want)
+		expectRejected(t, text, want)
 	}
 }
 

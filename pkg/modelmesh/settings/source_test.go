@@ -123,8 +123,8 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 
 func TestAPIServerErrors(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4"))
-	refused := errors.New("refused")
-	f.broken.Store(&refused)
+	rejected := errors.New("refused")
+	f.broken.Store(&rejected)
 	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
 		t.Errorf("got error %v, want one containing 'reading ConfigMap serving/model-serving-config-defaults: refused'", err)
 	}
@@ -132,7 +132,7 @@ func TestAPIServerErrors(t *testing.T) {
 	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
 		t.Errorf("unexpected result: %+v", got)
 	}
-	f.broken.Store(&refused)
+	f.broken.Store(&rejected)
 	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
 		t.Error("want the cached settings, without another read")
 	}
@@ -193,7 +193,7 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
 	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
-		t.Errorf("with a mistake above, nothing moves: %+v", got)
+		t.Errorf("the settings changed although the document of the administrator is invalid: %+v", got)
 	}
 	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
 	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })

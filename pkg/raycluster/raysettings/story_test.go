@@ -192,7 +192,7 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 	}
 	var none *corev1.ConfigMap
 	if got, err := f.apply(none); err != nil || !got.MTLS {
-		t.Errorf("after the ConfigMap went: %+v, %v", got, err)
+		t.Errorf("unexpected result after the ConfigMap was deleted: %+v, %v", got, err)
 	}
 }
 

@@ -221,7 +221,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		var read map[string]map[string]map[string]string
 		if err := yaml.Unmarshal([]byte(data[ConfigKey]), &read); err != nil {
-			t.Fatalf("%q: %v", text, err)
+			t.Fatalf("%q: unexpected error: %v", text, err)
 		}
 		got := read["authorization"]["resourceAttributes"]
 		keys := []string{"resource"}

@@ -51,21 +51,21 @@ func TestSummarize(t *testing.T) {
 		reason  string
 		want    kstatus.Status
 	}{
-		"up":                             {[]metav1.Condition{up}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"down":                           {[]metav1.Condition{down}, SummaryOptions{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
-		"not known":                      {nil, SummaryOptions{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
-		"not known and wrong":            {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, SummaryOptions{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
-		"said to be unknown":             {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, SummaryOptions{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
-		"down, and a user has to act":    {[]metav1.Condition{down}, SummaryOptions{Stalled: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
-		"the former one serves":          {[]metav1.Condition{up}, SummaryOptions{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
-		"the former one serves for good": {[]metav1.Condition{up}, SummaryOptions{Pending: rollout, Stalled: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
-		"progressing":                    {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
-		"rests":                          {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"another condition is False":     {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
-		"something negative":             {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
-		"advice by its type":             {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"advice by its reason":           {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"another condition is Unknown":   {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"up":                               {[]metav1.Condition{up}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"down":                             {[]metav1.Condition{down}, SummaryOptions{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
+		"not known":                        {nil, SummaryOptions{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
+		"not known and wrong":              {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, SummaryOptions{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
+		"said to be unknown":               {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, SummaryOptions{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
+		"down, and a user has to act":      {[]metav1.Condition{down}, SummaryOptions{Stalled: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
+		"previous version serves":          {[]metav1.Condition{up}, SummaryOptions{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
+		"previous version serves, stalled": {[]metav1.Condition{up}, SummaryOptions{Pending: rollout, Stalled: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
+		"progressing":                      {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
+		"rests":                            {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"another condition is False":       {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
+		"something negative":               {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
+		"advice by its type":               {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"advice by its reason":             {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"another condition is Unknown":     {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := slices.Clone(tc.list)
@@ -92,7 +92,7 @@ func TestSummarize(t *testing.T) {
 }
 
 // A Stalled condition that is already True is kept, and is the reason of Ready while an earlier version serves.
-func TestARefusalStays(t *testing.T) {
+func TestStalledConditionIsKept(t *testing.T) {
 	refused := stated(Stalled, metav1.ConditionTrue, "RequestInvalid")
 	for main, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Main"} {
 		got := Summary([]metav1.Condition{stated("Available", main, "Main"), refused}, SummaryOptions{ReadyCondition: "Available"})

@@ -119,7 +119,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// Ready means what kubectl means, whatever the numbers are.
+// Ready means what kubectl means, for all numbers.
 func TestRolloutAgreesWithKubectl(t *testing.T) {
 	replicas := rapid.Int32Range(0, 4)
 	rapid.Check(t, func(t *rapid.T) {

@@ -172,7 +172,7 @@ func TestWrite(t *testing.T) {
 			}
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			if err := yaml.UnmarshalStrict(content, crd); err != nil || crd.Spec.Conversion != nil || Compare(crd, crds[i]) != Same {
-				t.Errorf("%s: %v, %+v", file, err, crd.Spec.Conversion)
+				t.Errorf("%s: unexpected error %v or difference; conversion %+v", file, err, crd.Spec.Conversion)
 			}
 		}
 	}

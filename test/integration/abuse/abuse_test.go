@@ -21,8 +21,8 @@ const (
 	developer = "developer"
 )
 
-// refused expects that the API server rejects the object with the message.
-func refused(who, namespace, text, message string) func(SpecContext) {
+// expectRejected expects that the API server rejects the object with the message.
+func expectRejected(who, namespace, text, message string) func(SpecContext) {
 	return func(ctx SpecContext) {
 		err := as(who).Create(ctx, object(namespace, text), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(message)))
@@ -41,7 +41,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		"a foreign Secret":                    {"{envFrom: [{secretRef: {name: model-serving-etcd}}]}", "get secrets model-serving-etcd in namespace opendatahub"},
 		"a foreign ConfigMap":                 {"{envFrom: [{configMapRef: {name: some}}]}", "get configmaps some"},
 		"the traffic of the manager":          {"{podLabels: {platform.opendatahub.io/manager: odh-platform-operator, control-plane: controller-manager, app.kubernetes.io/name: odh-platform-operator}}", "the platform selects pods by it"},
-		"the traffic of the original manager": {"{podLabels: {control-plane: controller-manager}}", "create pods"},
+		"traffic of the legacy manager":       {"{podLabels: {control-plane: controller-manager}}", "create pods"},
 		"the traffic of a Ray head":           {"{podLabels: {ray.io/node-type: head}}", "the platform selects pods by it"},
 		"the traffic of ModelMesh":            {"{podLabels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
 		"an image":                            {"{image: {image: quay.io/evil/image}}", "create pods in namespace opendatahub"},
@@ -69,7 +69,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		"devices by a template":               {"{resourceClaims: [{name: gpu, resourceClaimTemplateName: others}]}", "create pods"},
 		"annotation for another injector":     {"{podAnnotations: {vault.hashicorp.com/agent-inject: 'true'}}", "create pods"},
 	} {
-		It("does not get "+title, refused(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, expectRejected(mlflowEditor, "", mlflow(attempt.spec), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot set pod fields outside the MLflow schema, nor create a second MLflow", func(ctx SpecContext) {
@@ -89,12 +89,12 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		m := object("", mlflow("{}"))
 		Expect(as(mlflowEditor).Create(ctx, m)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
-		By("an update and an apply, as kubectl edit and kubectl apply send them")
+		By("updating and applying like kubectl edit and kubectl apply")
 		patch := merge(`{"spec":{"serviceAccountName":"` + managerAccount + `"}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the account of the manager")))
 		replicas := merge(`{"spec":{"replicas":2}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, replicas)).To(Succeed())
-		By("an administrator giving it an image, which the editor then keeps")
+		By("setting an image as an administrator, which the editor keeps")
 		image := merge(`{"spec":{"image":{"image":"quay.io/ours/mlflow:1"}}}`)
 		Expect(env.Admin.Patch(ctx, m, image)).To(Succeed())
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
@@ -157,7 +157,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 			if namespace == "" {
 				namespace = team
 			}
-			refused(registryEditor, namespace, registry(attempt.name, attempt.spec), attempt.message)(ctx)
+			expectRejected(registryEditor, namespace, registry(attempt.name, attempt.spec), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -195,7 +195,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 		older := object(team, registry("older", "{grpc: {}, kubeRBACProxy: null, postgres: {host: db, username: u, database: d, passwordSecret: {name: other-credentials, key: k}}}"))
 		older.SetAPIVersion("modelregistry.opendatahub.io/v1alpha1")
 		Expect(as(registryEditor).Create(ctx, older, client.DryRunAll)).To(MatchError(ContainSubstring("get secrets other-credentials")))
-		By("a developer of the namespace, who may read it")
+		By("patching it as a developer of the namespace, who may read the Secret")
 		Expect(as(developer).Patch(ctx, m, patch)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -212,7 +212,7 @@ var _ = Describe("An editor of ServingRuntimes without other permissions", func(
 		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
 		"a foreign claim":                       {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
 		"a token for others":                    {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
-		"a claim that is made with the pod":     {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
+		"ephemeral volume claim":                {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
 		"a driver with a foreign Secret":        {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
 		"a share of the network":                {runtimeEditor, "{volumes: [{name: v, nfs: {server: s, path: /}}]}", `volume "v"`},
 		"a command when it starts":              {runtimeEditor, container("lifecycle: {postStart: {exec: {command: [sh]}}}"), `container "server"`},
@@ -297,7 +297,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 			return []string{"{apiVersion: workload.codeflare.dev/v1beta2, kind: APPWRAPPER, metadata: {name: x}}"}
 		}, "Nested AppWrappers"},
 		"an eviction": {developer, "", func() []string { return []string{pod, "{apiVersion: policy/v1, kind: Eviction, metadata: {name: p}}"} }, "the cluster serves no Eviction"},
-		"a token, asked for": {developer, "", func() []string {
+		"requested token": {developer, "", func() []string {
 			return []string{pod, "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, metadata: {name: default}, spec: {audiences: []}}"}
 		}, "the cluster serves no TokenRequest"},
 		"an answer about rights": {wrapperEditor, "", func() []string {
@@ -324,7 +324,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 			if namespace == "" {
 				namespace = team
 			}
-			refused(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
+			expectRejected(attempt.who, namespace, wrapper(attempt.components()...), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -368,7 +368,7 @@ var _ = Describe("An editor of RayClusters without other permissions", func() {
 		"key of the CA in an additional container": {"{containers: [{name: head, image: i}, {name: more, image: i, envFrom: [{secretRef: {name: " + webhookSecret + "}}]}]}", "it belongs to the manager"},
 		"a token of the manager":                   {"{volumes: [{name: v, secret: {secretName: " + managerAccount + "-token-x}}]}", "it belongs to the manager"},
 	} {
-		It("does not get "+title, refused(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
+		It("does not get "+title, expectRejected(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
 
 	It("cannot use the ServiceAccount of the manager: the head gets its own, and workers are rejected", func(ctx SpecContext) {

@@ -51,7 +51,7 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 			if namespace == "" {
 				namespace = team
 			}
-			refused(catalogEditor, namespace, catalog(attempt.name, attempt.spec), attempt.message)(ctx)
+			expectRejected(catalogEditor, namespace, catalog(attempt.name, attempt.spec), attempt.message)(ctx)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -77,9 +77,9 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 			Expect(container.Resources.Claims).To(BeEmpty())
 			Expect(container.Image).NotTo(ContainSubstring("evil"))
 		}
-		By("a second one in another namespace, which would share host and rights")
-		refused(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "a cluster has only one Catalog")(ctx)
-		By("a developer giving it a database, to which its password may be sent, and to no other")
+		By("creating a second Catalog in another namespace, which would share host and permissions")
+		expectRejected(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "a cluster has only one Catalog")(ctx)
+		By("setting a database as a developer: only this one may get the password")
 		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
 		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {
 			err := as(catalogEditor).Patch(ctx, c.DeepCopy(), merge(`{"spec":{"database":{"external":{`+change+`}}}}`))

@@ -74,7 +74,7 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			Expect(published.Spec.Rules[0].Host).To(Equal(host + "." + hostDomain))
 		}
 
-		By("models and a Ray cluster of other tenants")
+		By("creating models and a Ray cluster of other tenants")
 		for _, late := range []struct{ namespace, text, ingress, reason, holder string }{
 			{"a-rest", service("team", named), "team", noRoute, "the older Ingress " + team + "/team-a-https of ModelRegistry team-a has the host team-a-rest." + hostDomain},
 			{"c-x-rest", service("ray-dashboard", named), "ray-dashboard", noRoute, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
@@ -87,7 +87,7 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			env.ExpectAbsent(ctx, ingress(late.namespace, late.ingress))
 		}
 
-		By("a registry whose host a model has")
+		By("creating a registry with the host of a model")
 		m := put(ctx, team, registry("data-a", "{}"))
 		env.WaitForCondition(ctx, m, routestatus.Condition, metav1.ConditionFalse, routestatus.ReasonHostTaken)
 		reported, _, err := unstructured.NestedSlice(m.Object, "status", "conditions")
@@ -103,7 +103,7 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			env.WaitForCondition(ctx, served, "Available", metav1.ConditionTrue, "")
 		}
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		for published := range first {
 			Expect(env.Exists(ctx, published)).To(BeTrue(), published.Name)
 		}

@@ -129,7 +129,7 @@ var _ = Describe("An editor of MLflow", func() {
 		"a second configuration":  {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
 		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + long(513) + "}", "Too long"},
 	} {
-		It("does not get "+title+" by an MLflowConfig", refused(mlflowEditor, metav1.NamespaceDefault,
+		It("does not get "+title+" by an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
 			"{apiVersion: mlflow.kubeflow.org/v1, kind: MLflowConfig, metadata: {name: "+attempt.name+"}, spec: "+attempt.spec+"}", attempt.message),
 			NodeTimeout(specTimeout))
 	}

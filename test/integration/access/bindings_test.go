@@ -34,7 +34,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 		waitIdle()
 		Expect(env.Since(mark).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())
 		waitBindingsDeleted(ctx, namespace)
@@ -45,7 +45,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		remove(ctx, m)
 		waitBindingsDeleted(ctx, namespace)
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		create(ctx, server())
 		waitForBinding(ctx, namespace, view, "users", "admins")
 
@@ -88,7 +88,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		waitForBinding(ctx, namespace, view)
 		waitForBinding(ctx, namespace, edit)
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		// A managed RoleBinding without subjects is repaired as well.
 		env.Patch(ctx, binding(namespace, edit), map[string]any{"subjects": []any{map[string]any{"kind": "Group", "name": "rogue", "apiGroup": rbacv1.GroupName}}})
@@ -108,7 +108,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		waitIdle()
 		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
 		waitForBinding(ctx, namespace, view, "users", "admins")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": 7, "adminGroups": list("admins")}})
 		waitIdle()
 		Expect(env.Exists(ctx, binding(late, view))).To(BeFalse())
@@ -223,7 +223,7 @@ var _ = Describe("A RoleBinding with a name of namespace RBAC", func() {
 			}
 		}
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, foreign, client.Preconditions{UID: new(foreign.UID)})).To(Succeed())
 		waitForBinding(ctx, namespace, view, "users", "admins")
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")

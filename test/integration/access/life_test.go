@@ -48,7 +48,7 @@ var _ = Describe("Namespace RBAC", func() {
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		for range 2 {
 			mark := env.Mark()
 			bringBack(ctx)
@@ -64,7 +64,7 @@ var _ = Describe("Namespace RBAC", func() {
 			waitBindingsDeleted(ctx, namespace)
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 			waitIdle()
-			env.ExpectAtRest(manager.User, quiet)
+			env.ExpectIdle(manager.User, quiet)
 		}
 		Expect(manager.Process.PID).To(Equal(pid))
 		Expect(manager.Process.Running()).To(BeTrue())
@@ -82,7 +82,7 @@ var _ = Describe("Namespace RBAC", func() {
 		waitBindingsDeleted(ctx, namespace)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
@@ -114,7 +114,7 @@ var _ = Describe("Namespace RBAC", func() {
 		all(crowd, "users", "admins")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		mark := env.Mark()
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
@@ -130,7 +130,7 @@ var _ = Describe("Namespace RBAC", func() {
 		env.SetLabel(ctx, ofAuth(a), "example.com/touched", "yes")
 		waitIdle()
 		mark = env.Mark()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
 
 		mark = env.Mark()
@@ -142,7 +142,7 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(len(mine.Of("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
-	It("never asks for a right that the shipped roles do not give, and sees only the two names and the one Auth", func(ctx SpecContext) {
+	It("never uses a permission that the shipped roles lack, and watches only the two names and the one Auth", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		m, _ := createServerAndAuth(ctx)

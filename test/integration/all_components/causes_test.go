@@ -52,11 +52,11 @@ var situations = map[string]struct {
 	edit  func(workload) string
 }{
 	"quota": {limit: func(ctx context.Context, namespace string) {
-		limited(ctx, namespace, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "tight"},
+		limitQuota(ctx, namespace, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "tight"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
 	}},
 	"LimitRange": {limit: func(ctx context.Context, namespace string) {
-		limited(ctx, namespace, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+		limitQuota(ctx, namespace, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 			Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")},
 		}}}})
 	}},
@@ -68,7 +68,7 @@ var situations = map[string]struct {
 	"claim": {edit: func(w workload) string { return w.class }},
 }
 
-func limited(ctx context.Context, namespace string, o client.Object) {
+func limitQuota(ctx context.Context, namespace string, o client.Object) {
 	GinkgoHelper()
 	o.SetNamespace(namespace)
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())

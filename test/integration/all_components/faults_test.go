@@ -36,8 +36,8 @@ func (f fault) String() string {
 	return text
 }
 
-// undisturbed creates a resource of each component without a fault, and returns the children that the manager created.
-func undisturbed(ctx context.Context) map[string][]child {
+// createWithoutFault creates a resource of each component without a fault, and returns the children that the manager created.
+func createWithoutFault(ctx context.Context) map[string][]child {
 	GinkgoHelper()
 	mark := env.Mark()
 	namespaces := map[string]string{}
@@ -153,7 +153,7 @@ func (f fault) expectWhole(ctx context.Context) {
 var _ = Describe("Faults", func() {
 	It("at each step and in pairs are reported, start no pod without its guards, stop no other component, and leave no trace", func(ctx SpecContext) {
 		process := manager.Process.PID
-		made := undisturbed(ctx)
+		made := createWithoutFault(ctx)
 		var faults []fault
 		for _, c := range components {
 			if c.kind != "AppWrapper" { // the AppWrapper retries its resources by its own rules

@@ -10,8 +10,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// admitted creates an object, and reports whether admission accepted it. A denial must name the cause.
-func admitted(ctx context.Context, object *unstructured.Unstructured) bool {
+// isAdmitted creates an object, and reports whether admission accepted it. A denial must name the cause.
+func isAdmitted(ctx context.Context, object *unstructured.Unstructured) bool {
 	GinkgoHelper()
 	err := env.Admin.Create(ctx, object)
 	if err != nil {
@@ -40,7 +40,7 @@ var _ = Describe("Colliding names", func() {
 			otherNamespace := env.Namespace(ctx, "collide")
 			for _, at := range []string{namespace, otherNamespace} {
 				for _, c := range components {
-					if object := c.object(at, name); admitted(ctx, object) {
+					if object := c.object(at, name); isAdmitted(ctx, object) {
 						created = append(created, object)
 					}
 				}
@@ -70,7 +70,7 @@ var _ = Describe("Colliding names", func() {
 		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
 			var created []*unstructured.Unstructured
 			for _, registry := range []string{"model", "model-catalog"} {
-				if object := components[0].object(at, registry); admitted(ctx, object) {
+				if object := components[0].object(at, registry); isAdmitted(ctx, object) {
 					created = append(created, object)
 				}
 			}

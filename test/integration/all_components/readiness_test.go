@@ -54,7 +54,7 @@ func (e example) create(ctx context.Context) *unstructured.Unstructured {
 	}
 	for _, o := range e.beside {
 		o.SetNamespace(namespace)
-		stored(ctx, o)
+		createAndCleanUp(ctx, o)
 	}
 	mapping, err := env.Admin.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
 	Expect(err).NotTo(HaveOccurred())
@@ -64,11 +64,11 @@ func (e example) create(ctx context.Context) *unstructured.Unstructured {
 			object.SetName(namespace) // its name is unique in the cluster
 		}
 	}
-	stored(ctx, object)
+	createAndCleanUp(ctx, object)
 	return object
 }
 
-func stored(ctx context.Context, o client.Object) {
+func createAndCleanUp(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {

@@ -262,6 +262,6 @@ func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
 	mark := env.Mark()
 	Consistently(func() framework.Entries {
-		return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
+		return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 	}).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
 }

@@ -64,13 +64,13 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		Expect(before.Spec.NodeName).To(HavePrefix("gpu-"))
 		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
-		By("a warning, which is no reason to move")
+		By("reporting a warning, which does not evict")
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		tell(ctx, before.Spec.NodeName, "WARN")
 		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 
-		By("an eviction")
+		By("reporting a fault that evicts")
 		tell(ctx, before.Spec.NodeName, "EVICT")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
 			pods := podsOf(ctx, aw)

@@ -15,7 +15,7 @@ const (
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
 	often       = 100 * time.Millisecond
-	// quiet is how long a spec observes that no request is sent; see [framework.Env.ExpectAtRest] for the check of the whole suite.
+	// quiet is how long a spec observes that no request is sent; see [framework.Env.ExpectIdle] for the check of the whole suite.
 	quiet = time.Second
 )
 

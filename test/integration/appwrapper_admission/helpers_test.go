@@ -81,8 +81,8 @@ func wrapper(namespace string, components ...string) *v1beta2.AppWrapper {
 	return aw
 }
 
-// created creates an AppWrapper and expects its admission.
-func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
+// expectAdmitted creates an AppWrapper and expects its admission.
+func expectAdmitted(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
 	return aw
@@ -94,9 +94,9 @@ func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, chan
 	return env.Update(ctx, who, aw, func() { change(aw) })
 }
 
-// limited returns a client of a user who has all permissions for AppWrappers and Pods of one namespace, and only get for
+// newLimitedClient returns a client of a user who has all permissions for AppWrappers and Pods of one namespace, and only get for
 // Deployments.
-func limited(ctx context.Context, namespace string) client.Client {
+func newLimitedClient(ctx context.Context, namespace string) client.Client {
 	GinkgoHelper()
 	all := []string{"*"}
 	Expect(env.Admin.Create(ctx, &rbacv1.Role{

@@ -25,13 +25,13 @@ var _ = Describe("A new AppWrapper", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
 	It("gets the default queue and the labels of its creator, whatever its own labels are [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
-		plain := created(ctx, wrapper(namespace, component(pod)))
+		plain := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "testcluster_admin"))
 
 		given := wrapper(namespace, component(pod))
 		given.Labels = map[string]string{v1beta2.LabelQueue: "own", v1beta2.LabelUser: "bad", v1beta2.LabelUserID: "bad", "free": "x"}
-		Expect(limited(ctx, namespace).Create(ctx, given)).To(Succeed())
+		Expect(newLimitedClient(ctx, namespace).Create(ctx, given)).To(Succeed())
 		Expect(given.Labels).To(Equal(map[string]string{
 			v1beta2.LabelQueue: "own", v1beta2.LabelUser: "limited", v1beta2.LabelUserID: "uid_of_limited", "free": "x",
 		}))
@@ -72,7 +72,7 @@ var _ = Describe("A new AppWrapper", func() {
 			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"podSets": podSets}}}
 		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, crd)).To(Succeed()) })
-		created(ctx, wrapper(namespace, strings.Repeat(component(pod), 18)))
+		expectAdmitted(ctx, wrapper(namespace, strings.Repeat(component(pod), 18)))
 		Expect(env.Admin.Create(ctx, wrapper(namespace, strings.Repeat(component(pod), 19)))).To(MatchError(ContainSubstring("at most 18 are allowed")))
 	}, NodeTimeout(specTimeout))
 
@@ -93,7 +93,7 @@ var _ = Describe("A new AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is accepted with [appwrapper-34] [appwrapper-35]", func(ctx SpecContext, components ...string) {
-		created(ctx, wrapper(namespace, components...))
+		expectAdmitted(ctx, wrapper(namespace, components...))
 	},
 		Entry("pod, deployment, Ray and JobSet", component(pod), component(deployment), component(rayCluster),
 			component(jobSet, "{path: 'template.spec.replicatedJobs[0].template.spec.template'}",
@@ -106,11 +106,11 @@ var _ = Describe("A new AppWrapper", func() {
 
 	It("may name its own namespace in a template [appwrapper-34]", func(ctx SpecContext) {
 		own := fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}, spec: {containers: [{name: a, image: a}]}}", namespace)
-		created(ctx, wrapper(namespace, component(own)))
+		expectAdmitted(ctx, wrapper(namespace, component(own)))
 	}, NodeTimeout(specTimeout))
 
 	It("may contain only objects that its creator may create [appwrapper-33]", func(ctx SpecContext) {
-		user := limited(ctx, namespace)
+		user := newLimitedClient(ctx, namespace)
 		mark := env.Mark()
 		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
 		err := user.Create(ctx, wrapper(namespace, component(deployment)))
@@ -124,7 +124,7 @@ var _ = Describe("A new AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("cannot contain cluster-scoped objects for a user with every permission in a namespace [D6] [appwrapper-57]", func(ctx SpecContext) {
-		user := limited(ctx, namespace)
+		user := newLimitedClient(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
 		for _, template := range []string{
 			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: up}, roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}, subjects: [{kind: User, name: limited}]}",
@@ -153,7 +153,7 @@ var _ = Describe("A new AppWrapper", func() {
 		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1", v1beta2.AnnotationRetryLimit: "many"}
 		Expect(admin.Create(ctx, aw)).To(Succeed())
 		Expect(heard.Texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
-		By("and refused with such a field in a queue, where it would never start")
+		By("rejecting a queued AppWrapper with such a field, which would never start")
 		aw = wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
 	}, NodeTimeout(specTimeout))
@@ -184,7 +184,7 @@ var _ = Describe("An existing AppWrapper", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
 	It("keeps the labels of its creator when another user updates it [appwrapper-30]", func(ctx SpecContext) {
-		user := limited(ctx, namespace)
+		user := newLimitedClient(ctx, namespace)
 		aw := wrapper(namespace, component(pod))
 		Expect(user.Create(ctx, aw)).To(Succeed())
 		other := env.Impersonate(rest.ImpersonationConfig{UserName: "other", Groups: []string{"system:masters"}})
@@ -197,7 +197,7 @@ var _ = Describe("An existing AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("can be suspended, and accepts podSetInfos [appwrapper-31]", func(ctx SpecContext) {
-		aw := created(ctx, wrapper(namespace, component(pod)))
+		aw := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) {
 			aw.Spec.Components[0].PodSetInfos = []v1beta2.AppWrapperPodSetInfo{{Labels: map[string]string{"a": "b"}}}
 		})).To(Succeed())
@@ -205,7 +205,7 @@ var _ = Describe("An existing AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("may not be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
-		aw := created(ctx, wrapper(namespace, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod)))
+		aw := expectAdmitted(ctx, wrapper(namespace, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod)))
 		Expect(update(ctx, env.Admin, aw, change)).To(MatchError(ContainSubstring(field + ": Forbidden: attempt to change immutable field")))
 	},
 		Entry("templates", "spec.components[0].template.raw", func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(service) }),
@@ -222,7 +222,7 @@ var _ = Describe("An existing AppWrapper", func() {
 	)
 
 	It("can be applied again with nulls and other forms of numbers [D18]", func(ctx SpecContext) {
-		aw := created(ctx, wrapper(namespace, component(job("2", "4"))))
+		aw := expectAdmitted(ctx, wrapper(namespace, component(job("2", "4"))))
 		again := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
 		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(again) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
@@ -233,7 +233,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 		namespace := env.Namespace(ctx, "admission")
 		aw := wrapper(namespace, component(pod))
 		aw.Finalizers = []string{"example.com/held"}
-		created(ctx, aw)
+		expectAdmitted(ctx, aw)
 		stopManager(ctx)
 		Expect(env.Admin.Create(ctx, wrapper(namespace, component(pod)))).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
@@ -250,7 +250,7 @@ var _ = Describe("The webhooks", Ordered, func() {
 			return admin.Create(ctx, wrapper(namespace, component(pod)))
 		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
 		Expect(admin.Create(ctx, wrapper(namespace, component(service)))).To(MatchError(ContainSubstring("components contains no podspecs")))
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is switched off")))
+		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is disabled")))
 	}, NodeTimeout(specTimeout))
 
 	It("reject new AppWrappers while the legacy ConfigMap is invalid, and name the error", func(ctx SpecContext) {
@@ -280,6 +280,6 @@ var _ = Describe("The webhooks", Ordered, func() {
 
 	It("send no request in the steady state", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, poll*20, specTimeout)
-		env.ExpectAtRest(manager.User, poll*50)
+		env.ExpectIdle(manager.User, poll*50)
 	}, NodeTimeout(specTimeout))
 })

@@ -16,9 +16,9 @@ import (
 var _ = Describe("Kueue", func() {
 	It("evicts an AppWrapper whose pods do not become ready, and admits the next one", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
-		stuck := created(ctx, wrap(namespace, "stuck", job("stuck", 1, "1", "testcluster.invalid/image-pull:1")))
+		stuck := createWrapper(ctx, wrap(namespace, "stuck", job("stuck", 1, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
-		next := created(ctx, wrap(namespace, "next", pod("next", "1")))
+		next := createWrapper(ctx, wrap(namespace, "next", pod("next", "1")))
 		expectSuspended(ctx, next)
 		waitReady(ctx, next)
 		waitForPhase(ctx, stuck, v1beta2.PhaseSuspended)
@@ -26,7 +26,7 @@ var _ = Describe("Kueue", func() {
 		Expect(stuck.Status.Retries).To(BeZero(), "it did not fail")
 		Expect(workloads(ctx, namespace)).To(ContainElement(HaveField("Object", HaveKeyWithValue("status", HaveKeyWithValue("conditions",
 			ContainElement(And(HaveKeyWithValue("type", "Evicted"), HaveKeyWithValue("reason", "PodsReadyTimeout"))))))))
-		removed(ctx, next)
+		deleteWrapper(ctx, next)
 		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
@@ -43,7 +43,7 @@ var _ = Describe("Kueue", func() {
 			{coveredResources: [cpu], flavors: [{name: placed, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`).Object)
 		template := strings.Replace(deployment("web", 2, "1"), "{labels: {app: web}}", fmt.Sprintf(
 			"{labels: {app: web}, annotations: {kueue.x-k8s.io/podset-required-topology: %s}}", corev1.LabelHostname), 1)
-		aw := created(ctx, wrap(namespace, "placed", template))
+		aw := createWrapper(ctx, wrap(namespace, "placed", template))
 		waitReady(ctx, aw)
 		all := workloads(ctx, namespace)
 		Expect(all).To(HaveLen(1))

@@ -127,15 +127,15 @@ func wrap(namespace, name string, templates ...string) *v1beta2.AppWrapper {
 	return aw
 }
 
-// created creates an AppWrapper and deletes it before its namespace.
-func created(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
+// createWrapper creates an AppWrapper and deletes it before its namespace.
+func createWrapper(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrapper {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, aw)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { removed(ctx, aw) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { deleteWrapper(ctx, aw) }, NodeTimeout(specTimeout))
 	return aw
 }
 
-func removed(ctx context.Context, aw *v1beta2.AppWrapper) {
+func deleteWrapper(ctx context.Context, aw *v1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, aw))).To(Succeed())
 	Eventually(func() bool {

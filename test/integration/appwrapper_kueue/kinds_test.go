@@ -14,7 +14,7 @@ import (
 var _ = Describe("The components of a queued AppWrapper", func() {
 	It("can be Pods, Deployments and a Service, which keep running [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "4")
-		aw := created(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))
+		aw := createWrapper(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))
 		waitReady(ctx, aw)
 		Consistently(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
@@ -24,9 +24,9 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 
 	It("can be a Job, whose success completes the AppWrapper and releases the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		done := created(ctx, wrap(namespace, "done", job("done", 2, "1", "example.com/a:1")))
+		done := createWrapper(ctx, wrap(namespace, "done", job("done", 2, "1", "example.com/a:1")))
 		waitForPhase(ctx, done, v1beta2.PhaseSucceeded)
-		next := created(ctx, wrap(namespace, "next", job("next", 2, "1", "example.com/a:1")))
+		next := createWrapper(ctx, wrap(namespace, "next", job("next", 2, "1", "example.com/a:1")))
 		waitForPhase(ctx, next, v1beta2.PhaseSucceeded)
 	}, SpecTimeout(specTimeout))
 
@@ -35,16 +35,16 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		aw := wrap(namespace, "failing", job("failing", 1, "1", "testcluster.invalid/failed:1"))
 		aw.Annotations[v1beta2.AnnotationFailureGrace], aw.Annotations[v1beta2.AnnotationRetryLimit] = "0s", "2"
 		aw.Annotations[v1beta2.AnnotationRetryPause] = "1s"
-		created(ctx, aw)
+		createWrapper(ctx, aw)
 		waitForPhase(ctx, aw, v1beta2.PhaseFailed)
 		Expect(aw.Status.Retries).To(Equal(int32(2)))
-		free := created(ctx, wrap(namespace, "free", pod("free", "2")))
+		free := createWrapper(ctx, wrap(namespace, "free", pod("free", "2")))
 		waitReady(ctx, free)
 	}, SpecTimeout(specTimeout))
 
 	It("can be a RayCluster, which KubeRay starts, and which stops and restarts with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
-		aw := created(ctx, wrap(namespace, "ray", rayCluster("ray")))
+		aw := createWrapper(ctx, wrap(namespace, "ray", rayCluster("ray")))
 		waitReady(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(HaveLen(3))
 		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
@@ -59,7 +59,7 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "None"}})
 		waitReady(ctx, aw)
 		Expect(env.Admin.Delete(ctx, aw, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-		removed(ctx, aw)
+		deleteWrapper(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

@@ -74,7 +74,7 @@ var _ = Describe("MultiKueue", func() {
 		dispatchesTo(ctx, worker, namespace)
 		aw := wrap(namespace, "away", pod("a", "1"), deployment("b", 1, "1"))
 		aw.Spec.ManagedBy = new(multiKueue)
-		created(ctx, aw)
+		createWrapper(ctx, aw)
 		waitReady(ctx, aw)
 		pods, remote := &corev1.PodList{}, &v1beta2.AppWrapper{}
 		Expect(worker.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{v1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
@@ -84,7 +84,7 @@ var _ = Describe("MultiKueue", func() {
 		Expect(remote.Spec.ManagedBy).To(BeNil())
 		Expect(aw.Status.ComponentStatus).To(Equal(remote.Status.ComponentStatus))
 
-		removed(ctx, aw)
+		deleteWrapper(ctx, aw)
 		Eventually(func() bool {
 			return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote))
 		}).WithContext(ctx).

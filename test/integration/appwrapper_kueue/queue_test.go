@@ -11,13 +11,13 @@ import (
 var _ = Describe("AppWrappers in a queue", func() {
 	It("share a quota of two, and a third waits until one ends [appwrapper-41]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		first := created(ctx, wrap(namespace, "first", pod("first", "1")))
-		second := created(ctx, wrap(namespace, "second", deployment("second", 1, "1")))
+		first := createWrapper(ctx, wrap(namespace, "first", pod("first", "1")))
+		second := createWrapper(ctx, wrap(namespace, "second", deployment("second", 1, "1")))
 		waitReady(ctx, first)
 		waitReady(ctx, second)
-		third := created(ctx, wrap(namespace, "third", pod("third", "1")))
+		third := createWrapper(ctx, wrap(namespace, "third", pod("third", "1")))
 		expectSuspended(ctx, third)
-		removed(ctx, first)
+		deleteWrapper(ctx, first)
 		waitReady(ctx, third)
 	}, SpecTimeout(specTimeout))
 
@@ -25,20 +25,20 @@ var _ = Describe("AppWrappers in a queue", func() {
 		namespace := queue(ctx, "2")
 		low := wrap(namespace, "low", deployment("low", 2, "1"))
 		low.Labels["kueue.x-k8s.io/priority-class"] = "low"
-		waitReady(ctx, created(ctx, low))
+		waitReady(ctx, createWrapper(ctx, low))
 		high := wrap(namespace, "high", deployment("high", 2, "1"))
 		high.Labels["kueue.x-k8s.io/priority-class"] = "high"
-		created(ctx, high)
+		createWrapper(ctx, high)
 		waitForPhase(ctx, low, v1beta2.PhaseSuspended)
 		Expect(podsOf(ctx, Default, low)).To(BeEmpty())
 		waitReady(ctx, high)
-		removed(ctx, high)
+		deleteWrapper(ctx, high)
 		waitReady(ctx, low)
 	}, SpecTimeout(specTimeout))
 
 	It("are evicted when the queue is drained, and resumed when the stop policy is removed", func(ctx SpecContext) {
 		namespace := queue(ctx, "3")
-		aw := created(ctx, wrap(namespace, "drained", pod("alone", "1"), deployment("two", 2, "1"), service("three")))
+		aw := createWrapper(ctx, wrap(namespace, "drained", pod("alone", "1"), deployment("two", 2, "1"), service("three")))
 		waitReady(ctx, aw)
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
 		expectSuspended(ctx, aw)
@@ -46,19 +46,19 @@ var _ = Describe("AppWrappers in a queue", func() {
 		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("have the default queue if they name none, before Kueue validates them [appwrapper-26]", func(ctx SpecContext) {
+	It("are assigned the default queue if they name none, before Kueue validates them [appwrapper-26]", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		aw := wrap(namespace, "plain", pod("plain", "1"))
 		delete(aw.Labels, v1beta2.LabelQueue)
-		created(ctx, aw)
-		Expect(aw.Spec.Suspend).To(BeTrue(), "Kueue's webhook suspends what is queued, in the request that creates it")
+		createWrapper(ctx, aw)
+		Expect(aw.Spec.Suspend).To(BeTrue(), "the webhook of Kueue suspends queued AppWrappers on create")
 		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
 		waitReady(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("have a Workload with a pod set for each of theirs, and their children have no Workload [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
+	It("have one Workload with all their pod sets, and no Workload for their children [appwrapper-36] [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "7")
-		aw := created(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
+		aw := createWrapper(ctx, wrap(namespace, "aw", pyTorchJob("torch"), service("none"), job("job", 2, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, aw, v1beta2.PhaseRunning)
 		var counts []string
 		for _, workload := range workloads(ctx, namespace) {
@@ -72,14 +72,14 @@ var _ = Describe("AppWrappers in a queue", func() {
 		Expect(counts).To(ConsistOf("aw-0=1", "aw-1=4", "aw-2=2"))
 	}, SpecTimeout(specTimeout))
 
-	It("get a Workload when they are new, and none if they have finished or are in no queue [appwrapper-37]", func(ctx SpecContext) {
+	It("get a Workload when they are queued, and none if they have finished or name no queue [appwrapper-37]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
 		unmanaged := wrap(namespace, "unmanaged", pod("unmanaged", "1"))
 		finished := wrap(namespace, "finished", job("finished", 1, "1", "example.com/a:1"))
 		withoutDefaults(ctx, namespace)
 		for _, aw := range []*v1beta2.AppWrapper{unmanaged, finished} {
 			aw.Labels = map[string]string{v1beta2.LabelUser: "admin"} // set by the webhook in a cluster
-			created(ctx, aw)
+			createWrapper(ctx, aw)
 			Expect(aw.Spec.Suspend).To(BeFalse())
 		}
 		waitReady(ctx, unmanaged)
@@ -88,7 +88,7 @@ var _ = Describe("AppWrappers in a queue", func() {
 		env.Patch(ctx, finished, map[string]any{"metadata": map[string]any{"labels": map[string]any{v1beta2.LabelQueue: "queue"}}})
 		fresh := wrap(namespace, "fresh", pod("fresh", "1"))
 		fresh.Labels[v1beta2.LabelUser] = "admin"
-		waitReady(ctx, created(ctx, fresh))
+		waitReady(ctx, createWrapper(ctx, fresh))
 		Consistently(func(g Gomega) {
 			var owners []string
 			for _, workload := range workloads(ctx, namespace) {
@@ -102,10 +102,10 @@ var _ = Describe("AppWrappers in a queue", func() {
 
 	It("wait as a whole while the quota is too small, and have each Job counted once [appwrapper-42]", func(ctx SpecContext) {
 		namespace := queue(ctx, "2")
-		large := created(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
-		expectSuspended(ctx, large) // although a part of it fits the quota
-		whole := created(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
-		waitForPhase(ctx, whole, v1beta2.PhaseRunning) // it fits only if the Job is not counted as well
+		large := createWrapper(ctx, wrap(namespace, "large", pod("small", "1"), job("two", 2, "1", "testcluster.invalid/image-pull:1")))
+		expectSuspended(ctx, large) // although its first component fits the quota
+		whole := createWrapper(ctx, wrap(namespace, "whole", job("whole", 2, "1", "testcluster.invalid/image-pull:1")))
+		waitForPhase(ctx, whole, v1beta2.PhaseRunning) // it fits the quota only if the Job is not counted again
 		Eventually(func(g Gomega) { g.Expect(podsOf(ctx, g, whole)).To(HaveLen(2)) }).
 			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))

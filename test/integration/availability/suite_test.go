@@ -60,7 +60,7 @@ func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 	return p
 }
 
-// remove deletes a pod in order: nodes learn late that it is no endpoint any more, and it gets SIGTERM after the preStop hook. It returns when the
+// remove deletes a pod in order: nodes learn late that it is no longer an endpoint, and it gets SIGTERM after the preStop hook. It returns when the
 // signal was sent.
 func (p *pod) remove(ctx context.Context, service *framework.Service) time.Time {
 	GinkgoHelper()

@@ -23,7 +23,7 @@ import (
 // The cluster-scoped roles have a fixed name, so the specs run serially and delete all objects.
 var _ = Describe("The chart, in a namespace that enforces the restricted Pod Security level,", func() {
 	It("starts without values, with its database on a bound volume [D41]", func(ctx SpecContext) {
-		namespace := restricted(ctx)
+		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, nil)
 
 		available(ctx, namespace)
@@ -38,7 +38,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		Expect(yaml.UnmarshalStrict(data, &values)).To(Succeed())
 		values["storage"] = map[string]any{} // the test cluster has only the default StorageClass
 		values["tolerations"] = []any{}
-		namespace := restricted(ctx)
+		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, values)
 
 		available(ctx, namespace)
@@ -49,7 +49,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	}, SpecTimeout(specTimeout))
 
 	It("keeps the size of a retained claim", func(ctx SpecContext) {
-		namespace := restricted(ctx)
+		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, map[string]any{"storage": map[string]any{"size": "20Gi"}})
 		available(ctx, namespace) // its volume is bound
 		install(ctx, namespace, nil)
@@ -60,7 +60,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	}, SpecTimeout(specTimeout))
 
 	It("creates a certificate for the names of the server, and keeps it on upgrade", func(ctx SpecContext) {
-		namespace := restricted(ctx)
+		namespace := createRestrictedNamespace(ctx)
 		values := map[string]any{"tls": map[string]any{"generate": true}}
 		install(ctx, namespace, values)
 
@@ -82,8 +82,8 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	}, SpecTimeout(specTimeout))
 })
 
-// restricted creates a namespace that enforces the restricted Pod Security level.
-func restricted(ctx context.Context) string {
+// createRestrictedNamespace creates a namespace that enforces the restricted Pod Security level.
+func createRestrictedNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "chart")
 	env.SetLabel(ctx, framework.NamespaceNamed(namespace), "pod-security.kubernetes.io/enforce", "restricted")
@@ -97,7 +97,7 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 	objects, err := parity.Render(ctx, chart, release, values)
 	Expect(err).NotTo(HaveOccurred())
 	for _, o := range objects {
-		Expect(applied(ctx, o, client.DryRunAll)).To(Succeed(), parity.Key(o))
+		Expect(applyStrict(ctx, o, client.DryRunAll)).To(Succeed(), parity.Key(o))
 	}
 	DeferCleanup(func(ctx SpecContext) {
 		for _, o := range objects {
@@ -108,12 +108,12 @@ func install(ctx context.Context, namespace string, values map[string]any) {
 		}
 	}, NodeTimeout(specTimeout))
 	for _, o := range objects {
-		Expect(applied(ctx, o)).To(Succeed(), parity.Key(o))
+		Expect(applyStrict(ctx, o)).To(Succeed(), parity.Key(o))
 	}
 }
 
-// applied applies an object with strict field validation.
-func applied(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
+// applyStrict applies an object with strict field validation.
+func applyStrict(ctx context.Context, o *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.FieldOwner("helm"))
 	return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), options...)
 }

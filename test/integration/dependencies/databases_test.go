@@ -25,7 +25,7 @@ var _ = Describe("The sample databases of registries", func() {
 
 			objects, err := framework.ReadObjects("../../../config/samples/databases/" + database + ".yaml")
 			Expect(err).NotTo(HaveOccurred())
-			namespace := restricted(ctx, "database")
+			namespace := createRestrictedNamespace(ctx, "database")
 			for _, object := range objects {
 				Expect(object.GetName()).To(Equal(connection["host"]))
 				object.SetNamespace(namespace)
@@ -35,7 +35,7 @@ var _ = Describe("The sample databases of registries", func() {
 					Expect(err).NotTo(HaveOccurred())
 					Expect(ports).To(ConsistOf(HaveKeyWithValue("port", port)))
 				}
-				pod := podOf(object)
+				pod := podSpecOf(object)
 				if pod == nil {
 					continue
 				}

@@ -26,7 +26,7 @@ var _ = Describe("etcd", func() {
 			Expect(w.list(ctx, meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: "guess"})).To(MatchError(ContainSubstring("invalid user ID or password")))
 			end()
 
-			By("its pod starts again")
+			By("restarting the pod of etcd")
 			w.succeed(ctx, creator)
 			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is enabled."))
 		}

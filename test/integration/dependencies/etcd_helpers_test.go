@@ -68,8 +68,8 @@ func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstr
 	return all
 }
 
-// restricted creates a namespace that enforces the restricted Pod Security level.
-func restricted(ctx context.Context, prefix string) string {
+// createRestrictedNamespace creates a namespace that enforces the restricted Pod Security level.
+func createRestrictedNamespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, prefix)
 	env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{
@@ -85,7 +85,7 @@ func installEtcd(ctx context.Context) *etcdInstance {
 // install creates the objects of a kustomization and returns the instance that runs the containers of the Deployment.
 func install(ctx context.Context, dir, deployment string) *etcdInstance {
 	GinkgoHelper()
-	w := &etcdInstance{deployment: deployment, namespace: restricted(ctx, deployment), dir: GinkgoT().TempDir()}
+	w := &etcdInstance{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
 	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
 	Expect(os.MkdirAll(filepath.Join(w.dir, "run"), 0o700)).To(Succeed())
 	Expect(os.MkdirAll(filepath.Join(w.dir, "scripts"), 0o700)).To(Succeed())

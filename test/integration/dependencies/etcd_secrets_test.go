@@ -34,7 +34,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		w.succeed(ctx, creator)
 		Expect(env.Since(again).ByUser(w.user).Writes()).To(BeEmpty())
 
-		By("one of them, then the other")
+		By("deleting one Secret, then the other")
 		for _, name := range []string{connections, passwords} {
 			Expect(env.Admin.Delete(ctx, w.secret(name))).To(Succeed())
 			w.succeed(ctx, creator)
@@ -47,7 +47,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		})
 		Expect(denied).To(BeEmpty(), "the script asked for more than its Role allows")
 
-		By("another password in another namespace")
+		By("generating another password in another namespace")
 		other := installEtcd(ctx)
 		other.succeed(ctx, creator)
 		Expect(other.password(ctx)).NotTo(Equal(password))
@@ -90,7 +90,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(w.connection(ctx).Password).To(Equal(odd))
 		Expect(w.password(ctx)).To(Equal(odd))
 
-		By("a connection without a user")
+		By("connecting without a user")
 		Expect(env.Admin.Delete(ctx, w.secret(passwords))).To(Succeed())
 		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
 		Expect(w.succeed(ctx, creator)).To(ContainSubstring("names no user, so authentication stays disabled"))

@@ -31,8 +31,8 @@ func kindOptions(backend, artifacts string) kind.Options {
 	return o
 }
 
-// podOf returns the pod template of a workload, nil for other kinds.
-func podOf(object client.Object) *corev1.PodSpec {
+// podSpecOf returns the pod spec of a workload, nil for other kinds.
+func podSpecOf(object client.Object) *corev1.PodSpec {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	Expect(err).NotTo(HaveOccurred())
@@ -90,7 +90,7 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 			env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(Equal(*deployment.Spec.Replicas)) })
 		}
 
-		By("running it again: generated values do not change")
+		By("deploying again, which keeps generated passwords")
 		before := secrets(ctx)
 		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
 		env.DisableMLflowWebhook(ctx) // the manager of this suite serves no webhooks
@@ -113,10 +113,10 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 				ran++
 			}
 		}
-		Expect(ran).To(Equal(2))
+		Expect(ran).To(Equal(2), "commands on the page")
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 		env.Get(ctx, mlflow)
-		Expect(mlflow.Spec.BackendStoreURI).To(HavePrefix("sqlite:"), "the second time other stores were asked for")
+		Expect(mlflow.Spec.BackendStoreURI).To(HavePrefix("sqlite:"), "the second command of the page selects SQLite and S3, but the MLflow has other stores")
 		Expect(mlflow.Spec.BackendStoreURIFrom).To(BeNil())
 		Expect(mlflow.Spec.ArtifactsDestination).To(HavePrefix("s3:"))
 	}, NodeTimeout(specTimeout))
@@ -136,7 +136,7 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 				}
 				Expect(deployer.Apply(ctx, object, client.ApplyOption(client.DryRunAll))).To(Succeed())
 				seen++
-				if pod := podOf(object); pod != nil {
+				if pod := podSpecOf(object); pod != nil {
 					Expect(env.Admin.Create(ctx, &corev1.Pod{
 						ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, GenerateName: "dry-"}, Spec: *pod}, client.DryRunAll)).To(Succeed(), object.GetName())
 				}
@@ -149,12 +149,12 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 					Expect(server).To(BeFalse(), "%s comes before MLflow", object.GetName())
 				}
 			}
-			Expect(seen).To(BeNumerically(">", 10))
+			Expect(seen).To(BeNumerically(">", 10), "objects of the deployment")
 			Expect(server).To(BeTrue())
 		},
 		Entry("SQLite and a volume", kind.SQLite, kind.File, func(*kind.Options) {}),
 		Entry("SQLite and S3, with a registry in PostgreSQL", kind.SQLite, kind.S3, func(o *kind.Options) { o.RegistryStore, o.SeaweedFSTLS = kind.Postgres, true }),
-		Entry("PostgreSQL and files, with CAs of the user's", kind.Postgres, kind.File, func(o *kind.Options) { o.CABundleConfigMap = "own" }),
-		Entry("PostgreSQL and S3, which clients reach themselves", kind.Postgres, kind.S3, func(o *kind.Options) { o.ServeArtifacts = false }),
+		Entry("PostgreSQL and files, with a CA bundle of the user", kind.Postgres, kind.File, func(o *kind.Options) { o.CABundleConfigMap = "own" }),
+		Entry("PostgreSQL and S3, which clients access directly", kind.Postgres, kind.S3, func(o *kind.Options) { o.ServeArtifacts = false }),
 	)
 })

@@ -87,7 +87,7 @@ var _ = Describe("The Templates of uploads", func() {
 					values[key] = value
 				}
 			}
-			namespace := restricted(ctx, "upload")
+			namespace := createRestrictedNamespace(ctx, "upload")
 			job := &batchv1.Job{}
 			object := t.process(values)
 			object.SetNamespace(namespace)

@@ -116,7 +116,7 @@ var _ = Describe("The applier", func() {
 		w.expect(ctx, desired, 0, 0)
 	})
 
-	DescribeTable("prunes the fields that we no longer want",
+	DescribeTable("prunes fields that are no longer desired",
 		func(ctx context.Context, down bool) {
 			w := newApplyEnv(ctx)
 			before := deployment(w.namespace).WithLabels(map[string]string{"gone": "1"})

@@ -19,7 +19,7 @@ var _ = Describe("A component whose API is missing", func() {
 		mark := env.Mark()
 		manager := start(ctx, framework.ManagerOptions{})
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(others(mark, manager.User)).To(BeEmpty())
 
 		for range 2 {
@@ -36,7 +36,7 @@ var _ = Describe("A component whose API is missing", func() {
 			restore = env.DeleteCRD(ctx, mlflowCRD)
 			manager.AwaitRestart(ctx)
 			env.WaitIdle(manager.User, quiet/2, specTimeout)
-			env.ExpectAtRest(manager.User, quiet)
+			env.ExpectIdle(manager.User, quiet)
 		}
 		restore(ctx)
 	}, NodeTimeout(2*specTimeout))

@@ -55,8 +55,8 @@ func leader(ctx context.Context) string {
 	return ""
 }
 
-// tampered deletes a child and returns the writes that recreated it.
-func tampered(ctx context.Context, user string) framework.Entries {
+// deleteChild deletes a child and returns the writes that recreated it.
+func deleteChild(ctx context.Context, user string) framework.Entries {
 	GinkgoHelper()
 	mark := env.Mark()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
@@ -74,12 +74,12 @@ var _ = Describe("Two replicas", func() {
 		before := leader(ctx)
 
 		second := replica(ctx, "second", lease)
-		Expect(tampered(ctx, second.User)).To(HaveLen(1), "one replica writes")
+		Expect(deleteChild(ctx, second.User)).To(HaveLen(1), "one replica writes")
 		Expect(leader(ctx)).To(Equal(before))
 
 		first.Kill(ctx)
 		Eventually(func() string { return leader(ctx) }).Should(And(Not(BeEmpty()), Not(Equal(before))))
-		Expect(tampered(ctx, second.User)).To(HaveLen(1))
+		Expect(deleteChild(ctx, second.User)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("hand over at once on exit: the leader releases its lease, which the other replica watches", func(ctx SpecContext) {
@@ -93,7 +93,7 @@ var _ = Describe("Two replicas", func() {
 		second := start(ctx, framework.ManagerOptions{Name: "second", Args: longerThanTheSpec})
 		first.Stop(ctx)
 		Eventually(func() string { return leader(ctx) }).Should(And(Not(BeEmpty()), Not(Equal(before))))
-		Expect(tampered(ctx, second.User)).To(HaveLen(1))
+		Expect(deleteChild(ctx, second.User)).To(HaveLen(1))
 		second.Stop(ctx)
 		Expect(leader(ctx)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

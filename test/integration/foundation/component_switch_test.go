@@ -67,7 +67,7 @@ var _ = Describe("A disabled component", func() {
 			version := m.ResourceVersion
 			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
 			env.WaitIdle(off.User, quiet/2, specTimeout)
-			env.ExpectAtRest(off.User, quiet)
+			env.ExpectIdle(off.User, quiet)
 			Expect(others(mark, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))

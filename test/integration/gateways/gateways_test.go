@@ -115,7 +115,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is a rejection, which removes the address until the Gateway accepts", func(ctx SpecContext) {
@@ -127,9 +127,9 @@ var _ = Describe("The status that Gateways report for a published server", Order
 			Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("the Gateway thinking better of it")
+		By("accepting the route")
 		for _, o := range all {
 			answer(ctx, o.route, metav1.ConditionTrue, "Accepted", "Route is accepted")
 		}
@@ -137,7 +137,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 			o.content(ctx)
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("includes the BackendTLSPolicy of the server", func(ctx SpecContext) {

@@ -40,7 +40,7 @@ var _ = Describe("the chart of a release", func() {
 		for _, object := range objects {
 			manifest, err := yaml.Marshal(object.Object)
 			Expect(err).NotTo(HaveOccurred())
-			output, err := applied(ctx, namespace, string(manifest))
+			output, err := kubectlApply(ctx, namespace, string(manifest))
 			Expect(err).NotTo(HaveOccurred(), "%s", output)
 			Expect(output).NotTo(ContainSubstring("Warning"))
 		}
@@ -49,7 +49,7 @@ var _ = Describe("the chart of a release", func() {
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 		running := manager(ctx, objects, deployment, nil)
 		Eventually(func() error {
-			_, err := applied(ctx, namespace, sample("appwrapper_pod.yaml"))
+			_, err := kubectlApply(ctx, namespace, sample("appwrapper_pod.yaml"))
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		mustKubectl(ctx, "-n", namespace, "delete", "appwrapper", "sample-pod", "--timeout=2m")

@@ -80,8 +80,8 @@ func mustKubectl(ctx context.Context, args ...string) string {
 	return output
 }
 
-// applied applies a manifest by kubectl and returns its output, warnings included.
-func applied(ctx context.Context, namespace, manifest string) (string, error) {
+// kubectlApply applies a manifest by kubectl and returns its output, warnings included.
+func kubectlApply(ctx context.Context, namespace, manifest string) (string, error) {
 	GinkgoHelper()
 	program := exec.CommandContext(ctx, kubectl, "--kubeconfig="+env.KubeconfigPath, "-n", namespace, "apply", "--server-side", "-f", "-")
 	program.Stdin = strings.NewReader(manifest)
@@ -89,8 +89,8 @@ func applied(ctx context.Context, namespace, manifest string) (string, error) {
 	return string(bytes.TrimSpace(output)), err
 }
 
-// rendered returns the objects of an overlay, and uninstalls them at the end of the spec.
-func rendered(ctx context.Context, overlay string) []*unstructured.Unstructured {
+// renderOverlay returns the objects of an overlay, and uninstalls them at the end of the spec.
+func renderOverlay(ctx context.Context, overlay string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	objects, err := operator.Kustomize("config/overlays/" + overlay)
 	Expect(err).NotTo(HaveOccurred())

@@ -26,7 +26,7 @@ const (
 var _ = Describe("an installation", func() {
 	It("is created, changed and removed by make, and leaves only data", func(ctx SpecContext) {
 		was := fingerprint()
-		objects := rendered(ctx, "kubernetes")
+		objects := renderOverlay(ctx, "kubernetes")
 		mustMake(ctx, "install")
 		Expect(live(ctx, named("CustomResourceDefinition", "mlflows.mlflow.opendatahub.io", objects))).NotTo(BeNil())
 		Expect(live(ctx, named("Deployment", managerName, objects))).To(BeNil(), "the CRDs are all that install makes")
@@ -49,7 +49,7 @@ var _ = Describe("an installation", func() {
 
 		By("removing the objects of users, then the operator, then the CRDs")
 		mustKubectl(ctx, "-n", namespace, "delete", "--timeout=2m", "mlflow/mlflow", "modelregistry/modelregistry-sample", "appwrapper/sample-pod", "appwrapper/unheard")
-		gone(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
+		waitDeleted(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
 		mustMake(ctx, "undeploy")
 		for _, object := range objects {
 			Expect(live(ctx, object) != nil).To(Equal(object.GetLabels()[keep] != ""), "%s %s", object.GetKind(), object.GetName())
@@ -85,14 +85,14 @@ func webhooksAnswer(ctx context.Context) {
 	By("completing, refusing and converting at admission")
 	var output string
 	Eventually(func() (err error) {
-		output, err = applied(ctx, namespace, sample("appwrapper_pod.yaml"))
+		output, err = kubectlApply(ctx, namespace, sample("appwrapper_pod.yaml"))
 		return err
 	}).WithContext(ctx).Should(Succeed())
 	Expect(output).NotTo(ContainSubstring("Warning: the component"))
 	Expect(mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod", "-o", "jsonpath={.metadata.labels}")).To(ContainSubstring("workload.codeflare.dev/user"))
 	other := strings.Replace(strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: stranger\n  labels", 1),
 		"        name: sample-pod", "        name: stranger\n        namespace: default", 1)
-	output, err := applied(ctx, namespace, other)
+	output, err := kubectlApply(ctx, namespace, other)
 	Expect(err).To(HaveOccurred())
 	Expect(output).To(And(ContainSubstring("is invalid"), ContainSubstring("namespace")))
 }
@@ -122,10 +122,10 @@ func switchedOff(ctx context.Context, running *framework.Manager, objects []*uns
 	unheard := strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: unheard\n  labels", 1)
 	var output string
 	Eventually(func() (err error) {
-		output, err = applied(ctx, namespace, unheard)
+		output, err = kubectlApply(ctx, namespace, unheard)
 		return err
 	}).WithContext(ctx).Should(Succeed())
-	Expect(output).To(ContainSubstring("Warning: the component appwrapper is switched off"))
+	Expect(output).To(ContainSubstring("Warning: the component appwrapper is disabled"))
 	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.metadata.labels}{.status}")
 	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // the user label is still enforced
 	mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod")
@@ -144,7 +144,7 @@ func switchedOn(ctx context.Context, running *framework.Manager, objects []*unst
 	}).WithContext(ctx).ShouldNot(BeEmpty())
 }
 
-func gone(ctx context.Context, objects ...client.Object) {
+func waitDeleted(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	env.WaitDeleted(ctx, objects...)
 }

@@ -33,7 +33,7 @@ func gateway(ctx context.Context, name string, addresses ...any) {
 var _ = Describe("an overlay", func() {
 	DescribeTable("is accepted by the API server, and the manager becomes ready with its arguments, environment and permissions",
 		func(ctx SpecContext, overlay, namespace string, deploy ...string) {
-			objects := rendered(ctx, overlay)
+			objects := renderOverlay(ctx, overlay)
 			mustMake(ctx, deploy...)
 			for _, object := range objects {
 				Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
@@ -52,7 +52,7 @@ var _ = Describe("an overlay", func() {
 			By("calling the webhooks")
 			var output string
 			Eventually(func() (err error) {
-				output, err = applied(ctx, namespace, sample("appwrapper_pod.yaml"))
+				output, err = kubectlApply(ctx, namespace, sample("appwrapper_pod.yaml"))
 				return err
 			}).WithContext(ctx).Should(Succeed())
 			Expect(output).NotTo(ContainSubstring("Warning"))
@@ -69,7 +69,7 @@ var _ = Describe("an overlay", func() {
 	)
 
 	It("of a platform reads its URL from the address of the Gateway", func(ctx SpecContext) {
-		rendered(ctx, "odh")
+		renderOverlay(ctx, "odh")
 		gateway(ctx, "bare")
 		output, err := makeTarget(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=bare")
 		Expect(err).To(HaveOccurred())

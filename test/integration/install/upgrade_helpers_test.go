@@ -39,7 +39,7 @@ type legacyCluster struct {
 // replaced operator.
 func prepareLegacyCluster(ctx context.Context, overlay string) *legacyCluster {
 	GinkgoHelper()
-	o := &legacyCluster{objects: rendered(ctx, overlay), before: map[string]*unstructured.Unstructured{}}
+	o := &legacyCluster{objects: renderOverlay(ctx, overlay), before: map[string]*unstructured.Unstructured{}}
 	mustMake(ctx, "install", "OVERLAY="+overlay)
 	return o
 }
@@ -64,11 +64,11 @@ func installation(file string) []*unstructured.Unstructured {
 func create(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Admin.Create(ctx, object, client.FieldOwner("manager")) }).WithContext(ctx).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
-	removed(object)
+	cleanUp(object)
 }
 
-// removed deletes an object at the end of the spec, if it exists.
-func removed(object client.Object) {
+// cleanUp deletes an object at the end of the spec, if it exists.
+func cleanUp(object client.Object) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
 		err := env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -110,7 +110,7 @@ func (o *legacyCluster) planted(ctx context.Context, owner client.Object, object
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, left))).To(Succeed())
 			env.WaitDeleted(ctx, left)
 		}
-		removed(object) // registered first: creating a later object may fail
+		cleanUp(object) // registered first: creating a later object may fail
 	}
 	env.CreateRecording(ctx, objects, framework.RecordingOptions{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
 	for _, object := range objects {

@@ -39,9 +39,9 @@ func (o *legacyCluster) mesh(ctx context.Context, namespace string, recorded []*
 			Expect(unstructured.SetNestedField(child.Object, "None", "spec", "clusterIP")).To(Succeed())
 			unstructured.RemoveNestedField(child.Object, "spec", "clusterIPs")
 		case "Deployment":
-			applied, err := json.Marshal(child.Object)
+			lastApplied, err := json.Marshal(child.Object)
 			Expect(err).NotTo(HaveOccurred())
-			child.SetAnnotations(map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: string(applied)})
+			child.SetAnnotations(map[string]string{"manifestival": "new", corev1.LastAppliedConfigAnnotation: string(lastApplied)})
 		}
 		delete(child.Object, "status")
 		create(ctx, child)

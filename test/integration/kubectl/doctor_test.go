@@ -79,7 +79,7 @@ var _ = Describe("doctor", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, old)).To(Succeed()) })
 		code, found := examine(ctx, administrator())
 		Expect(code).To(Equal(1))
-		f := only(found, "originals", "Deployment "+namespace+"/codeflare-operator-manager")
+		f := only(found, "legacy", "Deployment "+namespace+"/codeflare-operator-manager")
 		Expect(f.Result).To(Equal("fail"))
 		Expect(f.Fix).To(ContainSubstring("kubectl -n " + namespace + " scale deployment codeflare-operator-manager --replicas=0"))
 	}, SpecTimeout(specTimeout))

@@ -73,9 +73,9 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(env.Admin.List(ctx, services, client.InNamespace(namespace), client.MatchingLabels(selected))).To(Succeed())
 		Expect(services.Items).To(ConsistOf(HaveField("Name", "mlflow")), "only the tracking server has metrics")
 
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, artifactsServer()...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		mid := env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -96,8 +96,8 @@ var _ = Describe("A server for artifacts", func() {
 			env.Get(ctx, child)
 			Expect(child.GetDeletionTimestamp()).To(BeNil())
 		}
-		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		env.ExpectIdle(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
@@ -111,7 +111,7 @@ var _ = Describe("A server for artifacts", func() {
 			Not(ContainSubstring("hidden"))))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
 		})).To(BeEmpty())
@@ -142,16 +142,16 @@ var _ = Describe("A server for artifacts", func() {
 		}
 		mark := env.Mark()
 		manager.Restart(ctx)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
 		d := artifactsDeployment()
 		env.Get(ctx, d)
 		Expect(*d.Spec.Replicas).To(BeZero())
 		Expect(made(mark)).To(BeEmpty())
 		hold(ctx, nil)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("does not change foreign objects of the same names [mlflow-85]", func(ctx SpecContext) {

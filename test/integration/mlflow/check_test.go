@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// outdated sets the version of the database to an older MLflow, and changes the image while the manager is stopped.
-func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
+// setOutdated sets the version of the database to an older MLflow, and changes the image while the manager is stopped.
+func setOutdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	GinkgoHelper()
 	manager.StopTemporarily(ctx)
 	env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
@@ -22,8 +22,8 @@ func outdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	manager.Restart(ctx)
 }
 
-// serves checks that the server runs as before an upgrade.
-func serves(ctx context.Context, m *mlflowv1.MLflow) {
+// expectServing checks that the server runs as before an upgrade.
+func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.Get(ctx, m)
 	Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
@@ -37,9 +37,9 @@ var _ = Describe("Before a migration stops a server", func() {
 	It("its image is pulled, and the server keeps running until then", func(ctx SpecContext) {
 		m := ready(ctx, server(withJobs))
 		mark := env.Mark()
-		outdated(ctx, m, neverStarts)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
-		serves(ctx, m)
+		setOutdated(ctx, m, neverStarts)
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
+		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
 		check := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: checkJob}}
 		env.Get(ctx, check)
@@ -53,7 +53,7 @@ var _ = Describe("Before a migration stops a server", func() {
 		Expect(made(mark)).To(BeEmpty())
 
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{"mlflow-mg-3140-g3"}))
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
@@ -65,16 +65,16 @@ var _ = Describe("Before a migration stops a server", func() {
 	It("its database is opened, and the server keeps running if the database is unusable", func(ctx SpecContext) {
 		m := ready(ctx, server())
 		mark := env.Mark()
-		outdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
-		says(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
-		serves(ctx, m)
+		setOutdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
+		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		env.WaitIdle(manager.User, calm, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("a server that is stopped by hand, which needs no check")
+		By("stopping the server manually, which needs no check")
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
 		Expect(made(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 })

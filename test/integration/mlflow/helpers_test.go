@@ -160,5 +160,5 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// refused reports whether a status code means that the request was not authorized.
-func refused(code int) bool { return code == 401 || code == 403 }
+// isAuthError reports whether a status code means that the request was not authorized.
+func isAuthError(code int) bool { return code == 401 || code == 403 }

@@ -47,20 +47,20 @@ var _ = Describe("Garbage collection and trace archival", func() {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
-		By("a user changing and removing them")
+		By("changing and deleting them as a user")
 		env.Patch(ctx, cronJob("mlflow-gc"), map[string]any{"spec": map[string]any{"schedule": "* * * * *"}})
 		config := configMap("mlflow-trace-archival-config", nil)
 		Expect(env.Admin.Delete(ctx, config)).To(Succeed())
@@ -92,8 +92,8 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Get(ctx, binding)
 		Expect(binding.Subjects).To(HaveLen(1))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("use ServiceAccounts that a user created, and keep them", func(ctx SpecContext) {

@@ -43,9 +43,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 
 	It("sends no write in the steady state, nor when every child object is touched [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {
@@ -88,7 +88,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("keeps fields that other clients add", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.SetAnnotation(ctx, service(), "example.com/mesh", "on")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		s := service()
 		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("example.com/mesh", "on"))
@@ -170,7 +170,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		mark = env.Mark()
 		m = server(withJobs)
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		for _, part := range parts {
 			env.Get(ctx, part)
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T %s", part, part.GetName())
@@ -199,6 +199,6 @@ var _ = Describe("An MLflow of its own spec", func() {
 		manager.Restart(ctx)
 		m := ready(ctx, server())
 		remove(ctx, m)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

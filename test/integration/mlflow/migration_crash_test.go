@@ -64,8 +64,8 @@ func essence(object client.Object) map[string]any {
 	return content
 }
 
-// completed returns a check that the migration is complete.
-func completed(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
+// migrationCompleted returns a check that the migration is complete.
+func migrationCompleted(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 		g.Expect(m.Annotations).NotTo(HaveKey(forceKey))
@@ -93,7 +93,7 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 		seed := int(GinkgoRandomSeed())
 		for _, write := range []int{1 + seed%6, 8 + seed%6, 15 + seed%4} {
 			By(fmt.Sprintf("after write %d", write))
-			crashed := c.CrashAfter(ctx, write, begin, func(g Gomega) { completed(ctx, m)(g) })
+			crashed := c.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
 			Expect(crashed).To(BeTrue(), "there are more than %d writes", write)
 			Expect(made(mark)).To(Equal([]string{firstJob}))
 			got := picture(ctx, m)

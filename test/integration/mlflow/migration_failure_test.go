@@ -28,49 +28,49 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 	return job
 }
 
-var _ = Describe("A migration that fails for good", func() {
+var _ = Describe("A migration that fails permanently", func() {
 	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		mark := env.Mark()
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Reason).To(Equal("MigrationFailed"))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("without its Job, in a new generation, and after a restart")
+		By("deleting the Job, changing the spec and restarting the manager")
 		job := jobs(ctx)[0]
 		Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitDeleted(ctx, &job)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
-		By("the annotation")
+		By("setting the annotation")
 		force(ctx, m, "yes")
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
 	It("is retried when the image changes, without the annotation [D11]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("is restarted in a new Job by the annotation [mlflow-54] [D13]", func(ctx SpecContext) {
 		m := server(withImage(endsWith11))
 		create(ctx, m)
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		first := jobs(ctx)[0].UID
 		force(ctx, m, "yes")
 		Eventually(func(g Gomega) {
@@ -81,7 +81,7 @@ var _ = Describe("A migration that fails for good", func() {
 				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(first))
 			}
 		}).WithContext(ctx).Should(Succeed())
-		says(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 	}, NodeTimeout(specTimeout))
 
 	It("is kept if the legacy operator recorded it, and recorded in the status [mlflow-53] [D11]", func(ctx SpecContext) {
@@ -101,7 +101,7 @@ var _ = Describe("A migration that fails for good", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
 		Expect(made(mark)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -112,16 +112,16 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 		})
 		create(ctx, m)
 		expire(ctx)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring(
 			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
 		Expect(replicas(ctx)).To(BeZero())
 		mark := env.Mark()
 		due := failedAgo(ctx, pause-4*time.Second)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -164,10 +164,10 @@ var _ = Describe("A migration Job that cannot start", func() {
 		mark := env.Mark()
 		m := server(withImage(neverStarts))
 		create(ctx, m)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
@@ -176,7 +176,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		m := server(withImage(neverStarts), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
 	It("is terminated at its deadline [D9]", func(ctx SpecContext) {
@@ -188,7 +188,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		job := &jobs(ctx)[0]
 		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(60)))
 		env.Patch(ctx, job, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}) // the minimum of an MLflow is a minute
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "deadline")
 	}, NodeTimeout(specTimeout))
 
 	It("is replaced if the legacy operator created it, although it is not cached [D8]", func(ctx SpecContext) {
@@ -201,7 +201,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 		create(ctx, old)
 		manager.Restart(ctx)
 		env.WaitDeleted(ctx, old)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -228,10 +228,10 @@ var _ = Describe("A migration Job that runs", func() {
 			g.Expect(pods[0].Status.Phase).To(Equal(corev1.PodRunning))
 		}).WithContext(ctx).Should(Succeed())
 		env.Patch(ctx, m, imagePatch(image))
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
 		Expect(made(mark)).To(HaveLen(1))
 		finish(ctx, firstJob, 0)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 	}, NodeTimeout(specTimeout))
 })

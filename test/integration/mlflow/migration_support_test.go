@@ -49,8 +49,8 @@ func unready(m *mlflowv1.MLflow) {
 	m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 }
 
-// says waits until the condition Migration has a status, a reason and a part of its message.
-func says(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus, reason, part string) {
+// waitMigrationCondition waits until the condition Migration has a status, a reason and a part of its message.
+func waitMigrationCondition(ctx context.Context, m *mlflowv1.MLflow, status metav1.ConditionStatus, reason, part string) {
 	GinkgoHelper()
 	env.WaitFor(ctx, m, func(g Gomega) {
 		c := framework.FindCondition(m.Status.Conditions, "Migration")
@@ -89,12 +89,12 @@ func made(mark framework.Mark) []string {
 	return names
 }
 
-// migrated waits until an MLflow is available, with its database at the supported version.
-func migrated(ctx context.Context, m *mlflowv1.MLflow) {
+// waitMigrated waits until an MLflow is available, with its database at the supported version.
+func waitMigrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	waitAvailable(ctx, m)
 	Expect(m.Status.Version).To(Equal(supported))
-	says(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
+	waitMigrationCondition(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }
 
 // finish sets the pod of a running Job to terminated with an exit code.

@@ -16,7 +16,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		mark := env.Mark()
 		m := server(withImage(neverEnds), withJobs)
 		create(ctx, m)
-		says(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
 		Expect(replicas(ctx)).To(BeZero())
 		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] addresses are not lost meanwhile")
 		Expect(m.Status.URL).To(Equal(external+"/mlflow"), "[D37]")
@@ -31,22 +31,22 @@ var _ = Describe("The database of a new MLflow", func() {
 		finish(ctx, firstJob, 0)
 		Eventually(replicas).WithContext(ctx).WithArguments(ctx).Should(Equal(int32(1)))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
-		Expect(m.Status.Version).To(BeEmpty(), "the server is not ready")
+		Expect(m.Status.Version).To(BeEmpty(), "the version was recorded before the server was ready")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionUnknown))
 
 		env.Patch(ctx, m, imagePatch(image))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "another image may hold another MLflow")
+		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
 			Expect(job.Spec.Suspend).To(HaveValue(BeFalse()))
 		}
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, &jobs(ctx)[0], deployment())
-		env.ExpectAtRest(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return refused(e.Code) })).To(BeEmpty())
+		env.ExpectIdle(manager.User, quiet)
+		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
@@ -61,7 +61,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob}))
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
@@ -70,12 +70,12 @@ var _ = Describe("The database of a new MLflow", func() {
 		mark := env.Mark()
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -92,7 +92,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		mark := env.Mark()
 		manager.Restart(ctx)
 		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
 		for _, w := range env.Since(mark).ChildWrites(manager.User) {
@@ -117,16 +117,16 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1, "workers": 2}})
-		says(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
+		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
 			`Waiting for MLflow pods to quiesce before migration: 1 replicas remain because status.version="3.10.1" is older than the oldest supported version 3.14.0`)
 		Eventually(func(g Gomega) {
 			d := deployment()
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
-			g.Expect(d.Status.Replicas).To(BeZero(), "the Deployment counts it no more")
+			g.Expect(d.Status.Replicas).To(BeZero(), "the status of the Deployment still counts the terminating pod")
 		}).WithContext(ctx).Should(Succeed())
 		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Expect(made(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
@@ -136,13 +136,13 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
 		}})
-		says(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
+		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring("status.version is " + supported))
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
-		}).WithContext(ctx).Should(Succeed(), "other objects are kept up")
+		}).WithContext(ctx).Should(Succeed(), "the deleted NetworkPolicy was not recreated")
 		env.WaitIdle(manager.User, calm, specTimeout)
 		env.Get(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
@@ -151,9 +151,9 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
 		Expect(made(mark)).To(BeEmpty())
 
-		By("going back to the image of before")
+		By("restoring the previous image")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"image": nil}})
-		migrated(ctx, m)
+		waitMigrated(ctx, m)
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=3"))
 		Expect(made(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

@@ -43,36 +43,36 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		ready(ctx, server(withoutVolumes))
 		before := template(ctx)
 
-		By("the serving certificate appearing after the server")
+		By("creating the serving certificate after the server")
 		tls := secret("mlflow-tls", map[string]string{"tls.crt": "one", "tls.key": "one"})
 		create(ctx, tls)
 		doesNotRoll(ctx, before)
 
-		By("a key that no pod consumes")
+		By("changing a key that no pod consumes")
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"unused": "y"}})
 		doesNotRoll(ctx, before)
 
-		By("a label")
+		By("changing a label")
 		env.SetLabel(ctx, db, "touched", "yes")
 		doesNotRoll(ctx, before)
 
-		By("the database password")
+		By("rotating the database password")
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://b"}})
 		rolls(ctx, before)
 
-		By("the serving certificate being renewed")
+		By("renewing the serving certificate")
 		before = template(ctx)
 		env.Patch(ctx, tls, map[string]any{"stringData": map[string]any{"tls.crt": "two"}})
 		rolls(ctx, before)
 
-		By("our label being taken from the Deployment, which hides it from memory")
+		By("removing the label of the operator from the Deployment, so that the cache drops it")
 		before = template(ctx)
 		env.Patch(ctx, deployment(), map[string]any{"metadata": map[string]any{"labels": map[string]any{names.OperatorLabel: nil}}})
 		d := deployment()
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Labels).To(HaveKey(names.OperatorLabel)) })
 		doesNotRoll(ctx, before)
 
-		By("a restart of the manager, with a rotation meanwhile")
+		By("rotating while the manager restarts")
 		before = template(ctx)
 		manager.StopTemporarily(ctx)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})
@@ -106,7 +106,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		before := template(ctx)
 		Expect(before).To(ContainSubstring("corporate"))
 
-		By("the platform bringing a bundle of its own")
+		By("creating the CA bundle of the platform")
 		create(ctx, configMap("odh-trusted-ca-bundle", map[string]string{"ca-bundle.crt": "x"}))
 		rolls(ctx, before)
 		Expect(template(ctx)).To(ContainSubstring("odh-trusted-ca-bundle"))
@@ -122,7 +122,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		} {
 			create(ctx, o)
 		}
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
@@ -164,7 +164,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
 		expect(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
 
-		By("an archive of its own")
+		By("configuring a separate archive")
 		env.Patch(ctx, config, map[string]any{"spec": map[string]any{"artifactRootSecret": nil, "archiveRootSecret": "mlflow-archive-secret", "traceArchivalRetention": "7d"}})
 		expect(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server")
 		archive := secret("mlflow-archive-secret", map[string]string{"AWS_S3_BUCKET": "archive"})
@@ -172,6 +172,6 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		create(ctx, archive)
 		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -120,7 +120,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile that waits for an informer of them ends after two minutes")
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		bringBack(ctx)
 		for _, object := range optional {

@@ -10,11 +10,11 @@ import (
 )
 
 var _ = Describe("Several replicas of MLflow", func() {
-	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
+	It("are set by the scale subresource, with a PodDisruptionBudget for more than one", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
 		m := ready(ctx, server(withoutVolumes))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "a single replica has a PodDisruptionBudget, which blocks drains of its node")
 		since := transition(m)
 
 		By("scaling up")
@@ -30,15 +30,15 @@ var _ = Describe("Several replicas of MLflow", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.Replicas).To(Equal(int32(3))) })
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("scaling down")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1}})
 		env.WaitDeleted(ctx, budget)
 		waitAvailable(ctx, m)
-		Expect(transition(m)).To(Equal(since), "it was available all the time")
+		Expect(transition(m)).To(Equal(since), "the Available condition had a transition, although a pod was available all the time")
 
-		By("asking for none")
+		By("scaling to zero")
 		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
 		scale.Spec.Replicas = 0
 		Expect(env.Admin.SubResource("scale").Update(ctx, m, client.WithSubResourceBody(scale))).To(MatchError(ContainSubstring("should be greater than or equal to 1")))

@@ -18,7 +18,7 @@ const (
 	external  = "https://gateway.apps.example.com"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; see [framework.Env.ExpectIdle] for the rest of the suite.
 	quiet = time.Second
 	// calm is how long the manager must send nothing before a spec makes the next change.
 	calm = time.Second
@@ -26,7 +26,7 @@ const (
 	collectionTime = 2 * time.Second
 )
 
-// All specs share one control plane with every optional API and one manager with exactly the shipped rights. MLflow is a singleton, so the
+// All specs share one control plane with every optional API and one manager with exactly the shipped permissions. MLflow is a singleton, so the
 // specs are serial and delete all their objects.
 var (
 	env     *framework.Env

@@ -35,12 +35,12 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		m := ready(ctx, server())
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
-		By("a profile that only other components have to follow")
+		By("setting a profile for other components only")
 		adhere(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
-		By("all having to follow it: the manager starts again")
+		By("setting the profile for all components, which restarts the manager")
 		DeferCleanup(func(ctx SpecContext) {
 			adhere(ctx, reset)
 			manager.AwaitRestart(ctx)
@@ -50,7 +50,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
 		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))
 })

@@ -94,11 +94,11 @@ func (w *controlPlane) available(ctx context.Context, c *aihubv1alpha1.Catalog) 
 		g.Expect(framework.FindCondition(c.Status.Conditions, "Available").Reason).To(Equal("DeploymentAvailable"), framework.FindCondition(c.Status.Conditions, "Available").Message)
 		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 	})
-	w.settle()
+	w.waitIdle()
 	w.Get(ctx, c)
 }
 
-func (w *controlPlane) settle() {
+func (w *controlPlane) waitIdle() {
 	GinkgoHelper()
 	w.WaitIdle(w.manager.User, quiet, specTimeout)
 }

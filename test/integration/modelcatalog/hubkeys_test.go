@@ -23,13 +23,13 @@ var _ = Describe("Keys for Hugging Face", func() {
 		first := server.Spec.Template.Annotations[annotation]
 		Expect(first).NotTo(BeEmpty())
 
-		By("the key changing")
+		By("changing the key")
 		w.Patch(ctx, key, map[string]any{"stringData": map[string]any{"apiKey": "hf_two"}})
 		w.WaitFor(ctx, server, func(g Gomega) {
 			g.Expect(server.Spec.Template.Annotations[annotation]).NotTo(Or(BeEmpty(), Equal(first)))
 		})
 
-		By("another Secret wanting the same variable")
+		By("creating another Secret for the same variable")
 		other := secret(ns, "late")
 		other.Labels, other.StringData = map[string]string{label: "Team"}, map[string]string{"apiKey": "hf_three"}
 		w.create(ctx, other)
@@ -43,13 +43,13 @@ var _ = Describe("Keys for Hugging Face", func() {
 			g.Expect(c.Status.Conditions).NotTo(ContainElement(HaveField("Type", "HuggingFaceKeysReady")))
 		})
 
-		By("the label going")
+		By("removing the label")
 		w.Patch(ctx, key, map[string]any{"metadata": map[string]any{"labels": map[string]any{label: nil}}})
 		w.WaitFor(ctx, server, func(g Gomega) {
 			g.Expect(server.Spec.Template.Annotations).NotTo(HaveKey(annotation))
 			g.Expect(server.Spec.Template.Spec.Containers[0].Env).NotTo(ContainElement(HaveField("Name", HavePrefix("HF_"))))
 		})
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

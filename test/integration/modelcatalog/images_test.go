@@ -30,7 +30,7 @@ var _ = Describe("The data of the catalog", func() {
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
 		Eventually(images).WithContext(ctx).WithTimeout(waitTimeout).Should(Equal([]string{"quay.io/example/catalog-data:v1", "quay.io/example/benchmark-data:v2.1"}))
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("cannot be selected by anything but a digest or a tag [modelregistry-122]", func(ctx SpecContext, value string) {

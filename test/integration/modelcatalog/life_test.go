@@ -50,13 +50,13 @@ var _ = Describe("The administrators", func() {
 			}
 		}
 
-		By("the groups changing")
+		By("changing the groups")
 		w.Patch(ctx, a, map[string]any{"spec": map[string]any{"adminGroups": []any{"one", "two"}}})
 		w.WaitFor(ctx, binding, func(g Gomega) { g.Expect(binding.Subjects).To(HaveLen(2)) })
 		Expect(w.Admin.Delete(ctx, a)).To(Succeed())
 		w.WaitDeleted(ctx, binding)
 
-		By("the API going and coming back, without a restart")
+		By("removing and adding the API")
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "auths.services.platform.opendatahub.io"}}
 		Expect(w.Admin.Delete(ctx, definition)).To(Succeed())
 		w.WaitDeleted(ctx, definition)
@@ -174,11 +174,11 @@ var _ = Describe("The catalog of an older operator", func() {
 		}
 		slices.Sort(names)
 		Expect(names).To(Equal([]string{"model-catalog", "model-catalog-postgres"}))
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 
 		By("being deleted: it stays away until the next start")
 		w.remove(ctx, c)
-		w.settle()
+		w.waitIdle()
 		w.ExpectAbsent(ctx, catalog(ns))
 	}, NodeTimeout(specTimeout))
 })
@@ -197,7 +197,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 			g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", "CatalogNotTakenOver"), HaveField("Regarding.UID", forged.UID),
 				HaveField("Note", ContainSubstring("set REGISTRIES_NAMESPACE to "+forged.Namespace)))))
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-		w.settle()
+		w.waitIdle()
 		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 		w.ExpectAbsent(ctx, delegation())
 		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())

@@ -52,7 +52,7 @@ var _ = Describe("A new Catalog", func() {
 
 		mine := w.Since(mark).ByUser(w.manager.User)
 		Expect(mine.Refused()).To(BeEmpty())
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("encrypts the connection to its database, and uses another database through its Secret alone", func(ctx SpecContext) {
@@ -66,8 +66,8 @@ var _ = Describe("A new Catalog", func() {
 		Expect(metav1.IsControlledBy(own, c)).To(BeTrue())
 		w.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "PGSSLMODE", Value: "verify-full"}))
-		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.waitIdle()
+		w.ExpectIdle(w.manager.User, quiet)
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
 		w.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))
 		w.WaitFor(ctx, server, func(g Gomega) {
@@ -122,7 +122,7 @@ var _ = Describe("A new Catalog", func() {
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
 		w.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
 		w.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 
 		w.remove(ctx, c)
 		w.WaitDeleted(ctx, published, delegation(), route)

@@ -62,7 +62,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": nil, "mode": nil}}})
 		leaves()
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, why string) {

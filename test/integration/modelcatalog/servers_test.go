@@ -43,8 +43,8 @@ var _ = Describe("The servers of the catalog", func() {
 		w.create(ctx, secret(ns, "mirror"))
 		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
-		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.waitIdle()
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are rejected with invalid fields", func(ctx SpecContext, fields map[string]any, refusal string) {

@@ -50,7 +50,7 @@ var _ = Describe("Sources", func() {
 		c := w.ready(ctx, catalog(ns))
 		Expect(w.labelled(ctx, ns)).To(Equal([]string{"zebra"}))
 
-		By("others being added")
+		By("adding other ConfigMaps")
 		keyless := source(ns, "keyless", "")
 		keyless.Data = map[string]string{"other": "x"}
 		w.create(ctx, keyless)
@@ -69,7 +69,7 @@ var _ = Describe("Sources", func() {
 		})
 		w.available(ctx, c)
 
-		By("one being edited, which replaces no pod")
+		By("editing a ConfigMap, which replaces no pod")
 		d := deployment(ns, "model-catalog")
 		w.Get(ctx, d)
 		w.Patch(ctx, source(ns, "alpha", ""), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
@@ -80,11 +80,11 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, after)
 		Expect(after.Generation).To(Equal(d.Generation))
 
-		By("one being removed")
+		By("removing a ConfigMap")
 		Expect(w.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
 		Eventually(w.labelled).WithContext(ctx).WithArguments(ctx, ns).WithTimeout(waitTimeout).Should(Equal([]string{"alpha"}))
-		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.waitIdle()
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of users are not changed, except for the entry of older releases; the default ones are restored [modelregistry-90] [modelregistry-91] [modelregistry-92] [modelregistry-93] [modelregistry-94] [modelregistry-95] [modelregistry-127]", func(ctx SpecContext) {
@@ -109,7 +109,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, agents)
 		Expect(agents.Data["sources.yaml"]).To(Equal("agent_catalogs: []\n"))
 
-		By("an administrator's own list of runtimes going, after which an empty one comes")
+		By("deleting the list of runtimes of an administrator, which is recreated empty")
 		runtimes := configMap(ns, "serving-runtime-catalog-sources")
 		w.Get(ctx, runtimes)
 		Expect(runtimes.Data["sources.yaml"]).To(Equal("serving_runtime_catalogs: [] # mine\n"))
@@ -120,7 +120,7 @@ var _ = Describe("Sources", func() {
 		w.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--catalogs-path=/data/user-serving-runtime-sources/sources.yaml"))
 
-		By("a user writing his own")
+		By("changing the ConfigMap as a user")
 		custom := "catalogs:\n    - {id:   mine, name: \"x\"}   # as I like it\n"
 		w.Patch(ctx, old, map[string]any{"data": map[string]any{"sources.yaml": custom}})
 		defaults := configMap(ns, "default-catalog-sources")
@@ -129,11 +129,11 @@ var _ = Describe("Sources", func() {
 		Expect(shipped).To(And(ContainSubstring("rh_agents"), ContainSubstring("rh_serving_runtimes")))
 		w.Patch(ctx, defaults, map[string]any{"data": map[string]any{"sources.yaml": "catalogs: []"}})
 		w.WaitFor(ctx, defaults, func(g Gomega) { g.Expect(defaults.Data["sources.yaml"]).To(Equal(shipped)) })
-		w.settle()
+		w.waitIdle()
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).To(Equal(custom))
 
-		By("the Catalog going")
+		By("deleting the Catalog")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
 		w.WaitDeleted(ctx, c, defaults)
 		w.Get(ctx, old)
@@ -168,11 +168,11 @@ var _ = Describe("A modified child object", func() {
 		s := secret(ns, "model-catalog-postgres")
 		w.Patch(ctx, s, map[string]any{"data": map[string]any{"database-user": nil}})
 		w.WaitFor(ctx, s, func(g Gomega) { g.Expect(string(s.Data["database-user"])).To(Equal("catalog_user")) })
-		w.settle()
+		w.waitIdle()
 
-		By("a foreign policy being deleted")
+		By("deleting a foreign policy")
 		Expect(w.Admin.Delete(ctx, policy(ns, "foreign"))).To(Succeed())
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("causes no write if no managed field changed, nor does a restart [W5]", func(ctx SpecContext) {
@@ -180,13 +180,13 @@ var _ = Describe("A modified child object", func() {
 		ns := w.namespace(ctx)
 		w.ready(ctx, catalog(ns))
 		w.Touch(ctx, service(ns, "model-catalog"), role(ns, "model-catalog"), configMap(ns, "model-catalog-sources"), secret(ns, "model-catalog-postgres"))
-		w.settle()
+		w.waitIdle()
 		w.ExpectNoWrites(w.manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark := w.Mark()
 		w.manager.Restart(ctx)
-		w.settle()
+		w.waitIdle()
 		writes := w.Since(mark).ChildWrites(w.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
@@ -209,10 +209,10 @@ var _ = Describe("A second Catalog", func() {
 		binding := delegation()
 		w.Get(ctx, binding)
 		Expect(binding.Subjects[0].Namespace).To(Equal(first))
-		w.settle()
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.waitIdle()
+		w.ExpectIdle(w.manager.User, quiet)
 
-		By("the first one going")
+		By("deleting the first Catalog")
 		Expect(w.Admin.Delete(ctx, c)).To(Succeed())
 		w.available(ctx, other)
 		w.Get(ctx, binding)
@@ -234,7 +234,7 @@ var _ = Describe("The pods of a Catalog", func() {
 
 		w.Patch(ctx, own, map[string]any{"data": map[string]any{"note": "Mg=="}})
 		w.Patch(ctx, configMap(ns, "model-catalog-sources"), map[string]any{"data": map[string]any{"sources.yaml": "catalogs: [] # mine\n"}})
-		w.settle()
+		w.waitIdle()
 		w.Get(ctx, server)
 		Expect(server.Generation).To(Equal(generation), "the server reads its sources by itself")
 
@@ -249,7 +249,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		Expect(string(own.Data["database-password"])).To(Equal("second"))
 
 		w.available(ctx, c)
-		w.ExpectAtRest(w.manager.User, quiet)
+		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("keep running while a referenced object is missing, which the Catalog reports until it exists", func(ctx SpecContext) {
@@ -269,8 +269,8 @@ var _ = Describe("The pods of a Catalog", func() {
 				g.Expect(ready.Message).To(Equal(message))
 			})
 			Expect(framework.FindCondition(c.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
-			w.settle()
-			w.ExpectAtRest(w.manager.User, quiet)
+			w.waitIdle()
+			w.ExpectIdle(w.manager.User, quiet)
 		}
 		expectMessage("")
 		w.remove(ctx, login.DeepCopy())

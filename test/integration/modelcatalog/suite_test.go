@@ -15,7 +15,7 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = 4 * time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
 	registries = "odh-model-registries"

@@ -48,7 +48,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		env.ExpectAbsent(ctx, ingress, route)
 		manager.StopTemporarily(ctx)
 
-		By("an Ingress")
+		By("exposing by an Ingress")
 		other := startExposedManager(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		env.WaitExists(ctx, ingress)
 		Expect(ingress.Spec.Rules).To(HaveLen(1))
@@ -56,10 +56,10 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		Expect(ingress.Spec.Rules[0].HTTP.Paths[0].Path).To(Equal("/v2/models/digits"))
 		Expect(ingress.OwnerReferences).To(ContainElement(HaveField("UID", digits.UID)))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
-		By("a Gateway, which trusts the proxy that guards the model")
+		By("exposing by a Gateway, which verifies the proxy")
 		env.SetAnnotation(ctx, r, modelmesh.AnnotationAuth, "true")
 		settings := env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "authProxy: {mode: always}\n")
 		other = startExposedManager(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
@@ -71,7 +71,7 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a model", Serial, func() {
 		rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
 		Expect(rules).To(ConsistOf(HaveKeyWithValue("backendRefs", ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(authproxy.Port))))))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
 		By("returning to the default exposure")

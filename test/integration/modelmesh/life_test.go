@@ -42,7 +42,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
-		By("drift of the Deployment of a ClusterServingRuntime [M19]")
+		By("changing the Deployment of a ClusterServingRuntime [M19]")
 		of := deployment(ns, shared.Name)
 		env.Get(ctx, of)
 		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
@@ -58,7 +58,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.Get(ctx, foreign)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 
-		By("and coming back")
+		By("enabling the namespace again")
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "true")
 		env.WaitExists(ctx, service(ns), deployment(ns, "local"))
 	}, NodeTimeout(specTimeout))
@@ -110,7 +110,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)
 		survives(Default)
-		By("a change of the runtime")
+		By("changing the runtime")
 		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
 		env.WaitFor(ctx, d, func(g Gomega) {
 			g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels"))

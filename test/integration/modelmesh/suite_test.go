@@ -16,7 +16,7 @@ import (
 const (
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = time.Second
 	// operatorNamespace is the namespace of the manager.
 	operatorNamespace = "opendatahub"

@@ -96,14 +96,14 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 
-		By("the next change")
+		By("changing the runtime")
 		r := runtimeNamed(ns, "own-server")
 		env.Patch(ctx, r, map[string]any{"spec": map[string]any{"labels": map[string]any{"more": "labels"}}})
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Spec.Template.Labels).To(HaveKeyWithValue("more", "labels")) })
@@ -149,14 +149,14 @@ var _ = Describe("Settings of the administrator", Serial, func() {
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		waitForReplicas(ctx, d, 4)
 
-		By("another name of the Service")
+		By("renaming the Service")
 		env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "inferenceServiceName: other\nruntimePodLabels: {Team.Example: A}\n")
 		renamed := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "other-r")}
 		env.WaitExists(ctx, renamed, &corev1.Service{ObjectMeta: objectMeta(ns, "other")})
 		Expect(renamed.Spec.Template.Labels).To(HaveKeyWithValue("Team.Example", "A"))
 		env.WaitDeleted(ctx, d, service(ns))
 
-		By("TLS, of which the Secret comes later [modelmesh-90]")
+		By("enabling TLS before its Secret exists [modelmesh-90]")
 		env.SetConfigMap(ctx, operatorNamespace, "model-serving-config", "config.yaml", "tls: {secretName: mesh-tls}\n")
 		env.WaitForEvent(ctx, r, "InvalidRuntime", "unable to access TLS secret 'mesh-tls'")
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: objectMeta(ns, "mesh-tls"), StringData: map[string]string{"tls.crt": "x", "tls.key": "y"}})).To(Succeed())

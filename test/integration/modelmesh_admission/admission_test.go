@@ -77,7 +77,7 @@ var _ = Describe("Runtimes at admission", func() {
 		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
 		whileDisabled(ctx, func() {
 			Expect(who.Create(ctx, stored)).To(Succeed())
-			Expect(heard.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is switched off")))
+			Expect(heard.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is disabled")))
 		})
 
 		heard.Texts = nil

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// written returns the statuses that the manager wrote for a Predictor since a mark, without failed requests.
-func written(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
+// statusWrites returns the statuses that the manager wrote for a Predictor since a mark, without failed requests.
+func statusWrites(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
 	GinkgoHelper()
 	var out []v1alpha1.PredictorStatus
 	for _, e := range env.Since(mark).ByUser(manager.User).Writes().Of("predictors") {
@@ -39,7 +39,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(p.Status.HTTPEndpoint).To(Equal("http://modelmesh-serving." + served + ":8008"))
 		order := []v1alpha1.ModelState{v1alpha1.Pending, v1alpha1.Loading, v1alpha1.Standby, v1alpha1.FailedToLoad, v1alpha1.Loaded}
 		last := 0
-		for _, s := range written(mark, p) {
+		for _, s := range statusWrites(mark, p) {
 			at := slices.Index(order, s.ActiveModelState)
 			Expect(at).To(BeNumerically(">=", last), "state %s came back", s.ActiveModelState)
 			last = at
@@ -69,7 +69,7 @@ var _ = Describe("a Predictor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("[modelmesh-80] that is updated stays available until the new model has taken over", func(ctx SpecContext) {
+	It("[modelmesh-80] that is updated stays available until the new model is loaded", func(ctx SpecContext) {
 		p := predictor(ctx, "updated", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		waitForState(ctx, p, ready)
 		mark, open := env.Mark(), gates.close("updated-slowly")
@@ -77,7 +77,7 @@ var _ = Describe("a Predictor", func() {
 		waitForState(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
 		open()
 		waitForState(ctx, p, ready)
-		for _, s := range written(mark, p) {
+		for _, s := range statusWrites(mark, p) {
 			Expect(s.Available).To(BeTrue())
 		}
 	}, SpecTimeout(specTimeout))
@@ -118,7 +118,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(f.Time).NotTo(BeNil())
 		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(waitTimeout).Should(ContainElement("ModelLoadFailed"))
 		Consistently(func(g Gomega) {
-			failed := slices.DeleteFunc(written(mark, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
+			failed := slices.DeleteFunc(statusWrites(mark, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "a failed load is written once")
 		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
 	},

@@ -151,7 +151,7 @@ var _ = Describe("a namespace", func() {
 		Expect(env.Admin.List(ctx, deployments, client.InNamespace(ns))).To(Succeed())
 		Expect(deployments.Items).To(BeEmpty())
 
-		By("a runtime coming")
+		By("creating a runtime")
 		create(ctx, ns, runtime("multi", "sklearn:0"))
 		waitForState(ctx, p, ready)
 		Expect(p.Status.LastFailureInfo).To(BeNil())
@@ -250,7 +250,7 @@ var _ = Describe("a namespace", func() {
 		waitForState(ctx, c, broken)
 		becomesReady(ctx, s)
 		inNamespace := func(mark framework.Mark) framework.Entries {
-			return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
+			return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		}
 		Eventually(func(g Gomega) {
 			mark, before := env.Mark(), calls(ns)

@@ -121,8 +121,8 @@ func policy(namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: objectMeta(namespace, "modelmesh-runtimes")}
 }
 
-// Returns the objects for the models of a namespace, except Routes and storage entries.
-func beside(namespace string) []client.Object {
+// namespaceObjects returns the objects for the models of a namespace, except Routes and storage entries.
+func namespaceObjects(namespace string) []client.Object {
 	return []client.Object{serviceAccount(namespace), delegator(namespace), cookie(namespace), prometheus(namespace), policy(namespace)}
 }
 
@@ -156,13 +156,13 @@ func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 
 // requests returns the writes and live reads of the manager in a namespace since a mark.
 func requests(mark framework.Mark, namespace string) framework.Entries {
-	return framework.AtRest(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
+	return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
 		return e.Namespace == namespace || e.Name == delegator(namespace).Name
 	})
 }
 
-// settled waits until nothing is sent for a namespace.
-func settled(ctx context.Context, namespace string) {
+// waitSettled waits until nothing is sent for a namespace.
+func waitSettled(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, waitTimeout)
 }

@@ -17,7 +17,7 @@ import (
 const (
 	specTimeout = 4 * time.Minute
 	waitTimeout = 90 * time.Second
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = time.Second
 	// own is the namespace of the manager, monitoring that of the platform's Prometheus.
 	own, monitoring = "opendatahub", "platform-monitoring"

@@ -112,21 +112,21 @@ func plant(ctx context.Context, ns string, withGuard bool) {
 				stored = guarded(o, ns)
 			}
 		}
-		former(ctx, stored)
+		createByLegacy(ctx, stored)
 		owners[stored.GetName()] = stored.GetUID()
 	}
 }
 
-// former creates objects with the field manager of both builds of the replaced operator.
-func former(ctx context.Context, objects ...client.Object) {
+// createByLegacy creates objects with the field manager of both builds of the replaced operator.
+func createByLegacy(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, o := range objects {
 		Expect(env.Admin.Create(ctx, o, client.FieldOwner("manager"))).To(Succeed(), "%T %s", o, o.GetName())
 	}
 }
 
-// taken waits until the Deployment of plant has a revision.
-func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
+// waitRevision waits until the Deployment of plant has a revision.
+func waitRevision(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: objectMeta(ns, "modelmesh-serving-triton-a")}
 	env.WaitFor(ctx, d, func(g Gomega) {
@@ -135,17 +135,17 @@ func taken(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	return d
 }
 
-// written returns the first write of the manager to an object since a mark.
-func written(mark framework.Mark, ns, resource, name string) framework.Entry {
+// firstWrite returns the first write of the manager to an object since a mark.
+func firstWrite(mark framework.Mark, ns, resource, name string) framework.Entry {
 	GinkgoHelper()
 	writes := requests(mark, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
 	Expect(writes).NotTo(BeEmpty(), "%s %s", resource, name)
 	return writes[0]
 }
 
-// unanswered waits until the status of a model reports that its mesh, which has no running pod, does not respond. This is the last write,
+// waitMeshUnreachable waits until the status of a model reports that its mesh, which has no running pod, does not respond. This is the last write,
 // some seconds after the first call.
-func unanswered(ctx context.Context, model *v1beta1.InferenceService) {
+func waitMeshUnreachable(ctx context.Context, model *v1beta1.InferenceService) {
 	GinkgoHelper()
 	env.WaitFor(ctx, model, func(g Gomega) {
 		text, err := json.Marshal(model.Status)
@@ -162,15 +162,15 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for _, ns := range append(guards, open) {
 			plant(ctx, ns, ns != open)
 			models[ns] = inference(ctx, ns, "digits")
-			before[ns] = taken(ctx, ns, "1")
+			before[ns] = waitRevision(ctx, ns, "1")
 		}
 		mark := env.Mark()
 		manager.Restart(ctx)
 		keys := map[string]bool{}
 		for _, ns := range guards {
-			d := taken(ctx, ns, "2")
+			d := waitRevision(ctx, ns, "2")
 			waitManaged(ctx, d, service(ns))
-			env.WaitExists(ctx, beside(ns)...)
+			env.WaitExists(ctx, namespaceObjects(ns)...)
 			c := cookie(ns)
 			env.Get(ctx, c)
 			Expect(c.Data["cookie_secret"]).To(HaveLen(44))
@@ -187,33 +187,33 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			env.Get(ctx, s)
 			Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
 			Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
-			Expect(written(mark, ns, "secrets", c.Name).At).To(BeTemporally("<", written(mark, ns, "deployments", d.Name).At), "the key comes first")
+			Expect(firstWrite(mark, ns, "secrets", c.Name).At).To(BeTemporally("<", firstWrite(mark, ns, "deployments", d.Name).At), "the key comes first")
 		}
 		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
-		kept := taken(ctx, open, "1")
+		kept := waitRevision(ctx, open, "1")
 		waitManaged(ctx, kept)
 		Expect(kept.Spec.Template).To(Equal(before[open].Spec.Template), "pods without a guard roll")
 		Expect(kept.Annotations).To(HaveKey(runtimes.AnnotationLegacyTemplate))
 		for ns, model := range models {
-			unanswered(ctx, model)
-			settled(ctx, ns)
+			waitMeshUnreachable(ctx, model)
+			waitSettled(ctx, ns)
 			expectNotForbidden(mark, ns)
 			expectNoRequestsFor(ns)
 		}
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		for ns := range models {
 			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
 				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
-			settled(ctx, ns)
+			waitSettled(ctx, ns)
 			Expect(requests(mark, ns).Writes()).To(BeEmpty())
 		}
 		for _, ns := range guards {
-			taken(ctx, ns, "2")
+			waitRevision(ctx, ns, "2")
 		}
-		taken(ctx, open, "1")
+		waitRevision(ctx, open, "1")
 	}, NodeTimeout(specTimeout))
 
 	It("adopts the objects of the companion without recreating them", func(ctx SpecContext) {
@@ -237,12 +237,12 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		binding.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "modelmesh-serving-sa"}}
 		entries.Labels, entries.StringData = map[string]string{openshift.LabelManaged: "true"}, map[string]string{"old": "{}"}
 		all := []client.Object{account, binding, entries, published, unpublished}
-		former(ctx, all...)
+		createByLegacy(ctx, all...)
 		made := map[client.Object]types.UID{}
 		for _, o := range all {
 			made[o] = o.GetUID()
 		}
-		By("a model that is not published any more")
+		By("unpublishing a model")
 		env.Patch(ctx, letters, map[string]any{"spec": map[string]any{"predictor": map[string]any{"model": map[string]any{"runtime": "elsewhere"}}}})
 
 		manager.Restart(ctx)

@@ -60,7 +60,7 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(metav1.GetControllerOf(service)).To(HaveField("Name", "controller"))
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 
-		By("KServe comes")
+		By("installing KServe")
 		Expect(cluster.InstallSet(ctx, env.Config, cluster.KServe)).To(Succeed())
 		otherNamespace := env.Namespace(ctx, "elsewhere")
 		env.SetLabel(ctx, framework.NamespaceNamed(otherNamespace), "modelmesh-enabled", "true")
@@ -87,6 +87,6 @@ var _ = Describe("The namespace of the manager", func() {
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -114,7 +114,7 @@ var _ = Describe("Objects of a namespace", func() {
 		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
 		Expect(versions(ctx, desired)).To(Equal(before))
 
-		By("and the autoscaler behaves as one of the original")
+		By("checking the autoscaler of the legacy operator")
 		h := &autoscalingv2.HorizontalPodAutoscaler{}
 		Expect(env.Admin.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "modelmesh-serving-own"}, h)).To(Succeed())
 		Expect(h.Spec.Behavior.ScaleUp.Policies).To(HaveLen(2))

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// registered returns the names of the vmodels in the routing layer of a namespace.
-func registered(ctx context.Context, namespace string) func() ([]string, error) {
+// listVModels returns the names of the vmodels in the routing layer of a namespace.
+func listVModels(ctx context.Context, namespace string) func() ([]string, error) {
 	return func() ([]string, error) {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
 		if err != nil {
@@ -60,7 +60,7 @@ func remove(ctx context.Context, namespace, name string) {
 var _ = Describe("Every model ends in the right state", Serial, func() {
 	It("after the pods of the routing layer were killed while models are loaded, created, changed and deleted [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
 		const namespace = "layer-dies"
-		served(ctx, namespace)
+		createServingNamespace(ctx, namespace)
 		create(ctx, namespace, [2]string{"stays", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changes", "models/c"}, [2]string{"goes", "models/d"})
 		for _, name := range []string{"stays", "changes", "goes"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
@@ -81,12 +81,12 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
 		// Depending on when the outage was observed, the lost load is repeated immediately or at the first use.
 		Eventually(state(ctx, namespace, "loading")).Should(Or(Equal(loaded), Equal("available=true Standby/ UpToDate")))
-		Eventually(registered(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
+		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
 	}, SpecTimeout(specTimeout))
 
 	It("after etcd was killed while models are created, changed and deleted", func(ctx SpecContext) {
 		const namespace = "etcd-dies"
-		served(ctx, namespace)
+		createServingNamespace(ctx, namespace)
 		create(ctx, namespace, [2]string{"changes", "models/a"}, [2]string{"goes", "models/b"}, [2]string{"breaks", "models/c"})
 		for _, name := range []string{"changes", "goes", "breaks"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
@@ -101,12 +101,12 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "breaks")).Should(Equal(blocked))
-		Eventually(registered(ctx, namespace)).Should(Equal([]string{"breaks", "changes", "late"}))
+		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"breaks", "changes", "late"}))
 	}, SpecTimeout(specTimeout))
 
 	It("after the manager was killed while a model is created, loaded and replaced; models that were deleted meanwhile are removed", func(ctx SpecContext) {
 		const namespace = "manager-dies"
-		served(ctx, namespace)
+		createServingNamespace(ctx, namespace)
 		create(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"goes", "models/b"})
 		manager.Kill(ctx)
 		manager.Restart(ctx)
@@ -124,12 +124,12 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		manager.Restart(ctx)
 		Eventually(state(ctx, namespace, "loading")).Should(Equal(loaded))
 		Eventually(state(ctx, namespace, "model")).Should(Equal(loaded))
-		Eventually(registered(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
+		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
 	}, SpecTimeout(specTimeout))
 
 	It("after everything was killed at once", func(ctx SpecContext) {
 		const namespace = "all-dies"
-		served(ctx, namespace)
+		createServingNamespace(ctx, namespace)
 		create(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})
 		Eventually(state(ctx, namespace, "good")).Should(Equal(loaded))
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))

@@ -51,8 +51,8 @@ func (l *loader) hold() (release func()) {
 	return release
 }
 
-// served creates a namespace that serves models, with a runtime for the format onnx.
-func served(ctx SpecContext, name string) {
+// createServingNamespace creates a namespace that serves models, with a runtime for the format onnx.
+func createServingNamespace(ctx SpecContext, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"modelmesh-enabled": "true"}}}
 	Expect(env.Admin.Create(ctx, namespace)).To(Succeed())

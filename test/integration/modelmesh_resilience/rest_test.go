@@ -51,7 +51,7 @@ var _ = Describe("Models in the steady state", Serial, func() {
 		var names []string
 		for i := range namespaces {
 			names = append(names, fmt.Sprintf("rest-%d", i))
-			served(ctx, names[i])
+			createServingNamespace(ctx, names[i])
 		}
 		bad := service(names[0], "bad-service", "models/missing")
 		good := service(names[0], "good-service", "models/good")
@@ -87,7 +87,7 @@ var _ = Describe("Models in the steady state", Serial, func() {
 		}
 		before := calls()
 		Expect(before[names[1]]["setVModel"]).To(BeNumerically(">=", models+1), "the calls are counted")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(calls()).To(Equal(before))
 	}, SpecTimeout(specTimeout))
 })

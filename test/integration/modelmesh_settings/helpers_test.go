@@ -19,8 +19,8 @@ import (
 // awake keeps the pods of runtimes without models.
 const awake = "scaleToZero: {enabled: false}\n"
 
-// served creates a namespace that serves models, with a runtime.
-func served(ctx context.Context) string {
+// createServingNamespace creates a namespace that serves models, with a runtime.
+func createServingNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	name := env.Namespace(ctx, "settings")
 	env.SetLabel(ctx, framework.NamespaceNamed(name), "modelmesh-enabled", "true")

@@ -13,10 +13,10 @@ import (
 var _ = Describe("The settings of ModelMesh", Serial, func() {
 	It("take effect without a restart [modelmesh-36] [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake)
-		ns := served(ctx)
+		ns := createServingNamespace(ctx)
 		waitForReplicas(ctx, ns, 2)
 
-		By("the pods and the Service being described again")
+		By("changing the settings of the pods and the Service")
 		configure(ctx, operatorNamespace, awake+`
 podsPerRuntime: 3
 inferenceServicePort: 8034
@@ -62,7 +62,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
-		By("no ConfigMap having settings any more")
+		By("removing the settings from the ConfigMaps")
 		configure(ctx, operatorNamespace, awake)
 		waitForReplicas(ctx, ns, 2)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
@@ -70,7 +70,7 @@ serviceAccountName: runner
 
 	It("stay unchanged while the document is invalid, which is reported [modelmesh-37] [modelmesh-41] [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
-		ns := served(ctx)
+		ns := createServingNamespace(ctx)
 		d := waitForReplicas(ctx, ns, 1)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)
@@ -86,7 +86,7 @@ serviceAccountName: runner
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		expectUnchanged(ctx, d)
 
-		By("an unknown key")
+		By("setting an unknown key")
 		m := configure(ctx, operatorNamespace, awake+"podsPerRuntime: 4\npodPerRuntimes: 5")
 		waitForReplicas(ctx, ns, 4)
 		expectEvent(ctx, m, meshsettings.ReasonIgnored, "podPerRuntimes is unknown and has no effect (did you mean podsPerRuntime?)")
@@ -97,7 +97,7 @@ serviceAccountName: runner
 			return env.SetConfigMap(ctx, operatorNamespace, meshsettings.DefaultsName, meshsettings.DefaultsKey, awake+text)
 		}
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: example.com/mm, tag: v1, digest: 'sha256:aa'}\nrestProxy: {enabled: true}")
-		ns := served(ctx)
+		ns := createServingNamespace(ctx)
 		Expect(framework.Container(waitForReplicas(ctx, ns, 3), "mm").Image).To(Equal("example.com/mm@sha256:aa"))
 
 		configure(ctx, operatorNamespace, "modelMeshImage: {tag: v2}")
@@ -115,7 +115,7 @@ serviceAccountName: runner
 
 	It("may differ in one namespace, if they affect only this namespace [M36]", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
-		managed, foreign := served(ctx), served(ctx)
+		managed, foreign := createServingNamespace(ctx), createServingNamespace(ctx)
 		d := waitForReplicas(ctx, managed, 1)
 		waitForReplicas(ctx, foreign, 1)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, managed), quiet, waitTimeout)
@@ -144,7 +144,7 @@ serviceAccountName: runner
 
 	It("are ignored in namespaces that are not enabled", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
-		ns := served(ctx)
+		ns := createServingNamespace(ctx)
 		waitForReplicas(ctx, ns, 1)
 		stranger := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace(ctx, "stranger")}}
 		m := configure(ctx, stranger.Name, "[this is, no: settings")
@@ -157,7 +157,7 @@ serviceAccountName: runner
 
 	It("cause no write while they are invalid at the start", func(ctx SpecContext) {
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 3")
-		ns := served(ctx)
+		ns := createServingNamespace(ctx)
 		d := waitForReplicas(ctx, ns, 3)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.Get(ctx, d)

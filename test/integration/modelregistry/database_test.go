@@ -68,7 +68,7 @@ var _ = Describe("A generated database", func() {
 		env.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
 		env.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is deleted with its data if the registry requires it, and keeps the names of its creation [D12]", func(ctx SpecContext) {
@@ -137,9 +137,9 @@ var _ = Describe("A generated database", func() {
 		}
 		Expect(certificate.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")))
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("a failure and a success of the CronJob")
+		By("failing and completing a Job of the CronJob")
 		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastScheduleTime": "2024-02-29T00:00:00Z"}}, "status")
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupFailed")
 		env.Patch(ctx, job, map[string]any{"status": map[string]any{"lastSuccessfulTime": "2024-02-29T00:01:00Z"}}, "status")
@@ -147,7 +147,7 @@ var _ = Describe("A generated database", func() {
 		backup(map[string]any{"suspend": true})
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupSuspended")
 
-		By("the removal of the field, and of the registry")
+		By("removing the field, and deleting the registry")
 		backup(nil)
 		env.WaitDeleted(ctx, job, policy)
 		env.WaitFor(ctx, m, func(g Gomega) {

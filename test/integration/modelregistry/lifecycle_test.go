@@ -49,7 +49,7 @@ var _ = Describe("A registry", func() {
 		m := ready(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		mark := env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -122,7 +122,7 @@ var _ = Describe("A registry", func() {
 			Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Reason).To(Equal("ReferencesMissing"))
 			Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue), "its pods run on")
 			env.WaitIdle(manager.User, quiet, specTimeout)
-			env.ExpectAtRest(manager.User, quiet)
+			env.ExpectIdle(manager.User, quiet)
 		}
 		env.Delete(ctx, password(namespace, ""))
 		says("In namespace " + namespace + ": Secret db does not exist; create it")

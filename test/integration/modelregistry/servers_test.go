@@ -47,7 +47,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 		Expect(meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("keep their scheduling fields when a client of v1alpha1 changes another field", func(ctx SpecContext) {

@@ -16,7 +16,7 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = 3 * time.Second
 	// routeNamespace contains the HTTPRoutes.
 	routeNamespace = "opendatahub"

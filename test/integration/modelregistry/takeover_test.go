@@ -76,7 +76,7 @@ func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entr
 		now := env.Live(ctx, c)
 		name := c.GetKind() + " " + c.GetName()
 		Expect(now.GetUID()).To(Equal(s.before[i].GetUID()), name)
-		Expect(now.GetAnnotations()).NotTo(HaveKey(lastApplied), "[S2] %s", name)
+		Expect(now.GetAnnotations()).NotTo(HaveKey(lastApplied), "[S2] %s still has the last-applied annotation", name)
 		Expect(now.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", "modelregistry"), name)
 		switch c.GetKind() {
 		case "Service", "Route", "PersistentVolumeClaim":
@@ -87,12 +87,12 @@ func (s *legacyRegistry) expectKept(ctx context.Context, requests framework.Entr
 			Expect(field(now, "spec", "selector")).To(Equal(field(s.before[i], "spec", "selector")), name)
 			Expect(images(now)).To(Equal(images(s.before[i])), name)
 			Expect(field(now, "spec", "template", "metadata", "annotations")).To(Equal(field(s.before[i], "spec", "template", "metadata", "annotations")),
-				"%s: nothing has rotated", name)
+				"%s: the annotations of the pod template changed without a rotation", name)
 		}
 	}
 	Expect(requests.Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 	Expect(requests.Of("deployments").Writes()).NotTo(BeEmpty())
-	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19]")
+	Expect(framework.FindCondition(s.registry.Status.Conditions, "IstioAvailable")).To(Equal(metav1.Condition{}), "[D19] the condition IstioAvailable of the legacy operator was not removed")
 }
 
 // images returns the images and arguments of the containers of a Deployment.
@@ -116,15 +116,15 @@ func images(d *unstructured.Unstructured) []any {
 var _ = Describe("A registry of the legacy operator", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "old") }, NodeTimeout(specTimeout))
-	asleep := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
+	pausedMeta := metav1.ObjectMeta{Annotations: map[string]string{paused: "true"}}
 
 	It("of v1alpha1 with istio is taken over without a visible change [modelregistry-23]", func(ctx SpecContext) {
-		older := &v1alpha1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
-		older.Namespace, older.Name = namespace, namespace
-		older.Spec.GRPC.Port = new(int32(9091))
-		older.Spec.Postgres = &v1alpha1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
-		older.Spec.Istio = &v1alpha1.IstioConfig{Gateway: &v1alpha1.GatewayConfig{Domain: "old.example.com"}}
-		Expect(env.Admin.Create(ctx, older)).To(Succeed())
+		legacy := &v1alpha1.ModelRegistry{ObjectMeta: *pausedMeta.DeepCopy()}
+		legacy.Namespace, legacy.Name = namespace, namespace
+		legacy.Spec.GRPC.Port = new(int32(9091))
+		legacy.Spec.Postgres = &v1alpha1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
+		legacy.Spec.Istio = &v1alpha1.IstioConfig{Gateway: &v1alpha1.GatewayConfig{Domain: "old.example.com"}}
+		Expect(env.Admin.Create(ctx, legacy)).To(Succeed())
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
 		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, m) }, NodeTimeout(specTimeout))
 		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
@@ -132,20 +132,20 @@ var _ = Describe("A registry of the legacy operator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("with oauthProxy is taken over, and loses the cookie Secret of its proxy and its catalog [modelregistry-36] [D24]", func(ctx SpecContext) {
-		m := &v1beta1.ModelRegistry{ObjectMeta: *asleep.DeepCopy()}
+		m := &v1beta1.ModelRegistry{ObjectMeta: *pausedMeta.DeepCopy()}
 		m.Namespace, m.Name = namespace, namespace
 		m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
 		m.Spec.OAuthProxy = &v1beta1.ProxyConfig{Domain: "old.example.com"}
 		create(ctx, m)
 		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
-		marks := map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "app": m.Name}
+		legacyLabels := map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "app": m.Name}
 		controller := []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
 		cookie := password(namespace, "")
-		cookie.Name, cookie.Labels = m.Name+"-oauth-cookie-secret", marks
+		cookie.Name, cookie.Labels = m.Name+"-oauth-cookie-secret", legacyLabels
 		catalog := registryDeployment(m, m.Name+"-catalog")
-		catalog.Labels, catalog.OwnerReferences = marks, controller
+		catalog.Labels, catalog.OwnerReferences = legacyLabels, controller
 		shared := registryDeployment(m, "model-catalog")
-		shared.Labels = marks
+		shared.Labels = legacyLabels
 		create(ctx, cookie, catalog, shared)
 		mark := env.Mark()
 		env.SetAnnotation(ctx, m, paused, nil)
@@ -161,7 +161,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gets a new Deployment if the legacy one selects pods by other labels [D9] [D10]", func(ctx SpecContext) {
-		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = asleep.Annotations })
+		m := registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Annotations = pausedMeta.Annotations })
 		create(ctx, password(namespace, "first"), certificate(m), m)
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
 		old := registryDeployment(m, m.Name)
@@ -177,18 +177,18 @@ var _ = Describe("A registry of the legacy operator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("that was deleted leaves no permissions: its ClusterRoleBinding is deleted [D1]", func(ctx SpecContext) {
-		gone := registry(namespace, namespace)
-		orphan := delegator(gone)
-		orphan.Labels = map[string]string{"app": gone.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
+		deleted := registry(namespace, namespace)
+		orphan := delegator(deleted)
+		orphan.Labels = map[string]string{"app": deleted.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
 			"modelregistry.opendatahub.io/namespace": namespace}
 		orphan.RoleRef.APIGroup, orphan.RoleRef.Kind, orphan.RoleRef.Name = "rbac.authorization.k8s.io", "ClusterRole", "system:auth-delegator"
-		bystander := orphan.DeepCopy()
-		bystander.Name = gone.Name + "-other"
-		create(ctx, orphan, bystander)
-		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, bystander) }, NodeTimeout(specTimeout))
+		unrelated := orphan.DeepCopy()
+		unrelated.Name = deleted.Name + "-other"
+		create(ctx, orphan, unrelated)
+		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, unrelated) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)
 		env.WaitDeleted(ctx, orphan)
-		env.Get(ctx, bystander)
+		env.Get(ctx, unrelated)
 	}, NodeTimeout(specTimeout))
 })
 

@@ -22,7 +22,7 @@ var _ = Describe("A new registry", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
 	It("gets a proxy on OpenShift, and its defaults [modelregistry-6] [modelregistry-7]", func(ctx SpecContext) {
-		m := created(ctx, beta(namespace, "{rest: {}, "+external+", mysql: {host: '', username: '', database: ''}}"))
+		m := createAndCleanUp(ctx, beta(namespace, "{rest: {}, "+external+", mysql: {host: '', username: '', database: ''}}"))
 		Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(8443), "routePort": int64(443), "serviceRoute": "enabled"}))
 		Expect(specField(m, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
 		Expect(specField(m, "mysql")).To(BeNil())
@@ -30,7 +30,7 @@ var _ = Describe("A new registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("is accepted with", func(ctx SpecContext, spec string, check func(*unstructured.Unstructured)) {
-		check(created(ctx, beta(namespace, spec)))
+		check(createAndCleanUp(ctx, beta(namespace, spec)))
 	},
 		Entry("an older proxy, which is moved [modelregistry-9] [modelregistry-16]", "{rest: {}, "+external+", oauthProxy: {port: 9443, domain: example.com, image: old}}", func(m *unstructured.Unstructured) {
 			Expect(specField(m, "kubeRBACProxy")).To(Equal(map[string]any{"port": int64(9443), "routePort": int64(443), "serviceRoute": "enabled", "domain": "example.com"}))
@@ -106,20 +106,20 @@ var _ = Describe("A new registry", func() {
 
 	It("is refused without a host of MySQL, new or changed [modelregistry-14]", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, beta(namespace, "{rest: {}, mysql: {}}"))).To(MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
-		m := created(ctx, beta(namespace, "{rest: {}, mysql: {host: db, username: u, database: d}}"))
+		m := createAndCleanUp(ctx, beta(namespace, "{rest: {}, mysql: {host: db, username: u, database: d}}"))
 		Expect(update(ctx, m, func(m *unstructured.Unstructured) { set(m, map[string]any{}, "mysql") })).To(
 			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with the name of another registry in the cluster [modelregistry-13] [D30]", func(ctx SpecContext) {
-		first := created(ctx, beta(namespace, "{rest: {}, "+external+"}"))
+		first := createAndCleanUp(ctx, beta(namespace, "{rest: {}, "+external+"}"))
 		otherNamespace := env.Namespace(ctx, "admission")
 		second := beta(otherNamespace, "{rest: {}, "+external+"}")
 		free := second.GetName()
 		second.SetName(first.GetName())
 		Expect(env.Admin.Create(ctx, second)).To(MatchError(ContainSubstring("registry named " + first.GetName() + " already exists in namespace " + namespace)))
 		second.SetName(free)
-		created(ctx, second)
+		createAndCleanUp(ctx, second)
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with a name that a Service cannot have [D32]", func(ctx SpecContext) {
@@ -151,7 +151,7 @@ var _ = Describe("An existing registry", func() {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
 		m.SetName("an.old.name-" + m.GetName())
-		withoutRules(ctx, func() { created(ctx, m) })
+		withoutRules(ctx, func() { createAndCleanUp(ctx, m) })
 		Expect(specField(inVersion(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
 		env.SetAnnotation(ctx, m, "touched", "yes")
 		Expect(specField(m, "oauthProxy")).To(BeNil())
@@ -162,7 +162,7 @@ var _ = Describe("An existing registry", func() {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}}")
 		m.SetFinalizers([]string{"example.com/held"})
-		withoutRules(ctx, func() { created(ctx, m) })
+		withoutRules(ctx, func() { createAndCleanUp(ctx, m) })
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/held", "example.com/other"}}, "spec": map[string]any{"mysql": map[string]any{"host": "h", "username": "u", "database": "d"}}})
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})

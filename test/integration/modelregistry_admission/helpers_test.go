@@ -41,8 +41,8 @@ func alpha(namespace, spec string) *unstructured.Unstructured {
 	return registry(v1alpha1.GroupVersion, namespace, spec)
 }
 
-// created creates an object, and deletes it at the end of the spec.
-func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
+// createAndCleanUp creates an object, and deletes it at the end of the spec.
+func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))

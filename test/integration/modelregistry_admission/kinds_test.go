@@ -25,7 +25,7 @@ var _ = Describe("A Catalog", func() {
 	It("has a fixed name, and can exist once [modelregistry-72] [modelregistry-73] [D23]", func(ctx SpecContext) {
 		namespace, otherNamespace := env.Namespace(ctx, "catalog"), env.Namespace(ctx, "catalog")
 		Expect(env.Admin.Create(ctx, catalog(namespace, "other"))).To(MatchError(ContainSubstring("catalog resource name must be 'catalog'")))
-		c := created(ctx, catalog(namespace, "catalog"))
+		c := createAndCleanUp(ctx, catalog(namespace, "catalog"))
 		env.SetAnnotation(ctx, c, "touched", "yes")
 		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("which exists in namespace " + namespace)))
 		Expect(env.Admin.Delete(ctx, c)).To(Succeed())

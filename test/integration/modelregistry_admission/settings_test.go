@@ -19,13 +19,13 @@ var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 		home, otherNamespace = env.Namespace(ctx, "home"), env.Namespace(ctx, "elsewhere")
 		foreign = beta(otherNamespace, "{rest: {}, "+external+"}")
 		foreign.SetFinalizers([]string{"example.com/held"})
-		created(ctx, foreign)
+		createAndCleanUp(ctx, foreign)
 		replaceManager(ctx, []string{"--components=" + components, leaderElection}, "REGISTRIES_NAMESPACE="+home)
 		waitForWebhooks(ctx)
 	}, NodeTimeout(specTimeout))
 
 	It("registries can be created only in that namespace [modelregistry-1] [modelregistry-2] [modelregistry-15] [modelregistry-17]", func(ctx SpecContext) {
-		created(ctx, beta(home, "{rest: {}, "+external+"}"))
+		createAndCleanUp(ctx, beta(home, "{rest: {}, "+external+"}"))
 		for _, m := range []*unstructured.Unstructured{beta(otherNamespace, "{rest: {}, "+external+"}"), alpha(otherNamespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}}")} {
 			Expect(env.Admin.Create(ctx, m)).To(MatchError(And(
 				ContainSubstring("metadata.namespace: Invalid value: \""+otherNamespace+"\": namespace must be "+home), ContainSubstring("REGISTRIES_NAMESPACE"))))
@@ -41,7 +41,7 @@ var _ = Describe("With REGISTRIES_NAMESPACE", Ordered, func() {
 
 	It("a Catalog can be created only in that namespace [modelregistry-74]", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, catalog(otherNamespace, "catalog"))).To(MatchError(ContainSubstring("namespace must be " + home)))
-		created(ctx, catalog(home, "catalog"))
+		createAndCleanUp(ctx, catalog(home, "catalog"))
 	}, NodeTimeout(specTimeout))
 })
 
@@ -52,7 +52,7 @@ var _ = Describe("While the component is disabled", func() {
 		admin, warnings := env.WithWarnings()
 		m := beta(namespace, "{rest: {}}")
 		Eventually(func() error { return admin.Create(ctx, m) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component modelregistry is switched off")))
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component modelregistry is disabled")))
 		Eventually(func() error {
 			return admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: {}}"))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())

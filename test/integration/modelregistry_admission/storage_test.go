@@ -21,9 +21,9 @@ import (
 
 const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
-// elected starts a second, elected manager; the API server calls the webhooks of the first one. The registries of these specs are paused,
+// startElectedManager starts a second, elected manager; the API server calls the webhooks of the first one. The registries of these specs are paused,
 // so that only their version changes.
-func elected(ctx context.Context, variables ...string) *framework.Manager {
+func startElectedManager(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
 		Name: "manager-elected", Args: []string{"--components=modelregistry"}, Env: variables,
@@ -95,12 +95,12 @@ func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructure
 	older = paused(beta(namespace, rich))
 	Eventually(func() error { return env.Admin.Create(ctx, older) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	store(ctx, v1beta1.GroupVersion.Version)
-	newer = created(ctx, paused(beta(namespace, rich)))
+	newer = createAndCleanUp(ctx, paused(beta(namespace, rich)))
 	Expect(definition(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
 	return older, newer
 }
 
-func trimmed(ctx context.Context) AsyncAssertion {
+func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
 	GinkgoHelper()
 	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
 }
@@ -121,8 +121,8 @@ var _ = Describe("Stored registries", func() {
 		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")
 		})
-		leader := elected(ctx)
-		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		leader := startElectedManager(ctx)
+		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		for _, m := range []*unstructured.Unstructured{older, newer} {
 			moved := inVersion(ctx, v1beta1.GroupVersion, m)
 			for _, object := range []*unstructured.Unstructured{moved, m} {
@@ -150,11 +150,11 @@ var _ = Describe("Stored registries", func() {
 		store(ctx, v1alpha1.GroupVersion.Version)
 		lacking := beta(namespace, "{rest: {}}")
 		lacking.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
-		withoutRules(ctx, func() { created(ctx, lacking) })
+		withoutRules(ctx, func() { createAndCleanUp(ctx, lacking) })
 		store(ctx, v1beta1.GroupVersion.Version)
 		mark := env.Mark()
-		leader := elected(ctx)
-		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		leader := startElectedManager(ctx)
+		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		patches := env.Since(mark).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == lacking.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
@@ -165,13 +165,13 @@ var _ = Describe("Stored registries", func() {
 	It("are not migrated if the versions in the settings are equal", func(ctx SpecContext) {
 		older, newer := inBothVersions(ctx)
 		mark := env.Mark()
-		leader := elected(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
+		leader := startElectedManager(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
 		env.WaitIdle(leader.User, poll*20, waitTimeout)
 		Expect(env.Since(mark).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
 		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)
-		again := elected(ctx)
-		trimmed(ctx).Should(Equal([]string{"v1beta1"}))
+		again := startElectedManager(ctx)
+		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		leave(ctx, again, older, newer)
 	}, NodeTimeout(specTimeout))
 })

@@ -22,7 +22,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "versions") })
 
 	It("with Istio is converted to a proxy in both versions [modelregistry-18] [modelregistry-22] [modelregistry-23]", func(ctx SpecContext) {
-		m := created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {authProvider: p, gateway: {domain: example.com, rest: {}, grpc: {}}}}"))
+		m := createAndCleanUp(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {authProvider: p, gateway: {domain: example.com, rest: {}, grpc: {}}}}"))
 		stored := inVersion(ctx, v1beta1.GroupVersion, m)
 		Expect(specField(stored, "rest")).To(Equal(map[string]any{"port": int64(8080), "serviceRoute": "disabled"}))
 		Expect(specField(stored, "grpc", "port")).To(Equal(int64(9090)))
@@ -33,7 +33,7 @@ var _ = Describe("A registry of v1alpha1", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its values [modelregistry-24]", func(ctx SpecContext) {
-		m := created(ctx, alpha(namespace, "{rest: {image: 'example.com/r:1'}, grpc: {port: 9091}, "+mysql+"}"))
+		m := createAndCleanUp(ctx, alpha(namespace, "{rest: {image: 'example.com/r:1'}, grpc: {port: 9091}, "+mysql+"}"))
 		stored := inVersion(ctx, v1beta1.GroupVersion, m)
 		Expect(specField(stored, "rest", "image")).To(Equal("example.com/r:1"))
 		Expect(specField(stored, "grpc", "port")).To(Equal(int64(9091)))
@@ -41,8 +41,8 @@ var _ = Describe("A registry of v1alpha1", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is validated as one of v1beta1 [modelregistry-17] [modelregistry-22]", func(ctx SpecContext) {
-		created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {}}"))
-		created(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", oauthProxy: {}}"))
+		createAndCleanUp(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", istio: {}}"))
+		createAndCleanUp(ctx, alpha(namespace, "{rest: {}, grpc: {}, "+mysql+", oauthProxy: {}}"))
 		Expect(env.Admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, postgres: {database: d}}"))).To(
 			MatchError(ContainSubstring("required one of `postgres` or `mysql` database")))
 		Expect(env.Admin.Create(ctx, alpha(namespace, "{rest: {}, grpc: {}, postgres: {host: h}}"))).To(MatchError(ContainSubstring("spec.postgres.database")))
@@ -66,7 +66,7 @@ const rich = "{rest: {}, postgres: {generateDeployment: true, image: 'example.co
 var _ = Describe("A client of v1alpha1", func() {
 	var m, seen *unstructured.Unstructured
 	BeforeEach(func(ctx SpecContext) {
-		m = created(ctx, beta(env.Namespace(ctx, "versions"), rich))
+		m = createAndCleanUp(ctx, beta(env.Namespace(ctx, "versions"), rich))
 		seen = inVersion(ctx, v1alpha1.GroupVersion, m)
 	}, NodeTimeout(specTimeout))
 

@@ -23,7 +23,7 @@ var _ = Describe("A registry on a cluster without Gateways", Serial, func() {
 		waitAvailable(ctx, open)
 		waitAvailable(ctx, closed)
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		all := &networkingv1.IngressList{}
 		Expect(env.Admin.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "a registry that does not authenticate its users is not published")

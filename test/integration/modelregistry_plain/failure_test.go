@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// ours reports whether a request is for an object of a registry: no lease, Event, status or watch.
+// managed reports whether a request is for an object of a registry: no lease, Event, status or watch.
 func managed(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&

@@ -42,7 +42,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		Expect(config.Data["config-file.yaml"]).To(And(ContainSubstring("authorization"), ContainSubstring("resourceAttributes")))
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
@@ -166,7 +166,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 				}
 			}
 			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
-			env.ExpectAtRest(manager.User, quiet)
+			env.ExpectIdle(manager.User, quiet)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -189,6 +189,6 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		// Four children, the finalizer, the hashes of the objects that pods consume, and a few statuses.
 		Expect(len(mine.Writes())).To(BeNumerically("<=", count*14), "writes")
 		Expect(len(mine.Reads())).To(BeNumerically("<=", count*14), "reads")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

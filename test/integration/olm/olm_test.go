@@ -102,7 +102,7 @@ func createsExamples(ctx SpecContext) {
 		g.Expect(again.GetUID()).NotTo(Equal(uid))
 	}).WithContext(ctx).Should(Succeed())
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
-	env.ExpectAtRest(manager.User, quiet)
+	env.ExpectIdle(manager.User, quiet)
 }
 
 func createsMonitors(ctx SpecContext) {

@@ -30,13 +30,13 @@ func there(ctx context.Context, o client.Object) {
 	env.WaitExists(ctx, o)
 }
 
-func gone(ctx context.Context, o client.Object) {
+func waitDeleted(ctx context.Context, o client.Object) {
 	GinkgoHelper()
 	Eventually(func() bool { return apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(o), o)) }).WithContext(ctx).Should(BeTrue(), "%T %s", o, o.GetName())
 }
 
-// exposed runs a manager with a setting in place of the shared one.
-func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+// startManagerWith runs a manager with a setting in place of the shared one.
+func startManagerWith(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	options := managerOptions()
 	options.Name, options.Env = name, append(options.Env, more...)
@@ -51,8 +51,8 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		there(ctx, route())
 		manager.StopTemporarily(ctx)
 
-		By("a Gateway that verifies the server")
-		other := exposed(ctx, "gateway", "EXPOSURE=gateway")
+		By("exposing by a Gateway that verifies the server")
+		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway")
 		policy, authority, secret := optional(capability.BackendTLSPolicy, "mlflow-ca"), &corev1.ConfigMap{ObjectMeta: object("mlflow-ca")}, certificate()
 		there(ctx, policy)
 		there(ctx, authority)
@@ -64,7 +64,7 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		env.Get(ctx, monitor)
 		Expect(monitor.Object["spec"]).To(HaveKeyWithValue("endpoints", ConsistOf(HaveKeyWithValue("tlsConfig", HaveKeyWithValue("serverName", "mlflow.opendatahub.svc")))))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 
 		By("the Secret of its certificate being deleted: Gateways trust the pods that serve the old one, and those that serve the new one")
 		old := certificate()
@@ -80,11 +80,11 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		env.WaitIdle(other.User, quiet, specTimeout)
 		other.Stop(ctx)
 
-		By("an Ingress")
-		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
+		By("exposing by an Ingress")
+		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=apps.example.org", "INGRESS_CLASS=edge")
 		there(ctx, ingress())
 		for _, o := range []client.Object{route(), policy, authority} {
-			gone(ctx, o)
+			waitDeleted(ctx, o)
 		}
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Status.URL).To(Equal("https://mlflow.apps.example.org/mlflow")) })
 		published := ingress()
@@ -93,12 +93,12 @@ var _ = Describe("The HTTPRoute or Ingress of MLflow", Serial, func() {
 		Expect(published.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		Expect(metav1.IsControlledBy(published, m)).To(BeTrue())
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 
 		By("returning to the default exposure")
 		manager.Restart(ctx)
-		gone(ctx, ingress())
+		waitDeleted(ctx, ingress())
 		there(ctx, route())
 	}, NodeTimeout(2*specTimeout))
 })
@@ -131,12 +131,12 @@ var _ = Describe("A Gateway API without timeouts", Serial, func() {
 		Expect(published.Object["spec"]).To(HaveKeyWithValue("rules", HaveEach(Not(HaveKey("timeouts")))))
 		Expect(m.Status.URL).NotTo(BeEmpty())
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		again := route()
 		env.Get(ctx, again)
 		Expect(again.GetUID()).To(Equal(published.GetUID()))

@@ -24,8 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// monitored installs config/prometheus, and returns the token of the account that may read metrics.
-func monitored(ctx context.Context) string {
+// installMonitoring installs config/prometheus, and returns the token of the account that may read metrics.
+func installMonitoring(ctx context.Context) string {
 	GinkgoHelper()
 	objects, err := operator.Kustomize("config/prometheus")
 	Expect(err).NotTo(HaveOccurred())
@@ -123,7 +123,7 @@ var _ = Describe("Monitoring", func() {
 	// In test/e2e, Prometheus reads them as its ServiceMonitor requests.
 	It("serves every metric of docs/metrics.md to users with permission", func(ctx SpecContext) {
 		ready(ctx, server())
-		token := monitored(ctx)
+		token := installMonitoring(ctx)
 		var text string
 		Eventually(func() int {
 			var status int
@@ -161,7 +161,7 @@ var _ = Describe("Monitoring", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("serves profiles to users with permission, if a flag enables them [M8]", Serial, func(ctx SpecContext) {
-		token := monitored(ctx)
+		token := installMonitoring(ctx)
 		paths := []string{"/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
 		Eventually(func() int {
 			status, _ := read(ctx, manager, "/metrics", token)

@@ -108,14 +108,14 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(metav1.IsControlledBy(s, m)).To(BeTrue())
 		valid(s)
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		before := template(ctx)
 
-		By("a label of another client")
+		By("adding a label of another client")
 		env.SetLabel(ctx, s, "touched", "yes")
 		env.ExpectNoWrites(manager.User, quiet)
 
-		By("its labels and its owner being taken away")
+		By("removing its labels and its owner reference")
 		env.Patch(ctx, s, map[string]any{"metadata": map[string]any{"ownerReferences": nil, "labels": map[string]any{names.OperatorLabel: nil, names.ComponentLabel: nil}}})
 		Eventually(func(g Gomega) {
 			now := certificate()
@@ -126,7 +126,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, specTimeout)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -144,7 +144,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.Get(ctx, s)
 		before := template(ctx)
 
-		By("its time running out")
+		By("replacing it by a certificate that expires soon")
 		short, err := certs.EnsureServing(nil, certs.ServingOptions{
 			CACommonName: "odh-platform-operator-mlflow-ca", DNSNames: []string{"mlflow", "mlflow.opendatahub", "mlflow.opendatahub.svc", "mlflow.opendatahub.svc.cluster.local", "localhost"},
 			Lifetime: time.Hour,
@@ -165,7 +165,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(env.Admin.Delete(ctx, certificate())).To(Succeed())
 		env.WaitExists(ctx, s)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
@@ -180,7 +180,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		pair, err := tls.X509KeyPair(second.Data["tls.crt"], second.Data["tls.key"])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.Leaf.VerifyHostname("mlflow-artifacts.opendatahub.svc")).To(Succeed())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("switching that server off")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"defaultArtifactRoot": "s3://bucket", "artifactsServer": nil}})
@@ -188,7 +188,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, certificate())
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("of the user is not changed and outlives the MLflow", func(ctx SpecContext) {
@@ -196,7 +196,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
 		create(ctx, foreign)
 		m := ready(ctx, server())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		remove(ctx, m)
 		now := certificate()
 		env.Get(ctx, now)
@@ -204,12 +204,12 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		Expect(now.ResourceVersion).To(Equal(foreign.ResourceVersion))
 	}, NodeTimeout(specTimeout))
 
-	It("is not issued when the user wants to provide it", func(ctx SpecContext) {
+	It("is not issued if the user provides it", func(ctx SpecContext) {
 		ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.TLS = &mlflowv1.TLSConfig{Mode: mlflowv1.TLSProvided} }))
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate()), certificate())
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		Expect(err).To(HaveOccurred())
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
@@ -270,13 +270,13 @@ var _ = Describe("The external URL", func() {
 		m := ready(ctx, server())
 		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 
-		By("the gateway taking the route")
+		By("accepting the route for the first time")
 		mark := env.Mark()
 		answer(ctx, metav1.ConditionTrue, "Accepted")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
 
-		By("the gateway refusing it")
+		By("rejecting the route")
 		answer(ctx, metav1.ConditionFalse, "NotAllowedByListeners")
 		env.WaitForCondition(ctx, m, "RouteAccepted", metav1.ConditionFalse, "NotAllowedByListeners")
 		env.Get(ctx, m)
@@ -288,9 +288,9 @@ var _ = Describe("The external URL", func() {
 			}
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout) // Events are sent later
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
-		By("the gateway thinking better of it")
+		By("accepting the route")
 		answer(ctx, metav1.ConditionTrue, "Accepted")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))

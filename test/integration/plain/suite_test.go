@@ -15,7 +15,7 @@ const (
 	namespace = "opendatahub"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = 4 * time.Second
 )
 

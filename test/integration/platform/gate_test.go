@@ -41,7 +41,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		Expect(gate.Message).To(HavePrefix(waitingFor))
 		Expect(gate.ObservedGeneration).To(Equal(m.Generation))
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(deployment()), deployment())).NotTo(Succeed())
 
 		// The MLflow is deleted first at the end of the spec, because it blocks the deletion of the MLflowOperator.
@@ -55,7 +55,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.Patch(ctx, module, map[string]any{"spec": map[string]any{"sectionTitle": "Now"}})
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is published with the Gateway and domain of the MLflowOperator, and follows their changes [mlflow-66] [mlflow-67]", func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		env.WaitForCondition(ctx, m, "MLflowOperatorReady", metav1.ConditionFalse, "MLflowInstancesPresent")
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue(), "the end of the server was not requested")
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		// Children that are deleted or changed while the deletion is blocked are restored.
 		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 			g.Expect(gate.Message).To(ContainSubstring("does not serve MLflowOperator"))
 		}).WithContext(ctx).Should(Succeed())
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		mark := env.Mark()
 		restore(ctx)
@@ -139,7 +139,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		remove(ctx, module)
 		deleteCRD(ctx, definition)
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(2*specTimeout))
 })
 
@@ -174,7 +174,7 @@ var _ = Describe("The component platform", func() {
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "Available")).To(BeTrue())
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("is disabled unless it is enabled, in any of four ways [mlflow-66]", func(ctx SpecContext) {
@@ -197,7 +197,7 @@ var _ = Describe("The component platform", func() {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
 				env.WaitIdle(other.User, quiet, specTimeout)
-				env.ExpectAtRest(other.User, quiet)
+				env.ExpectIdle(other.User, quiet)
 				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)
 				Expect(m.Status.Conditions).To(BeEmpty())

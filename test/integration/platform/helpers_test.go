@@ -117,7 +117,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) {
 	env.Get(ctx, m)
 }
 
-// Waits until the manager is idle, including its Events.
+// waitIdle waits until the manager is idle, including its Events.
 func waitIdle() {
 	GinkgoHelper()
 	env.WaitIdle(manager.User, quiet, specTimeout)

@@ -36,7 +36,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(ready.LastTransitionTime.IsZero()).To(BeFalse())
 		Expect(ready.LastHeartbeatTime).NotTo(BeNil())
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2), "the finalizer and one status:\n%s", env.Since(mark).ChildWrites(manager.User))
 	}, NodeTimeout(specTimeout))
 
@@ -87,7 +87,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(invalid.Message).To(And(HavePrefix("invalid platform version in opendatahub/odh-mlflowoperator-config: "),
 			ContainSubstring(`platformVersion "tomorrow"`), ContainSubstring("write a semantic version")))
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		env.Patch(ctx, c, map[string]any{"data": map[string]any{"platformVersion": "2.30.0"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
@@ -105,7 +105,7 @@ var _ = Describe("An MLflowOperator", func() {
 		otherNamespaceConfig.Namespace = env.Namespace(ctx, "elsewhere")
 		create(ctx, otherNamespaceConfig)
 		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another"}, Data: map[string]string{"platformVersion": "2.30.0"}})
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(mark).ByUser(manager.User).Of("configmaps").Reads()).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(m.Status.Releases).To(Equal([]platformv1alpha1.Release{managed}))
@@ -127,7 +127,7 @@ var _ = Describe("An MLflowOperator", func() {
 		Expect(kept.Reason).To(Equal("Theirs"))
 		Expect(kept.Severity).To(Equal(platformv1alpha1.SeverityInfo))
 		waitIdle()
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		// Concurrent writes cause at most a conflict, which no user sees.
 		for round := range 20 {
@@ -147,7 +147,7 @@ var _ = Describe("An MLflowOperator", func() {
 		waitIdle()
 		before := *condition(m, "Ready")
 		env.SetLabel(ctx, m, "example.com/touched", "yes")
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 		env.Get(ctx, m)
 		Expect(*condition(m, "Ready")).To(Equal(before))
 	}, NodeTimeout(specTimeout))

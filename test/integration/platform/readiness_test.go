@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// Waits until an object has a kstatus, and checks that it is unchanged in the steady state.
-func judged(ctx context.Context, object client.Object, want string) {
+// expectKstatus waits until an object has a kstatus, and checks that it is unchanged in the steady state.
+func expectKstatus(ctx context.Context, object client.Object, want string) {
 	GinkgoHelper()
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(specTimeout / 2).Should(Equal(want))
 	waitIdle()
@@ -25,40 +25,40 @@ var _ = Describe("Tools based on kstatus", func() {
 		samples, err := framework.ReadObjects("../../../config/samples/platform_mlflowoperator.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		m := create(ctx, samples[0])
-		judged(ctx, m, "Current Ready")
+		expectKstatus(ctx, m, "Current Ready")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": nil}})
-		judged(ctx, m, "Failed ConfigPending")
+		expectKstatus(ctx, m, "Failed ConfigPending")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"gatewayName": "g"}})
-		judged(ctx, m, "Current Ready")
+		expectKstatus(ctx, m, "Current Ready")
 	}, NodeTimeout(specTimeout))
 
 	It("derive Terminating for an MLflowOperator that MLflow objects block", func(ctx SpecContext) {
 		m := create(ctx, mlflowOperator())
-		judged(ctx, m, "Current Ready")
+		expectKstatus(ctx, m, "Current Ready")
 		s := create(ctx, server())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
-		judged(ctx, m, "Terminating MLflowInstancesPresent")
+		expectKstatus(ctx, m, "Terminating MLflowInstancesPresent")
 		remove(ctx, s)
 		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))
 
 	It("derive Current for AIHubs with and without a gateway", func(ctx SpecContext) {
 		a := createHub(ctx, hub(absentNamespace(), published))
-		judged(ctx, a, "Current AllDependentsHealthy")
+		expectKstatus(ctx, a, "Current AllDependentsHealthy")
 		env.Patch(ctx, a, map[string]any{"spec": map[string]any{"gateway": nil}})
-		judged(ctx, a, "Current AllDependentsHealthy") // Degraded is informational
+		expectKstatus(ctx, a, "Current AllDependentsHealthy") // Degraded is informational
 		blocked := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		env.WaitDeleted(ctx, blocked)
 		create(ctx, childOf(a, "model-registry-operator-controller-manager"))
 		waitHub(ctx, a, "Degraded", metav1.ConditionTrue, "EarlierOperatorRuns")
-		judged(ctx, a, "Current AllDependentsHealthy")
+		expectKstatus(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 
 	It("do not derive Current for an AIHub whose Catalog cannot be created", func(ctx SpecContext) {
 		restore := deleteCRD(ctx, catalogsDefinition)
 		a := create(ctx, hub(absentNamespace()))
-		judged(ctx, a, "InProgress ChildDeploymentNotReady")
+		expectKstatus(ctx, a, "InProgress ChildDeploymentNotReady")
 		restore(ctx)
-		judged(ctx, a, "Current AllDependentsHealthy")
+		expectKstatus(ctx, a, "Current AllDependentsHealthy")
 	}, NodeTimeout(specTimeout))
 })

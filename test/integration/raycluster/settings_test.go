@@ -40,13 +40,13 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		foreign.Labels = map[string]string{raycluster.LabelClusterName: "demo"}
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
-		By("OAuth being switched off")
+		By("disabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: false, mTLSEnabled: false}")
 		env.WaitDeleted(ctx, objects...) // a dashboard without authentication allows remote code execution
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(BeEmpty()) })
 		env.Get(ctx, foreign)
 
-		By("a user making a mistake")
+		By("setting an invalid value")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: perhaps}")
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
@@ -58,7 +58,7 @@ var _ = Describe("The settings of Ray", Serial, func() {
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectAbsent(ctx, objects[0])
 
-		By("OAuth being switched on")
+		By("enabling OAuth")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {rayDashboardOAuthEnabled: true}")
 		env.WaitExists(ctx, proxyObjects(u)...)
 		Eventually(target).WithContext(ctx).WithArguments(ctx, dashboard).WithTimeout(waitTimeout).Should(Equal(names(u).ProxyService))
@@ -97,7 +97,7 @@ var _ = Describe("The policies of a RayCluster", Serial, func() {
 		Expect(admitted(ctx, u)).NotTo(Or(ContainSubstring(ns), ContainSubstring("ray-system"), ContainSubstring("opendatahub")), "it is nowhere")
 		Expect(env.WaitForEvent(ctx, u, "KubeRayNotFound", "")).To(ContainSubstring("raycluster.kubeRayNamespaces"))
 
-		By("KubeRay being installed by Helm, in whatever namespace")
+		By("installing KubeRay by Helm in another namespace")
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kuberay-operator"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kuberay-operator"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "kuberay-operator", Namespace: "default"}}}

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// theirs writes like the CodeFlare operator: a forced server-side apply with its field manager.
+// foreign writes like the CodeFlare operator: a forced server-side apply with its field manager.
 func foreign(ctx context.Context, u *unstructured.Unstructured, content map[string]any) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := &unstructured.Unstructured{Object: content}
@@ -92,7 +92,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		for _, u := range []*unstructured.Unstructured{legacy, renamed, suspended} {
 			left(ctx, u, cookie)
 		}
-		By("the live renaming of a cluster that had the names of old")
+		By("renaming the objects of a running cluster with legacy names")
 		oldService, oldPolicy, oldBinding := "renamed-oauth", "renamed-head", "renamed-"+ns+"-auth"
 		foreign(ctx, renamed, object("v1", "Service", oldService, map[string]any{"spec": map[string]any{
 			"ports": []any{map[string]any{"name": "oauth-proxy", "port": int64(443), "protocol": "TCP", "targetPort": "oauth-proxy"}}}}))
@@ -102,7 +102,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		stale["metadata"].(map[string]any)["labels"] = map[string]any{raycluster.LabelClusterNamespace: ns}
 		foreign(ctx, renamed, stale)
 
-		By("the take-over")
+		By("adopting the objects")
 		mark := env.Mark()
 		manager.Restart(ctx)
 		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
@@ -127,7 +127,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
-		By("a restart")
+		By("restarting the manager")
 		mark = env.Mark()
 		manager.Restart(ctx)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)

@@ -50,7 +50,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("requires the same permission of browsers as of tokens [R10], and mounts a token into the sidecar only [R30]", func(ctx SpecContext) {
-		h := head(created(ctx, rayCluster(namespace, minimal)))
+		h := head(expectAdmitted(ctx, rayCluster(namespace, minimal)))
 		Expect(h.Containers[1].Args).To(ContainElement(fmt.Sprintf(`--openshift-sar={"resource":"pods","namespace":"%s","verb":"get"}`, namespace)))
 		for _, c := range append(h.InitContainers, h.Containers...) {
 			holds := false
@@ -91,7 +91,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("can use generateName", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) {
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) {
 			u.SetName("")
 			u.SetGenerateName("team-")
 		}))
@@ -100,7 +100,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("has certificates for the Service that its user names [R20], as the legacy operator rendered them [raycluster-24]", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, "pod"),
 			set(map[string]any{"metadata": map[string]any{"name": "mine"}}, "spec", "headGroupSpec", "headService")))
 		Expect(head(u).InitContainers[0].Command[2]).To(And(ContainSubstring(`\nDNS.6 = mine.`+namespace+`.svc"`),
 			ContainSubstring(`\nDNS.5 = rayclient-test-raycluster-`+namespace+`.`)))
@@ -118,7 +118,7 @@ var _ = Describe("A new RayCluster", func() {
 		groups, _, _ := unstructured.NestedSlice(u.Object, workers...)
 		groups[0].(map[string]any)["idleTimeoutSeconds"] = int64(77)
 		set(groups, workers...)(u)
-		created(ctx, u)
+		expectAdmitted(ctx, u)
 		for path, value := range fields {
 			found, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
 			Expect(err).NotTo(HaveOccurred())
@@ -129,7 +129,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("mounts the certificates into the autoscaler of KubeRay [R14]", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(true, "spec", "enableInTreeAutoscaling")))
 		variables, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "env")
 		Expect(variables).To(HaveLen(len(tlsVariables)))
 		mounts, _, _ := unstructured.NestedSlice(u.Object, "spec", "autoscalerOptions", "volumeMounts")
@@ -137,7 +137,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is not changed if another cluster runs it [R23]", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(raycluster.ManagerMultiKueue, "spec", "managedBy")))
 		Expect(u.GetAnnotations()).To(BeEmpty())
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head"}))
 		Expect(update(ctx, u, labelled("touched", ""))).To(Succeed())
@@ -145,7 +145,7 @@ var _ = Describe("A new RayCluster", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its sidecar if Ray requires a token, unless an administrator trusts that", func(ctx SpecContext) {
-		u := created(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set("token", "spec", "authOptions", "mode")))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		Expect(containerNames(head(u).InitContainers)).To(Equal([]string{"create-cert"}))
 	}, NodeTimeout(specTimeout))
@@ -165,7 +165,7 @@ var _ = Describe("A new RayCluster", func() {
 		Expect(env.Admin.Create(ctx, quota)).To(Succeed())
 		env.WaitFor(ctx, quota, func(g Gomega) { g.Expect(quota.Status.Hard).To(HaveLen(4)) })
 		for _, issuer := range []string{"operator", "pod"} {
-			u := created(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
+			u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(raycluster.AnnotationCertificates, issuer), func(u *unstructured.Unstructured) { u.SetName("c-" + issuer) }))
 			serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namesOf(u).ServiceAccount}}
 			env.WaitFor(ctx, serviceAccount, func(g Gomega) { g.Expect(serviceAccount.UID).NotTo(BeEmpty()) })
 			for _, spec := range []*corev1.PodSpec{head(u), group(u, 0)} {
@@ -207,7 +207,7 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 
 	It("unknown fields survive creation and updates [R1] [raycluster-33]", func(ctx SpecContext) {
 		invented := map[string]any{"deep": []any{map[string]any{"number": int64(9007199254740993), "nothing": nil, "float": 1.5}}}
-		u := created(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
+		u := expectAdmitted(ctx, rayCluster(env.Namespace(ctx, "ray"), minimal, set(invented, "spec", "inventedTomorrow"), set(invented, "spec", "headGroupSpec", "inventedTomorrow")))
 		Expect(update(ctx, u, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
 		for _, path := range [][]string{{"spec", "inventedTomorrow"}, {"spec", "headGroupSpec", "inventedTomorrow"}} {
 			found, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
@@ -218,11 +218,11 @@ var _ = Describe("With a newer CRD", Ordered, func() {
 
 	It("nothing is injected for mTLS if KubeRay 1.7 issues the certificates, also if that is enabled later [R29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
-		u := created(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, set(true, "spec", "tlsOptions", "enabled")))
 		Expect(head(u).InitContainers).To(BeEmpty())
 		Expect(head(u).Containers[0].Env).To(BeEmpty())
 		Expect(volumeNames(head(u))).To(Equal([]string{"proxy-tls-secret", "oauth-proxy-token"}))
-		other := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))
+		other := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("other") }))
 		Expect(update(ctx, other, set(true, "spec", "tlsOptions", "enabled"))).To(Succeed())
 		Expect(head(other).InitContainers).To(BeEmpty())
 		Expect(group(other, 1).Volumes).To(BeEmpty())

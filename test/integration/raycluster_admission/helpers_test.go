@@ -105,8 +105,8 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 	return set(value, "metadata", "annotations", key)
 }
 
-// created creates a RayCluster that must be accepted.
-func created(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
+// expectAdmitted creates a RayCluster that must be accepted.
+func expectAdmitted(ctx context.Context, u *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, u)).To(Succeed())
 	return u

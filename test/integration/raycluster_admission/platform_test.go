@@ -93,7 +93,7 @@ func steppedAside(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// ours returns the children of a cluster by their names.
+// managed returns the children of a cluster by their names.
 func managed(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}
@@ -116,11 +116,11 @@ func exist(ctx context.Context, objects []client.Object) {
 var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("disables injection and child objects while it is installed, and both are restored afterwards", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		stored := created(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
+		stored := expectAdmitted(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
 		around := managed(stored)
 		exist(ctx, around)
 
-		By("its webhook appearing")
+		By("creating its webhook")
 		remove := platformKubeRay(ctx)
 		steppedAside(ctx)
 		env.WaitFor(ctx, stored, func(g Gomega) { // without a change by the user
@@ -142,14 +142,14 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 			g.Expect(reasons).To(ContainElement("SecuredByKubeRay"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("KubeRay of the platform writing its finalizer and fields")
+		By("setting the finalizer and fields as KubeRay of the platform does")
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) })).To(Succeed())
-		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
+		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") },
 			set(true, "spec", "headGroupSpec", "enableIngress")))
 		Expect(containerNames(head(fresh).Containers)).To(Equal([]string{"ray-head"}))
 		Expect(update(ctx, stored, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 
-		By("it going")
+		By("deleting KubeRay of the platform")
 		remove()
 		waitForWebhooks(ctx)
 		exist(ctx, managed(fresh)[:2])
@@ -162,7 +162,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 
 	It("is not detected by objects of users, nor by the webhook of another KubeRay", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
-		u := created(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
+		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		exist(ctx, managed(u))
@@ -173,11 +173,11 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 	It("can be missing, as with an external OIDC provider: dashboards get kube-rbac-proxy, and the proxy of OpenShift again once it is back", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "oidc")
-		stored := created(ctx, rayCluster(namespace, minimal))
+		stored := expectAdmitted(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
 		exist(ctx, managed(stored))
 
-		By("the API of users going")
+		By("removing the API of users")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
 		n := namesOf(stored)
 		hasSidecar := func(u *unstructured.Unstructured, name string) {
@@ -187,7 +187,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 			})
 		}
 		hasSidecar(stored, "kube-rbac-proxy")
-		fresh := created(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
+		fresh := expectAdmitted(ctx, rayCluster(namespace, minimal, func(u *unstructured.Unstructured) { u.SetName("fresh") }))
 		hasSidecar(fresh, "kube-rbac-proxy")
 		for _, u := range []*unstructured.Unstructured{stored, fresh} {
 			n := namesOf(u)
@@ -201,7 +201,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		env.Get(ctx, service)
 		Expect(service.Annotations).To(HaveKeyWithValue(oauthproxy.ServingCertAnnotation, n.ProxyTLS))
 
-		By("it coming back")
+		By("restoring the API of users")
 		restore(ctx)
 		hasSidecar(stored, "oauth-proxy")
 		hasSidecar(fresh, "oauth-proxy")

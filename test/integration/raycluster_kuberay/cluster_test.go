@@ -19,7 +19,7 @@ import (
 
 var _ = Describe("A RayCluster with the real KubeRay", func() {
 	It("gets pods from the mutated template, and the certificate of each role contains the addresses of its pods", func(ctx SpecContext) {
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "demo")))
 		waitForCertificates(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
 			Expect(pod.Spec.InitContainers).NotTo(BeEmpty(), pod.Name)
@@ -53,7 +53,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		namespace := queue(ctx)
 		queued := rayCluster(namespace, "queued")
 		queued.SetLabels(map[string]string{queueName: "queue"})
-		live := waitReady(ctx, created(ctx, queued))
+		live := waitReady(ctx, createAndCleanUp(ctx, queued))
 		Expect(list(ctx, Default, schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta1", Kind: "Workload"}, namespace)).To(HaveLen(1))
 		waitForCertificates(ctx, live, 3)
 		var dashboard networkingv1.Ingress
@@ -64,14 +64,14 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		Expect(dashboard.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name).To(Equal("queued-head-svc"))
 
 		By("selecting it for a RayJob: KubeRay makes no other cluster and submits to this one")
-		job := created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
+		job := createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', clusterSelector: {ray.io/cluster: queued}}}", namespace))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			chosen, _, _ := unstructured.NestedString(job.Object, "status", "rayClusterName")
 			g.Expect(chosen).To(Equal("queued"), "%v", job.Object["status"])
 		})
 		Expect(list(ctx, Default, raycluster.GVK, namespace)).To(HaveLen(1))
-		removed(ctx, job)
+		deleteAndWait(ctx, job)
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
@@ -107,7 +107,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "pulling")
 		Expect(unstructured.SetNestedSlice(cluster.Object, []any{map[string]any{"name": "not-there"}},
 			"spec", "headGroupSpec", "template", "spec", "imagePullSecrets")).To(Succeed())
-		live := waitReady(ctx, created(ctx, cluster))
+		live := waitReady(ctx, createAndCleanUp(ctx, cluster))
 		waitForCertificates(ctx, live, 3)
 		for _, pod := range podsOf(ctx, Default, live) {
 			if pod.Labels[raycluster.LabelNodeType] == raycluster.NodeTypeHead {
@@ -119,7 +119,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 	It("has its CA while it is suspended, and the other objects when it is resumed", func(ctx SpecContext) {
 		cluster := rayCluster(env.Namespace(ctx, "ray"), "later")
 		Expect(unstructured.SetNestedField(cluster.Object, true, "spec", "suspend")).To(Succeed())
-		live := created(ctx, cluster)
+		live := createAndCleanUp(ctx, cluster)
 		eventually(ctx, func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: live.GetNamespace(), Name: names(live).CASecret}, &corev1.Secret{})).To(Succeed())
 		})
@@ -131,8 +131,8 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 
 	It("can be created by a RayJob or a RayService", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
-		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
-		created(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
+		createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
+		createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
 			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
@@ -148,7 +148,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("gets a new CA if that of its Secret is invalid, which is reported, and old pods are still trusted [R11]", func(ctx SpecContext) {
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "broken")))
 		waitForCertificates(ctx, live, 3)
 		secret := &corev1.Secret{}
 		secret.SetNamespace(live.GetNamespace())

@@ -45,15 +45,15 @@ func reference(o client.Object) *unstructured.Unstructured {
 	return framework.Unstructured(o.GetObjectKind().GroupVersionKind(), o.GetNamespace(), o.GetName())
 }
 
-// created creates an object, and deletes it before the namespace.
-func created(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
+// createAndCleanUp creates an object, and deletes it before the namespace.
+func createAndCleanUp(ctx context.Context, o *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { removed(ctx, o) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, o) }, NodeTimeout(specTimeout))
 	return o
 }
 
-func removed(ctx context.Context, o *unstructured.Unstructured) {
+func deleteAndWait(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, reference(o)))).To(Succeed())
 	Eventually(func() bool {
@@ -148,7 +148,7 @@ func leftovers(ctx context.Context, g Gomega, namespace, name string) []string {
 // deleteCompletely deletes a cluster, and waits until all its objects are deleted.
 func deleteCompletely(ctx context.Context, cluster *unstructured.Unstructured) {
 	GinkgoHelper()
-	removed(ctx, cluster)
+	deleteAndWait(ctx, cluster)
 	eventually(ctx, func(g Gomega) {
 		g.Expect(leftovers(ctx, g, cluster.GetNamespace(), cluster.GetName())).To(BeEmpty())
 		g.Expect(podsOf(ctx, g, cluster)).To(BeEmpty())

@@ -38,7 +38,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	It("is published by a Route with OAuth on OpenShift, and its status has the host [raycluster-28]", func(ctx SpecContext) {
 		onOpenShift(ctx)
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthOAuth), raycluster.InitCertificate)
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "oauth")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,oauth-proxy"))
 		waitForCertificates(ctx, live, 3)
 		route := &unstructured.Unstructured{}
@@ -62,7 +62,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 
 	It("has a sidecar with a certificate on plain Kubernetes if OAuth is enabled", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "rayDashboardOAuthEnabled: false", "rayDashboardOAuthEnabled: true", 1), string(raycluster.AuthProxy), raycluster.InitCertificate)
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "guarded")))
 		Expect(containers(live, "containers")).To(Equal("ray-head,kube-rbac-proxy"))
 		waitForCertificates(ctx, live, 3)
 		eventually(ctx, func(g Gomega) {
@@ -75,7 +75,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 
 	It("has no certificates if mutual TLS is disabled", func(ctx SpecContext) {
 		withSettings(ctx, strings.Replace(settings, "mTLSEnabled: true", "mTLSEnabled: false", 1), "", "")
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "open")))
 		env.WaitIdle(manager.User, rest, waitTimeout)
 		var secrets corev1.SecretList
 		Expect(env.Admin.List(ctx, &secrets, client.InNamespace(live.GetNamespace()), client.MatchingLabels{raycluster.LabelClusterName: "open"})).To(Succeed())
@@ -84,7 +84,7 @@ var _ = Describe("A RayCluster with other settings", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is unchanged after an upgrade with the ConfigMap of the CodeFlare operator, which is not changed [raycluster-29]", func(ctx SpecContext) {
-		live := waitReady(ctx, created(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
+		live := waitReady(ctx, createAndCleanUp(ctx, rayCluster(env.Namespace(ctx, "ray"), "kept")))
 		waitForCertificates(ctx, live, 3)
 		env.WaitIdle(manager.User, rest, waitTimeout)
 		env.Get(ctx, live)

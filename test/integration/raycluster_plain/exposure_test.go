@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// exposed runs a manager with a setting in place of the shared one.
-func exposed(ctx context.Context, name string, more ...string) *framework.Manager {
+// startManagerWith runs a manager with a setting in place of the shared one.
+func startManagerWith(ctx context.Context, name string, more ...string) *framework.Manager {
 	GinkgoHelper()
 	o := options
 	o.Name, o.Env = name, more
@@ -32,8 +32,8 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		manager.StopTemporarily(ctx)
 		DeferCleanup(func(ctx SpecContext) { manager.Restart(ctx) }, NodeTimeout(specTimeout))
 
-		By("a Gateway that verifies the sidecar")
-		other := exposed(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		By("exposing by a Gateway that verifies the sidecar")
+		other := startManagerWith(ctx, "gateway", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		route, policy := framework.Unstructured(capability.HTTPRoute, u.GetNamespace(), n.Dashboard), framework.Unstructured(capability.BackendTLSPolicy, u.GetNamespace(), n.Dashboard+"-ca")
 		authority, secret := &corev1.ConfigMap{ObjectMeta: meta(u, n.Dashboard+"-ca")}, &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
 		env.WaitExists(ctx, route, policy, authority)
@@ -45,26 +45,26 @@ var _ = Describe("The Route, HTTPRoute or Ingress of a dashboard", Serial, func(
 		Expect(env.Admin.List(ctx, found, client.MatchingLabels{"ray.io/cluster-name": "demo", "ray.io/cluster-namespace": ns})).To(Succeed())
 		Expect(found.Items).To(ConsistOf(HaveField("GetName()", route.GetName())))
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 
 		By("restarting the manager without deleting objects in between")
 		uid := policy.GetUID()
 		other.Stop(ctx)
-		other = exposed(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
+		other = startManagerWith(ctx, "gateway-again", "EXPOSURE=gateway", "GATEWAY_NAME=public", "GATEWAY_NAMESPACE=gateways")
 		env.WaitIdle(other.User, quiet, specTimeout)
 		env.Get(ctx, policy)
 		Expect(policy.GetUID()).To(Equal(uid))
 		other.Stop(ctx)
 
-		By("an Ingress")
-		other = exposed(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
+		By("exposing by an Ingress")
+		other = startManagerWith(ctx, "ingress", "EXPOSURE=ingress", "INGRESS_DOMAIN=ai.example.org", "INGRESS_CLASS=edge")
 		dashboard := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}
 		env.WaitExists(ctx, dashboard)
 		Expect(dashboard.Spec.Rules[0].Host).To(Equal("ray-dashboard-demo-" + ns + ".ai.example.org"))
 		Expect(dashboard.Spec.IngressClassName).To(HaveValue(Equal("edge")))
 		env.WaitDeleted(ctx, route, policy, authority)
 		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectAtRest(other.User, quiet)
+		env.ExpectIdle(other.User, quiet)
 		other.Stop(ctx)
 	}, NodeTimeout(2*specTimeout))
 })

@@ -86,7 +86,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
-		By("a domain being set")
+		By("setting a domain")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")
 		dashboard, front := &networkingv1.Ingress{ObjectMeta: meta(u, n.Dashboard)}, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)}
 		env.WaitExists(ctx, dashboard, front)
@@ -134,7 +134,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(raycluster.View(u.Object).Injected().MTLS).To(BeTrue(), "pods that run keep what they have")
 		env.Get(ctx, account)
 
-		By("the pods being recreated")
+		By("recreating the pods")
 		env.Patch(ctx, u, map[string]any{"spec": map[string]any{"suspend": true}})
 		env.WaitDeleted(ctx, b, secret, account, &networkingv1.Ingress{ObjectMeta: meta(u, n.Client)})
 		env.WaitFor(ctx, u, func(g Gomega) {

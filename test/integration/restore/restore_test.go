@@ -137,7 +137,7 @@ var _ = Describe("A restore of everything", func() {
 		Expect(names(after)).To(Equal(names(slices.Concat(before, ofServer))), "one set of children")
 		env.Get(ctx, server2)
 		expectTakenOver(append(slices.Concat(before, ofServer), server), append(after, server2), restored)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 

@@ -88,7 +88,7 @@ var _ = Describe("CRDs of an older release", func() {
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, waitTimeout)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 
 		By("restoring the CRDs of this release")
 		for _, object := range own {
@@ -101,6 +101,6 @@ var _ = Describe("CRDs of an older release", func() {
 		env.Unstored.To = time.Now()
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.WaitReady(ctx, resources)
-		env.ExpectAtRest(manager.User, quiet)
+		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -44,7 +44,7 @@ var kinds = append([]schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch", Version: "v1", Kind: "Job"},
 }, broken...)
 
-func listed(ctx context.Context, kind schema.GroupVersionKind) []unstructured.Unstructured {
+func listObjects(ctx context.Context, kind schema.GroupVersionKind) []unstructured.Unstructured {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -64,7 +64,7 @@ func leaks(ctx context.Context, mark framework.Mark) []string {
 		}
 	}
 	for _, kind := range kinds {
-		for _, object := range listed(ctx, kind) {
+		for _, object := range listObjects(ctx, kind) {
 			look(fmt.Sprintf("%s %s/%s", kind.Kind, object.GetNamespace(), object.GetName()), fmt.Sprint(object.Object))
 		}
 	}
@@ -99,7 +99,7 @@ var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 		DeferCleanup(func(ctx context.Context) { _ = env.Admin.Delete(ctx, object) })
 	}
 	for _, kind := range broken {
-		objects := listed(ctx, kind)
+		objects := listObjects(ctx, kind)
 		Expect(objects).NotTo(BeEmpty())
 		for _, object := range objects {
 			env.WaitFor(ctx, &object, func(g Gomega) {

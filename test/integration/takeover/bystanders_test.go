@@ -22,10 +22,10 @@ func bystander(apiVersion, kind, name string, content map[string]any) *unstructu
 
 var _ = Describe("A remaining object of the legacy operator", func() {
 	It("is deleted if it is an unused ServiceAccount of an older name", func(ctx SpecContext) {
-		s := plant(ctx, applied, "common.yaml", "customised.yaml")
+		s := plant(ctx, forceApply, "common.yaml", "customised.yaml")
 		old := bystander("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
 		old.SetOwnerReferences(append(old.GetOwnerReferences(), s.reference(old.GetKind())))
-		applied(ctx, old)
+		forceApply(ctx, old)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, old))).To(Succeed())
 		}, NodeTimeout(specTimeout))
@@ -36,7 +36,7 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is kept if it only looks similar but was not created for the server", func(ctx SpecContext) {
-		s := plant(ctx, applied, "common.yaml", "minimal.yaml")
+		s := plant(ctx, forceApply, "common.yaml", "minimal.yaml")
 		alike := []*unstructured.Unstructured{
 			bystander("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
 			bystander("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
@@ -69,7 +69,7 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 			Expect(live.GetResourceVersion()).To(Equal(object.GetResourceVersion()), "%s %s was written", object.GetKind(), object.GetName())
 		}
 
-		By("the end of the server")
+		By("deleting the server")
 		Expect(env.Admin.Delete(ctx, s.server)).To(Succeed())
 		env.WaitDeleted(ctx, deployment())
 		for _, object := range append(alike, owned) {

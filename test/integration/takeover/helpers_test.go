@@ -147,25 +147,25 @@ func (s *legacyServer) remove(ctx SpecContext) {
 		g.Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
-	// A PersistentVolumeClaim is deleted after the last pod, including pods that are not children any more.
+	// A PersistentVolumeClaim is deleted after the last pod, including pods that are no longer children.
 	env.WaitDeleted(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}})
 }
 
-// applied writes like the replaced operator: a forced server-side apply.
-func applied(ctx context.Context, object *unstructured.Unstructured) {
+// forceApply writes like the replaced operator: a forced server-side apply.
+func forceApply(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	config := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	Expect(env.Admin.Apply(ctx, config, client.FieldOwner(originalManager), client.ForceOwnership)).To(Succeed())
 }
 
-// updated creates and updates whole objects with the field manager of the replaced operator.
-func updated(ctx context.Context, object *unstructured.Unstructured) {
+// createOrUpdate creates and updates whole objects with the field manager of the replaced operator.
+func createOrUpdate(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object.DeepCopy(), client.FieldOwner(originalManager))).To(Succeed())
 }
 
-// kubectlApplied writes like `kubectl apply` by a user who restores objects from files.
-func kubectlApplied(ctx context.Context, object *unstructured.Unstructured) {
+// kubectlApply writes like `kubectl apply` by a user who restores objects from files.
+func kubectlApply(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	programs, err := cluster.Build(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

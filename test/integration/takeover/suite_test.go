@@ -17,7 +17,7 @@ const (
 	image     = "quay.io/example/mlflow:v3"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectAtRest].
+	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
 	quiet = 4 * time.Second
 )
 

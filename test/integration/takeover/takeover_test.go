@@ -77,7 +77,7 @@ var _ = Describe("A server of the legacy operator", func() {
 		{"with a pod to the taste of its user", "customised.yaml", []string{url}},
 	} {
 		It("is taken over with one rollout, at one write for each object: "+c.title, func(ctx SpecContext) {
-			s := plant(ctx, applied, "common.yaml", c.file)
+			s := plant(ctx, forceApply, "common.yaml", c.file)
 			before, objects, sets := s.running(ctx), len(s.children), replicaSets(ctx)
 			s.takeOver(ctx, c.variables...)
 			if len(c.variables) == 0 {
@@ -106,7 +106,7 @@ var _ = Describe("A server of the legacy operator", func() {
 			}
 			delete(counts, "poddisruptionbudgets/mlflow") // which the replaced operator lacks; only several replicas get one
 			Expect(counts).To(HaveLen(objects+1), "every object and the status:\n%s", s.writes())
-			env.ExpectAtRest(s.manager.User, quiet)
+			env.ExpectIdle(s.manager.User, quiet)
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -115,8 +115,8 @@ var _ = Describe("A server of the legacy operator", func() {
 		write        writer
 		kept         bool
 	}{
-		{"by whole updates", "loses what only the original wanted", updated, false},
-		{"by kubectl apply, as after a restore from files", "keeps what is in the files of its user", kubectlApplied, true},
+		{"by whole updates", "loses what only the original wanted", createOrUpdate, false},
+		{"by kubectl apply, as after a restore from files", "keeps what is in the files of its user", kubectlApply, true},
 	} {
 		It("is taken over when its objects were written "+way.title, func(ctx SpecContext) {
 			s := plant(ctx, way.write, "common.yaml", "minimal.yaml")
@@ -139,9 +139,9 @@ var _ = Describe("A server of the legacy operator", func() {
 				}
 				Expect(count).To(BeNumerically("<=", 2), "one to adopt and one to apply %s:\n%s", object, s.writes())
 			}
-			env.ExpectAtRest(s.manager.User, quiet)
+			env.ExpectIdle(s.manager.User, quiet)
 
-			By("a restart, which finds everything settled")
+			By("restarting the manager, which writes nothing")
 			s.mark = env.Mark()
 			s.manager.Restart(ctx)
 			env.WaitIdle(s.manager.User, quiet, specTimeout)
@@ -156,7 +156,7 @@ var _ = Describe("A server of the legacy operator", func() {
 	}
 
 	It("loses the fields that only the legacy operator set, and no others", func(ctx SpecContext) {
-		s := plant(ctx, withStaleFields(applied), "common.yaml", "minimal.yaml")
+		s := plant(ctx, withStaleFields(forceApply), "common.yaml", "minimal.yaml")
 		for _, child := range s.children {
 			env.SetAnnotation(ctx, child, "example.com/added", "by the user")
 		}

@@ -81,8 +81,8 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 	return objects
 }
 
-// allowed returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog.
-func allowed() []string {
+// documentedReplacements returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog.
+func documentedReplacements() []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -98,8 +98,8 @@ func allowed() []string {
 	return names
 }
 
-// replaced returns the Deployments whose pod template changed.
-func replaced(before, after map[string]child) []string {
+// replacedDeployments returns the Deployments whose pod template changed.
+func replacedDeployments(before, after map[string]child) []string {
 	var names []string
 	for title, was := range before {
 		if now, found := after[title]; found && now.Template != was.Template {
@@ -119,12 +119,12 @@ func expectKept(before, after map[string]child) {
 			lost = append(lost, title)
 		}
 	}
-	Expect(lost).To(BeEmpty())
+	Expect(lost).To(BeEmpty(), "children that were deleted or recreated")
 }
 
-// repeated returns the objects that the manager wrote more than once since a mark, with its requests. Writes of the status of custom
+// repeatedWrites returns the objects that the manager wrote more than once since a mark, with its requests. Writes of the status of custom
 // resources are not counted.
-func repeated(mark framework.Mark) map[string]framework.Entries {
+func repeatedWrites(mark framework.Mark) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
 	for _, e := range env.Since(mark).ChildWrites(manager.User) {
@@ -162,28 +162,28 @@ var _ = Describe("An upgrade", func() {
 		before := children(ctx)
 		Expect(len(before)).To(BeNumerically(">", 40))
 
-		By("the upgrade")
+		By("upgrading")
 		manager.Stop(ctx)
 		objects = install(ctx, "config/default", objects)
 		mark := env.Mark()
 		start(ctx, "", resources)
 		after := children(ctx)
 		expectKept(before, after)
-		AddReportEntry("replaced", fmt.Sprint(replaced(before, after)))
-		Expect(repeated(mark)).To(BeEmpty(), "objects that were written more than once")
-		Expect(replaced(before, after)).To(ConsistOf(allowed()), "CHANGELOG.md lists the Deployments whose pods are replaced")
+		AddReportEntry("replaced", fmt.Sprint(replacedDeployments(before, after)))
+		Expect(repeatedWrites(mark)).To(BeEmpty(), "objects that were written more than once")
+		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements()), "CHANGELOG.md lists the Deployments whose pods are replaced")
 
-		By("the way back")
+		By("downgrading")
 		manager.Stop(ctx)
 		install(ctx, previous.tree+"/config/default", objects)
 		mark = env.Mark()
 		start(ctx, previous.manager, resources)
 		back := children(ctx)
 		expectKept(before, back)
-		Expect(replaced(before, back)).To(BeEmpty(), "the former version has its own pods again")
+		Expect(replacedDeployments(before, back)).To(BeEmpty(), "the downgrade changed pod templates")
 		deleted := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
-		Expect(deleted).To(BeEmpty())
-		env.ExpectAtRest(manager.User, quiet)
+		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
+		env.ExpectIdle(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 })

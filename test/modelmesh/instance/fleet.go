@@ -61,7 +61,7 @@ func (f *fleet) follow(ctx context.Context) error {
 		}
 		id := path.Base(string(entry.Key))
 		// A restarted instance has lost its models: it is left out for one round.
-		if former := f.leases[id]; former == 0 || former == entry.Lease {
+		if existing := f.leases[id]; existing == 0 || existing == entry.Lease {
 			running = append(running, modelmesh.Instance{ID: id, Labels: m.Labels})
 		}
 		f.leases[id] = entry.Lease

@@ -127,7 +127,7 @@ func (i *instance) part(ctx context.Context) {
 	<-i.parted
 }
 
-// forgotten returns when no layer lists this instance any more.
+// forgotten returns when no layer lists this instance.
 func (i *instance) forgotten(ctx context.Context) error {
 	for {
 		answer, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())

@@ -39,7 +39,7 @@ func pull(t *testing.T, server *httptest.Server, path string) (m manifest, diges
 	t.Helper()
 	response, body := get(t, server, path)
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != manifestType {
-		t.Fatalf("%s: %s, %s", path, response.Status, response.Header.Get("Content-Type"))
+		t.Fatalf("%s: unexpected status %s or content type %s", path, response.Status, response.Header.Get("Content-Type"))
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
 		t.Fatal(err)
@@ -149,6 +149,6 @@ func TestLayerRunsARecipeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third, err := store.Layer(t.Context(), "key", recipe); err != nil || third != first || runs != 2 {
-		t.Errorf("without its content: %s after %d runs, %v", third, runs, err)
+		t.Errorf("unexpected result without its content: %s after %d runs, %v", third, runs, err)
 	}
 }

@@ -191,6 +191,6 @@ func TestRulesAreUnderstood(t *testing.T) {
 		t.Skip("nft needs root")
 	}
 	if err != nil {
-		t.Errorf("%v: %s\n%s", err, output, rules)
+		t.Errorf("unexpected error: %v: %s\n%s", err, output, rules)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Python is an environment with pinned packages in the user's cache directory.
 type Python struct {
-	// Bin is the folder of its commands. It contains python3.12 like the image of MLflow, whatever the actual version.
+	// Bin is the folder of its commands. It contains python3.12 like the image of MLflow, regardless of the actual version.
 	Bin string
 	// dir is the folder of the environment.
 	dir string

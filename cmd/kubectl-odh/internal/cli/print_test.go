@@ -14,23 +14,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/health"
 )
 
-// Common errors contain advice.
-func TestExplain(t *testing.T) {
-	asked := func(err error) error {
+func TestExplainAddsAdviceToCommonErrors(t *testing.T) {
+	requestError := func(err error) error {
 		return fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://one.invalid:6443/api?timeout=20s", Err: err})
 	}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
 	}{
-		"an error":      {errors.New("no\nanswer\n"), []string{"no; answer"}},
-		"not there":     {asked(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "--context and --kubeconfig choose another"}},
-		"not logged in": {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
+		"other error":        {errors.New("no\nanswer\n"), []string{"no; answer"}},
+		"connection refused": {requestError(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "--context and --kubeconfig choose another"}},
+		"unauthorized":       {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
 	} {
 		got := explain(c.err)
 		for _, want := range c.want {
 			if !strings.Contains(got, want) || strings.Contains(got, "\n") {
-				t.Errorf("%s: %q lacks %q", name, got, want)
+				t.Errorf("%s: %q is not one line with %q", name, got, want)
 			}
 		}
 	}

@@ -28,10 +28,10 @@ func onOpenShift(w *clusterState) {
 func TestAHealthyInstallation(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
-		"a former operator that does no harm": func(w *clusterState) { w.documents(former("codeflare-operator-manager", "old", 0)) },
+		"a former operator that does no harm": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
 		"Deployment with disabled components": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
-			w.documents(former("modelmesh-controller", "old", 1))
+			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
 		"leader election is off": func(w *clusterState) { w.drop("Lease", ""); w.args("--leader-elect=false") },
 		"a mounted certificate":  func(w *clusterState) { w.drop("Secret", certificateSecret); w.args("--webhook-cert-mode=mounted") },
@@ -78,7 +78,7 @@ type fault struct {
 // Each fault is found by its check only.
 func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	for group, faults := range map[string]map[string]fault{
-		"cluster": clusterFaults(), "manager": managerFaults(), "originals": originalFaults(), "crds": crdFaults(), "rights": rightsFaults(),
+		"cluster": clusterFaults(), "manager": managerFaults(), "legacy": legacyFaults(), "crds": crdFaults(), "rights": rightsFaults(),
 		"webhooks": webhookFaults(), "certificate": certificateFaults(), "references": referenceFaults(),
 	} {
 		for name, tc := range faults {
@@ -118,7 +118,7 @@ func clusterFaults() map[string]fault {
 		"old server":     {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
 		"odd server":     {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
 		"half installed": {without(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
-		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: on, and waits for RayCluster.ray.io/v1", "KubeRay"},
+		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
 		"no Kueue":       {without(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
 }
@@ -153,8 +153,8 @@ func managerFaults() map[string]fault {
 		}), "manager", Fail, "no quota", "describe pods"},
 		"leaderless": {func(w *clusterState) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
 		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
-		"two legacy operators": {func(w *clusterState) { w.documents(former(installed.DeploymentName, "other", 1)) }, "manager", Fail,
-			"Deployment other/odh-platform-operator-controller-manager: a second manager", "kubectl -n other delete deployment"},
+		"two legacy operators": {func(w *clusterState) { w.documents(legacyDeployment(installed.DeploymentName, "other", 1)) }, "manager", Fail,
+			"Deployment other/odh-platform-operator-controller-manager: is a second manager", "kubectl -n other delete deployment"},
 		"skew":         {func(w *clusterState) { w.plugin = "1.1.0" }, "version", Warn, "this program is 1.1.0, the manager 1.2.9", "release 1.2.9"},
 		"bad settings": {func(w *clusterState) { w.args("--leader-elect=2") }, "settings", Fail, "--leader-elect", "docs/configuration.md"},
 		"no image":     {func(w *clusterState) { w.manager(func(c *corev1.Container) { c.Env[1].Value = "" }) }, "settings", Fail, "mlflow has no default image", "see"},
@@ -163,35 +163,35 @@ func managerFaults() map[string]fault {
 			for _, name := range kinds.Names() {
 				w.args("--enable-" + name + "=false")
 			}
-		}, "settings", Warn, "no component is on", "ENABLE_"},
+		}, "settings", Warn, "no component is enabled", "ENABLE_"},
 		"no domain": {func(w *clusterState) { onOpenShift(w); w.args("--enable-platform=false") }, "settings", Warn, "GATEWAY_DOMAIN: empty", "params.env"},
 		"a hidden setting": {func(w *clusterState) {
 			w.manager(func(c *corev1.Container) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "MLFLOW_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "params"}, Key: "a"}}})
 			})
-		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user who may"},
+		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user who may read it"},
 	}
 }
 
-// former returns a Deployment of a legacy operator.
-func former(name, namespace string, replicas int) string {
+// legacyOperator returns a Deployment of a legacy operator.
+func legacyDeployment(name, namespace string, replicas int) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + namespace + `, name: ` + name + `}, spec: {replicas: ` + string(rune('0'+replicas)) + `}}`
 }
 
-func originalFaults() map[string]fault {
+func legacyFaults() map[string]fault {
 	lease := func(name string) string {
 		return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: old, name: ` + name + `}, spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:50.000000Z", leaseDurationSeconds: 15}}`
 	}
 	faults := map[string]fault{
-		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "originals", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
+		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
 		"still leading": {func(w *clusterState) {
-			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
-		}, "originals", Fail, "runs beside this one", "--replicas=0"},
+			w.documents(legacyDeployment("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
+		}, "legacy", Fail, "is still running", "--replicas=0"},
 	}
 	for _, o := range legacyOperators {
-		faults[o.deployment] = fault{func(w *clusterState) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
-			"Deployment old/" + o.deployment + ": a former operator that does the work of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
+		faults[o.deployment] = fault{func(w *clusterState) { w.documents(legacyDeployment(o.deployment, "old", 1)) }, "legacy", Fail,
+			"Deployment old/" + o.deployment + ": the legacy operator of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}
 	return faults
 }
@@ -219,7 +219,7 @@ func crdFaults() map[string]fault {
 		"conversion without CA": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
 		}), "crds", Fail, "has no caBundle", "rollout restart"},
-		"may not be read": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user who may"},
+		"may not be read": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user with this permission"},
 	}
 }
 
@@ -248,7 +248,7 @@ func rightsFaults() map[string]fault {
 		"no binding": {func(w *clusterState) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
 		"no Leases":       {func(w *clusterState) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
-		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user who may"},
+		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
 	}
 }
 
@@ -279,12 +279,12 @@ func webhookFaults() map[string]fault {
 		"ignored": {first(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.FailurePolicy = new(admissionregistrationv1.Ignore)
 		}), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
-		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is on", "make deploy OVERLAY=<overlay> IMG="},
+		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is enabled", "make deploy OVERLAY=<overlay> IMG="},
 		"OLM, one less": {func(w *clusterState) {
 			byOLM(w)
 			w.drop(kind, "")
 		}, "webhooks", Fail, "does not exist, and the component", "make deploy OVERLAY=<overlay> IMG="},
-		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user who may"},
+		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user with this permission"},
 	}
 }
 
@@ -320,7 +320,7 @@ func certificateFaults() map[string]fault {
 			edit(w, "Secret", certificateSecret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = nil })
 		}, "certificate", Fail, "holds no certificate", "delete secret"},
 		"nowhere":         {func(w *clusterState) { w.drop("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
-		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user who may"},
+		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user with this permission"},
 	}
 }
 
@@ -341,7 +341,7 @@ func referenceFaults() map[string]fault {
 		"may not be read": {func(w *clusterState) {
 			withMLflow(w)
 			refuse("configmaps")(w)
-		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user who may"},
+		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user with this permission"},
 		"a runtime": {func(w *clusterState) {
 			w.documents(`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {namespace: models, name: r}, spec: {multiModel: true, grpcEndpoint: "port:8085", containers: [{name: c, image: x}], imagePullSecrets: [{name: pull}]}}`)
 		}, "references", Fail, "ServingRuntime models/r: Secret models/pull does not exist", "kubectl -n models create secret generic pull"},

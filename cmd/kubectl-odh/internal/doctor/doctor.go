@@ -40,7 +40,7 @@ var checks = []check{
 	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
 	{"version", "this program checks against the manifests of its own version", checkVersion, true},
 	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
-	{"originals", "a former operator and this one write the same objects in turns", checkLegacyOperators, false},
+	{"legacy", "the two operators overwrite each other's changes", checkLegacyOperators, false},
 	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
 	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
 	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
@@ -138,7 +138,7 @@ func (c check) execute(ctx context.Context, e *checker) []Finding {
 
 // unreadFindings returns a finding for each gap.
 func (e *checker) unreadFindings(check string) (out []Finding) {
-	fix := "run this as a user who may, or try again"
+	fix := "run the command as a user with this permission, or retry"
 	if check == "manager" {
 		fix += "; --manager-namespace names the namespace of the manager"
 	}
@@ -237,13 +237,13 @@ func checkReferences(ctx context.Context, e *checker) (fine string) {
 			}
 		}
 	}
-	return fmt.Sprintf("%d Secrets and ConfigMaps that resources name exist", count)
+	return fmt.Sprintf("all %d referenced Secrets and ConfigMaps exist", count)
 }
 
 func (e *checker) checkReference(ctx context.Context, by, namespace string, ref reference) {
 	if namespace == "" {
 		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
-			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
+			"run the command as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
 		return
 	}
 	word, kubectl, name := strings.ToLower(ref.kind), "kubectl -n "+namespace, ref.kind+" "+namespace+"/"+ref.name
@@ -354,5 +354,5 @@ func checkRuntimes(ctx context.Context, e *checker) (fine string) {
 			}
 		}
 	}
-	return fmt.Sprintf("ModelMesh can make pods of all runtimes that are for it: %d", count)
+	return fmt.Sprintf("ModelMesh can create the pods of all %d runtimes for ModelMesh", count)
 }

@@ -75,8 +75,8 @@ func checkManager(_ context.Context, e *checker) (fine string) {
 			kubectl+" describe pods -l control-plane=controller-manager; "+kubectl+" logs deployment/"+d.Name)
 	}
 	for _, namespace := range m.Others {
-		e.report(Fail, "Deployment "+namespace+"/"+installed.DeploymentName, "a second manager, beside that of namespace "+d.Namespace,
-			"two managers write the same objects, and undo what the other did",
+		e.report(Fail, "Deployment "+namespace+"/"+installed.DeploymentName, "is a second manager; the first is in namespace "+d.Namespace,
+			"the two managers overwrite each other's changes",
 			"kubectl -n "+namespace+" delete deployment "+installed.DeploymentName+" (keep the CRDs)")
 	}
 	return subject + " is available, image " + m.Image
@@ -103,17 +103,17 @@ func checkSettings(_ context.Context, e *checker) (fine string) {
 		return ""
 	}
 	for _, u := range e.manager.Unread {
-		e.report(Unknown, u, "could not be read, so the default is assumed", "", "read it as a user who may; this program reads no Secrets for settings")
+		e.report(Unknown, u, "could not be read, so the default is assumed", "", "run the command as a user who may read it; this program reads no Secrets for settings")
 	}
 	if err := s.CheckComplete(); err != nil {
 		e.report(Fail, "", err.Error(), "", "see the message")
 	}
 	for _, notice := range s.Warnings {
-		e.report(Warn, "", notice, "it is a setting of a former operator", "remove it")
+		e.report(Warn, "", notice, "a legacy operator defines this setting", "remove it")
 	}
 	on := strings.Join(s.EnabledComponents(), ", ")
 	if on == "" {
-		e.report(Warn, "", "no component is on", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
+		e.report(Warn, "", "no component is enabled", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
 	}
 	gateway := e.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
 	if e.manager.IsEnabled("mlflow") && gateway && s.MLflow.ExternalURL == "" {
@@ -126,7 +126,7 @@ func checkSettings(_ context.Context, e *checker) (fine string) {
 		e.report(Warn, "GATEWAY_DOMAIN", "empty", "registries and the catalog are published by Routes, and not behind the Gateway",
 			"set GATEWAY_DOMAIN in params.env, unless Routes are what you want")
 	}
-	return "on: " + on
+	return "enabled: " + on
 }
 
 // legacyOperator is an operator that this one replaces.
@@ -157,17 +157,17 @@ func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
 			d := fetch.Decode[appsv1.Deployment](&deployments[i])
 			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
 			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.IsEnabled)) {
-				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "a former operator that does the work of "+components+" runs beside this one", "",
+				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "the legacy operator of "+components+" is still running", "",
 					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/migrate describes how to hand over")
 			}
 			delete(holders, d.Namespace)
 		}
 		for namespace, holder := range holders {
 			e.report(Fail, "Lease "+namespace+"/"+o.lease,
-				"held by "+holder+", a replica of a former operator that does the work of "+components, "", "stop the program that holds it")
+				"held by "+holder+", a replica of the legacy operator of "+components, "", "stop the program that holds it")
 		}
 	}
-	return "no former operator does the work of a component that is on"
+	return "no legacy operator of an enabled component is running"
 }
 
 // leaseHolders returns the holder of each held Lease of this name by namespace.
@@ -226,7 +226,7 @@ func (e *checker) reportMissingConfigurations(called map[string]bool) {
 		// OLM creates a configuration with another name and the same path for each webhook.
 		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
 		if component := e.ships.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
-			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeployCommand())
+			e.report(Fail, name, "does not exist, and the component "+component+" is enabled", "objects are neither validated nor defaulted", e.redeployCommand())
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
 	}
 	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
-		e.report(Warn, f.Subject, "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away", f.Fix)
+		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is unavailable, objects are neither validated nor defaulted", f.Fix)
 	}
 }
 
@@ -350,13 +350,13 @@ func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	case leaf.VerifyHostname(host) != nil:
 		found = "is not valid for " + host
 	case !signedBy(leaf, own.Data[corev1.ServiceAccountRootCAKey], e.now):
-		found = "was not signed by the CA beside it"
+		found = "was not signed by the CA in the same Secret"
 	case leaf.NotAfter.Sub(e.now) < expiryWarning:
 		result, found = Warn, "expires on "+until+" and was not renewed"
 	default:
 		return subject + " is valid until " + until
 	}
-	e.report(result, subject, found, "", kubectl+" delete secret "+certificateSecret+"; the manager issues another one within minutes")
+	e.report(result, subject, found, "", kubectl+" delete secret "+certificateSecret+"; the manager issues a new one within minutes")
 	return ""
 }
 

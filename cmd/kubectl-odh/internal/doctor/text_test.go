@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 // sick is an installation with one finding of each result.
 func sick(t *testing.T) *clusterState {
 	w := healthy(t)
-	w.documents(former(installed.DeploymentName, "other", 1) + "\n---\n" + former("model-registry-operator-controller-manager", "old", 1))
+	w.documents(legacyDeployment(installed.DeploymentName, "other", 1) + "\n---\n" + legacyDeployment("model-registry-operator-controller-manager", "old", 1))
 	edit(w, "CustomResourceDefinition", "mlflowconfigs.mlflow.kubeflow.org", func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil })
 	refuse("clusterrolebindings")(w)
 	return w

@@ -86,7 +86,7 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Errorf("unexpected result %v, error %v", got, err)
 	}
 	if got, err := r.Get(t.Context(), configMaps, "two", "map-2"); got != nil || err != nil {
-		t.Errorf("it does not exist: %v, %v", got, err)
+		t.Errorf("got %v and error %v for a missing object", got, err)
 	}
 	if none, err := r.List(t.Context(), Kind{}, "", metav1.ListOptions{}); len(none) > 0 || err != nil {
 		t.Errorf("the kind is not served: %v, %v", none, err)

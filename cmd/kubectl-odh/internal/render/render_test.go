@@ -197,7 +197,7 @@ func TestFromClusterWithFewRights(t *testing.T) {
 	var l printed
 	if err := json.Unmarshal([]byte(start(t, wrapper, refused(), "-f", "-", "--cluster", "-o", "json").stdout), &l); err != nil || len(l.Items) != 1 ||
 		!slices.Contains(l.Notes, strings.TrimSpace(strings.TrimPrefix(settings, "Note: "))) {
-		t.Errorf("%v, %+v", err, l.Notes)
+		t.Errorf("rendering failed (%v), or a note about the settings is missing: %+v", err, l.Notes)
 	}
 	if s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster"); s.stderr != "" {
 		t.Errorf("everything can be read: %s", s.stderr)

@@ -107,7 +107,7 @@ func (r Report) components() string {
 	}
 	out := table.String()
 	if problem := r.Manager.SettingsProblem; problem != "" {
-		out += cli.Wrap(indent, "Which components are on is not known: "+problem+".")
+		out += cli.Wrap(indent, "The enabled components are unknown: "+problem+".")
 	}
 	return out
 }

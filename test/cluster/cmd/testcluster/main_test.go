@@ -84,7 +84,7 @@ func TestListAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := cluster.Open("one"); !errors.Is(err, cluster.ErrNotFound) {
-		t.Errorf("after down: %v", err)
+		t.Errorf("unexpected result after down: %v", err)
 	}
 	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "does not run") {
 		t.Errorf("down of nothing: %q, %v", progress, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/node"
 )
 
-// The main goroutine stays on the main thread: its network is the one that /proc/<pid>/ns/net names.
+// init keeps the main goroutine on the main thread, whose network namespace is that of /proc/<pid>/ns/net.
 func init() { runtime.LockOSThread() }
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestJoin(t *testing.T) {
+func TestJoinSkipsInvalidSources(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -35,21 +35,21 @@ func TestJoin(t *testing.T) {
 	path := `"properties":{"yamlCatalogPath":"` + models + `"}`
 	want := `{"catalogs":[{"id":"relative","name":"A","type":"yaml",` + path + `},{"id":"absolute","name":"B","type":"yaml","enabled":false,` + path + `}]}`
 	if string(joined) != want {
-		t.Errorf("joined are\n%s, want\n%s", joined, want)
+		t.Errorf("got sources\n%s, want\n%s", joined, want)
 	}
 	if len(problems) != 6 {
-		t.Errorf("problems are %v", problems)
+		t.Errorf("got problems %v, want 6", problems)
 	}
 }
 
 func TestParse(t *testing.T) {
 	c, err := parse([]string{"--listen=0.0.0.0:8080", "--catalogs-path=/a", "--catalogs-path=/b", "--performance-metrics=/m"})
 	if err != nil || c.listen != "0.0.0.0:8080" || c.benchmarks != "/m" || len(c.sources) != 2 {
-		t.Errorf("parsed is %+v, %v", c, err)
+		t.Errorf("got settings %+v, error %v", c, err)
 	}
 	for _, args := range [][]string{{}, {"--listen=a", "--catalogs-path=/a"}, {"--listen=a", "--catalogs-path=/a", "--performance-metrics=/m", "more"}} {
 		if _, err := parse(args); err == nil {
-			t.Errorf("%q were accepted", args)
+			t.Errorf("arguments %q were accepted", args)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package beside holds the RBAC markers of the controller for namespaces of registries. They become a separate role, so that an
+// Package namespaced holds the RBAC markers of the controller for namespaces of registries. They become a separate role, so that an
 // installation with one such namespace can grant it there only.
-package beside
+package namespaced
 
 // The Role for users contains get on services and endpoints, and a right can be granted only by its holder. Delete is needed on claims and
 // Secrets too, although they are never deleted: OpenShift lets only clients with delete change owner references. It also requires create

@@ -1,6 +1,6 @@
-// Package beside holds the RBAC markers of the controller for the namespace of the Catalog. They become a separate role, so that an
+// Package namespaced holds the RBAC markers of the controller for the namespace of the Catalog. They become a separate role, so that an
 // installation with one such namespace can grant it there only.
-package beside
+package namespaced
 
 // Most permissions are limited to resource names. They include the permissions in the roles of readers and administrators, because a permission can be
 // granted only by its holder.

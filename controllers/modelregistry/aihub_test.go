@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Before the AIHub was read, nothing is written or deleted: it may override settings.
+// Until the AIHub was read, nothing is written or deleted, because it may override settings.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
@@ -25,16 +25,16 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 		aihub: hub, settings: Settings{ModelRegistry: config.ModelRegistry{Namespace: "set"}}, served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
-		"the first phase": func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
-		"the end":         func() error { return r.finalize(t.Context(), &v1beta1.ModelRegistry{}) },
+		"phase":    func() error { return r.phases()[1].Run(t.Context(), &v1beta1.ModelRegistry{}) },
+		"finalize": func() error { return r.finalize(t.Context(), &v1beta1.ModelRegistry{}) },
 	} {
 		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != time.Second {
-			t.Errorf("%s waits %+v", name, wait)
+			t.Errorf("%s: got %+v, want a wait of one second", name, wait)
 		}
 	}
 	hub.SetServed(false) // the API of AIHub is missing
 	m := &v1beta1.ModelRegistry{}
 	if err := r.waitForPlatform(t.Context(), m); err != nil || r.stateOf(m).platform.Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.stateOf(m).platform)
+		t.Errorf("without the API of AIHub: error %v, settings %+v; want the namespace of the settings", err, r.stateOf(m).platform)
 	}
 }
