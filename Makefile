@@ -399,6 +399,18 @@ e2e: ## Test the operator and the pods that it creates on a real node; requires 
 	@# Side by side, each on a node of its own: most of the time, specs wait.
 	go run github.com/onsi/ginkgo/v2/ginkgo -procs=$(E2E_NODES) -tags e2e -timeout 2h ./test/e2e
 
+# Admission, CRDs and a life of every kind.
+OLDEST_SUITES = $(addprefix ./test/integration/,all_components $(addsuffix _admission,appwrapper modelmesh modelregistry raycluster))
+
+.PHONY: test-oldest
+test-oldest: export TEST_KUBERNETES := oldest
+test-oldest: cluster-build ## Run OLDEST_SUITES= against a control plane of the oldest Kubernetes that is supported
+	CGO_ENABLED=0 go build -tags $(TAGS) -o '$(TEST_MANAGER)' ./cmd/manager
+	@export TEST_MANAGER='$(TEST_MANAGER)'; $(call run-tests,$(OLDEST_SUITES),-timeout 40m -p $(SUITES))
+
+.PHONY: e2e-all
+e2e-all: e2e test-oldest test-operands-all test-clients-all ## Run `make e2e`, and what a night has time for: the oldest Kubernetes, every release of MLflow, the oldest clients
+
 .PHONY: e2e-demo
 e2e-demo: ## Test `make demo REAL=1`: open the pages of MLflow and of a Ray dashboard that it prints; requires the same
 	go test -tags e2e,$(TAGS) -count=1 -timeout 60m -run TestRealDemo ./test/demo

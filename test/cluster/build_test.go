@@ -42,7 +42,7 @@ func TestKey(t *testing.T) {
 }
 
 func TestVersionStamp(t *testing.T) {
-	stamp := versionStamp()
+	stamp := versionStamp(KubernetesVersion)
 	for _, want := range []string{
 		"-X k8s.io/component-base/version.gitVersion=v1.37.2",
 		"-X k8s.io/component-base/version.gitMajor=1",

@@ -76,8 +76,8 @@ var sources = map[Set]source{
 	},
 	KubeRay: {
 		module: Module{
-			Path: "github.com/ray-project/kuberay/ray-operator", Version: "v1.6.1",
-			Sum: "h1:IMtV0QW8AxGp4/CbPLd/olXBBxpUNQQr1n4Mu59khl4=",
+			Path: "github.com/ray-project/kuberay/ray-operator", Version: "v1.6.2",
+			Sum: "h1:XUckRswLMyk71D00L62d2Vanh0fVkNqu56+IF/rr+O0=",
 		},
 		crds: inFolder("config/crd/bases/", "ray.io", "rayclusters", "rayjobs", "rayservices"),
 	},

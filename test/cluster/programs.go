@@ -2,12 +2,21 @@ package cluster
 
 import (
 	"fmt"
+	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
-// KubernetesVersion is the version that the control plane is built from and reports.
-const KubernetesVersion = "v1.37.2"
+// Versions of Kubernetes that the control plane is built from and reports.
+const (
+	KubernetesVersion = "v1.37.2"
+	// OldestKubernetesVersion is that of the oldest minor version that the operator supports.
+	OldestKubernetesVersion = "v1.30.14"
+)
+
+// VersionVariable selects the version of the control plane: "oldest", or the newest if it is empty.
+const VersionVariable = "TEST_KUBERNETES"
 
 // module is a group of programs that are built together.
 type module struct {
@@ -20,14 +29,19 @@ type module struct {
 
 // binaryModules lists the programs in the order in which an instance starts them; kubectl is not needed for that.
 func binaryModules() []module {
-	return []module{{ldflags: versionStamp(), packages: []string{
-		"go.etcd.io/etcd/server/v3",
+	servers := []string{
 		"k8s.io/kubernetes/cmd/kube-apiserver",
 		"k8s.io/kubernetes/cmd/kube-controller-manager",
 		"k8s.io/kubernetes/cmd/kube-scheduler",
-		"sigs.k8s.io/kwok/cmd/kwok",
-		"k8s.io/kubernetes/cmd/kubectl",
-	}}}
+	}
+	others := []string{"sigs.k8s.io/kwok/cmd/kwok", "k8s.io/kubernetes/cmd/kubectl"}
+	all := module{ldflags: versionStamp(KubernetesVersion), packages: []string{"go.etcd.io/etcd/server/v3"}}
+	if os.Getenv(VersionVariable) != "oldest" {
+		all.packages = slices.Concat(all.packages, servers, others)
+		return []module{all}
+	}
+	all.packages = append(all.packages, others...)
+	return []module{all, {dir: "oldest", ldflags: versionStamp(OldestKubernetesVersion), packages: servers}}
 }
 
 // nodeModules lists the programs of a real node, in addition to those of the control plane.
@@ -40,7 +54,7 @@ func nodeModules() []module {
 			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
 			"github.com/containerd/containerd/v2/cmd/containerd",
 		}},
-		{ldflags: versionStamp(), packages: []string{"k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"}},
+		{ldflags: versionStamp(KubernetesVersion), packages: []string{"k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes/cmd/kube-proxy"}},
 		{packages: []string{modulePath + "/test/cluster/binaries/coredns"}},
 	}
 }
@@ -111,10 +125,10 @@ var peers = map[Peer]module{
 
 // versionStamp returns the linker flags of the release scripts of Kubernetes. Without them the server reports
 // v0.0.0-master and version checks of clients fail. The date is a constant to keep builds reproducible.
-func versionStamp() string {
-	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
+func versionStamp(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	values := [][2]string{
-		{"gitVersion", KubernetesVersion}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]},
+		{"gitVersion", version}, {"gitMajor", parts[0]}, {"gitMinor", parts[1]},
 		{"gitTreeState", "clean"}, {"buildDate", "1970-01-01T00:00:00Z"},
 	}
 	var flags []string

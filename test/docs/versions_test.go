@@ -26,7 +26,7 @@ func TestCompatibilityTableMatchesTests(t *testing.T) {
 	rows := cells(read(t, "docs/versions.md"))
 	modules := func(path, module string) string { return found(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`) }
 	for project, want := range map[string]string{
-		"Kubernetes":                 found(t, "test/cluster/programs.go", `KubernetesVersion = "(v[0-9.]+)"`),
+		"Kubernetes":                 found(t, "test/cluster/programs.go", `\tKubernetesVersion += "(v[0-9.]+)"`) + " and " + found(t, "test/cluster/programs.go", `OldestKubernetesVersion = "(v[0-9.]+)"`),
 		"KServe":                     modules("go.mod", "github.com/kserve/kserve"),
 		"KubeRay":                    modules("go.mod", "github.com/ray-project/kuberay/ray-operator"),
 		"Kueue":                      modules("test/cluster/binaries/peers/go.mod", "sigs.k8s.io/kueue"),

@@ -72,6 +72,9 @@ func TestPodNetworks(t *testing.T) {
 		return
 	}
 	t.Parallel()
+	// In these networks nothing can be downloaded.
+	_, err := cluster.BuildPeer(t.Context(), cluster.KubeRBACProxy, os.Stderr)
+	must(t, err)
 	for name, network := range podNetworks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

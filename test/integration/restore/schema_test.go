@@ -68,11 +68,25 @@ var _ = Describe("CRDs of an older release", func() {
 				delete(status, dropped)
 			})
 		}
+		restore := func(ctx context.Context) {
+			for kind, object := range ofKind {
+				changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) { status[dropped] = fields[kind] })
+			}
+		}
+		DeferCleanup(restore)
+		mark, versions := env.Mark(), []string{}
 		for _, object := range own {
 			have(object, false)
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			env.Patch(ctx, live, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": metav1.Now().String()}}})
+			versions = append(versions, live.GetResourceVersion())
 		}
+		Eventually(func(g Gomega) {
+			for _, version := range versions {
+				g.Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.ResourceVersion == version })).NotTo(BeEmpty(),
+					"the status of resourceVersion %s, which loses a field, was not sent again", version)
+			}
+		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
@@ -80,9 +94,7 @@ var _ = Describe("CRDs of an older release", func() {
 		for _, object := range own {
 			have(object, false)
 		}
-		for kind, object := range ofKind {
-			changeCRD(ctx, object, func(status map[string]apiextensionsv1.JSONSchemaProps) { status[dropped] = fields[kind] })
-		}
+		restore(ctx)
 		for _, object := range own {
 			have(object, true)
 		}
