@@ -2,6 +2,7 @@ package modelregistry
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,8 +239,11 @@ func TestDatabaseTLS(t *testing.T) {
 	}
 	d := &appsv1.Deployment{}
 	w.get(d, "ns", "demo")
-	if args := strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "); !strings.Contains(args, "sslmode=verify-full") || !strings.Contains(args, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt") {
+	if args := d.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt") {
 		t.Errorf("arguments %s", args)
+	}
+	if address := w.addressOf(m); !strings.HasSuffix(address, "?sslmode=verify-full") {
+		t.Errorf("address %s", address)
 	}
 	w.requireWait(w.reconcile(m), "available")
 	w.takeWrites()

@@ -36,16 +36,15 @@ func (w *testEnv) reconcileOnce(m *v1beta1.ModelRegistry) string {
 	return wrote
 }
 
-// addressOf returns the database argument of the running server.
+// addressOf returns the database address of the running server.
 func (w *testEnv) addressOf(m *v1beta1.ModelRegistry) string {
 	w.Helper()
 	d := &appsv1.Deployment{}
 	if !w.get(d, m.Namespace, m.Name) {
 		w.Fatal("no Deployment")
 	}
-	args := d.Spec.Template.Spec.Containers[0].Args
-	at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, resources.FlagDSN) })
-	return strings.TrimPrefix(args[at], resources.FlagDSN)
+	variables := d.Spec.Template.Spec.Containers[0].Env
+	return variables[slices.IndexFunc(variables, func(e corev1.EnvVar) bool { return e.Name == resources.EnvDSN })].Value
 }
 
 // collected deletes the owned objects of a registry, like the garbage collector.

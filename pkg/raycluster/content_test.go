@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,9 +60,9 @@ func TestOAuthSidecar(t *testing.T) {
 		t.Errorf("the arguments of the original (-want +got):\n%s", diff)
 	}
 	want := corev1.Container{
-		Name: "oauth-proxy", Image: "i", Args: append(original, `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
+		Name: "oauth-proxy", Image: "i", Args: append(slices.Delete(slices.Clone(original), 6, 7), `--openshift-sar={"resource":"pods","namespace":"team","verb":"get"}`),
 		Ports: []corev1.ContainerPort{{Name: "oauth-proxy", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}},
-		Env: []corev1.EnvVar{{Name: "COOKIE_SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		Env: []corev1.EnvVar{{Name: "OAUTH2_PROXY_COOKIE_SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: n.CookieSecret}, Key: "cookie_secret",
 		}}}},
 		VolumeMounts: []corev1.VolumeMount{

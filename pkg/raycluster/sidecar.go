@@ -37,6 +37,8 @@ type Sidecar struct {
 	TLS tlsprofile.Profile
 	// SecretToken mounts the token from a Secret, because the pod runs under another ServiceAccount.
 	SecretToken bool
+	// FormerCookie passes the cookie secret in the command line, as earlier releases did.
+	FormerCookie bool
 }
 
 // RequiredAccess returns the access that kube-rbac-proxy requires of callers of the dashboard; that of the OAuth proxy is the same.
@@ -51,12 +53,16 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	}
 	args, err := s.arguments().Args()
 	utilruntime.Must(err) // strings always encode as JSON
+	cookie := oauthproxy.CookieEnvVar(s.Names.CookieSecret)
+	if s.FormerCookie {
+		cookie = oauthproxy.FormerCookieEnvVar(s.Names.CookieSecret)
+	}
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
 		WithArgs(args...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
-		WithEnv(oauthproxy.CookieEnvVar(s.Names.CookieSecret)).
+		WithEnv(cookie).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
@@ -68,11 +74,13 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 	return oauthproxy.Arguments{
 		Port: PortProxy, ServiceAccount: s.Names.ServiceAccount, Upstream: fmt.Sprintf("http://localhost:%d", s.upstream()),
 		Review: oauthproxy.Review{Resource: "pods", Namespace: s.Namespace, Verb: "get"},
+		Former: s.FormerCookie,
 	}
 }
 
 // LegacyArgs returns the arguments of the CodeFlare operator's sidecars, with which every user of OpenShift can log in by browser.
 func (s Sidecar) LegacyArgs() []string {
+	s.FormerCookie = true
 	args, err := s.arguments().DelegateArgs()
 	utilruntime.Must(err) // strings always encode as JSON
 	return args

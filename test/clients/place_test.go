@@ -94,6 +94,7 @@ func (p *place) start(ctx context.Context, container, program string, python *ma
 	var variables []corev1.EnvVar
 	environment := []string{"HOME=" + p.dir, "TMPDIR=" + p.dir, "KUBECONFIG=" + p.kubeconfig}
 	for _, v := range c.Env {
+		v.Value = machine.Expand(v.Value, variables)
 		if ref := v.ValueFrom; ref != nil {
 			v.Value = string(secret(ctx, p.deployment.Namespace, ref.SecretKeyRef.Name)[ref.SecretKeyRef.Key])
 		}

@@ -180,7 +180,9 @@ func (p *registryPod) environment(container *corev1.Container, leftOut []string)
 		if slices.Contains(leftOut, entry.Name) {
 			continue
 		}
-		if entry.ValueFrom != nil {
+		if entry.ValueFrom == nil {
+			entry.Value = p.here(machine.Expand(entry.Value, env))
+		} else {
 			ref := entry.ValueFrom.SecretKeyRef
 			value, found := p.content["Secret/"+ref.Name][ref.Key]
 			if !found {

@@ -209,7 +209,6 @@ func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 	want := []any{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=test-raycluster-oauth-proxy-ecaffa62",
 		"--upstream=http://localhost:8265", "--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
-		"--cookie-secret=$(COOKIE_SECRET)",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"test-namespace","verb":"get"}}`,
 		`--openshift-sar={"resource":"pods","namespace":"test-namespace","verb":"get"}`,
 	}

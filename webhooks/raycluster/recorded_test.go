@@ -119,12 +119,15 @@ const byRay = " runAsNonRoot:true runAsUser:1000"
 // The recordings of the CodeFlare operator with IssuerPod: each difference fixes a defect.
 func TestRecordedInjectionsMatch(t *testing.T) {
 	head, small, big := ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec", ".spec.workerGroupSpecs.1.template.spec"
-	sidecar := head + ".containers.oauth-proxy."
+	sidecar, cookie := head+".containers.oauth-proxy.", "valueFrom:map[secretKeyRef:map[key:cookie_secret name:board-oauth-config-69f83c01]]]"
 	for name, want := range map[string][]string{
 		"plain-ingress-no-mtls":       {},
 		"suspended-two-worker-groups": slices.Concat(fixed(head, byRay), fixed(small, byRay), fixed(big, byRay)),
 		"openshift-oauth-mtls": slices.Concat([]string{
-			sidecar + `args.8: <nil> -> map[:--openshift-sar={"resource":"pods","namespace":"team2","verb":"get"}]`,                                                                                            // R10
+			sidecar + `args.6.: --cookie-secret=$(COOKIE_SECRET) -> --openshift-delegate-urls={"/":{"resource":"pods","namespace":"team2","verb":"get"}}`,                                     // A-13
+			sidecar + `args.7.: --openshift-delegate-urls={"/":{"resource":"pods","namespace":"team2","verb":"get"}} -> --openshift-sar={"resource":"pods","namespace":"team2","verb":"get"}`, // R10
+			sidecar + "env.COOKIE_SECRET: map[name:COOKIE_SECRET " + cookie + " -> <nil>",
+			sidecar + "env.OAUTH2_PROXY_COOKIE_SECRET: <nil> -> map[name:OAUTH2_PROXY_COOKIE_SECRET " + cookie,
 			sidecar + "resources: <nil> -> map[limits:map[cpu:500m memory:256Mi] requests:map[cpu:20m memory:64Mi]]",                                                                                           // R15
 			sidecar + "securityContext: <nil> -> map[allowPrivilegeEscalation:false capabilities:map[drop:[map[:ALL]]] readOnlyRootFilesystem:true runAsNonRoot:true seccompProfile:map[type:RuntimeDefault]]", // R15
 			sidecar + "volumeMounts.oauth-proxy-token: <nil> -> map[mountPath:/var/run/secrets/kubernetes.io/serviceaccount name:oauth-proxy-token readOnly:true]",                                             // R30

@@ -75,9 +75,9 @@ func (p *plan) keepStored(old, g *group) {
 		stored := nested.ByName(nested.List(spec, "containers"), g.sidecar["name"])
 		switch {
 		case stored == nil:
-		case equalContainers(stored, g.sidecar, "image"), equalContainers(stored, p.defaultPortSidecar(), "image"):
+		case p.isManagedSidecar(stored):
 			g.sidecar = stored
-		case p.isLegacySidecar(stored, g.sidecar):
+		case p.isLegacySidecar(stored):
 			g.sidecar = stored
 			g.sidecarVolumes = slices.DeleteFunc(g.sidecarVolumes, func(v element) bool { return v["name"] == raycluster.VolumeToken })
 		}
@@ -87,20 +87,30 @@ func (p *plan) keepStored(old, g *group) {
 	}
 }
 
-// defaultPortSidecar returns the sidecar of releases that did not read the port of the dashboard.
-func (p *plan) defaultPortSidecar() element {
+// isManagedSidecar reports whether a sidecar is that of this release, or of an earlier one, which did not read the port of the dashboard or
+// passed the cookie secret in the command line.
+func (p *plan) isManagedSidecar(stored element) bool {
 	sidecar := p.sidecar()
-	sidecar.DashboardPort = 0
-	return elementOf(sidecar.Container())
+	for _, port := range []int32{sidecar.DashboardPort, 0} {
+		for _, formerCookie := range []bool{false, true} {
+			sidecar.DashboardPort, sidecar.FormerCookie = port, formerCookie
+			if equalContainers(stored, elementOf(sidecar.Container()), "image") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isLegacySidecar reports whether a sidecar is that of the CodeFlare operator.
-func (p *plan) isLegacySidecar(stored, desired element) bool {
+func (p *plan) isLegacySidecar(stored element) bool {
 	if p.mode.Auth != raycluster.AuthOAuth || p.mode.KeepsServiceAccount {
 		return false
 	}
-	legacy := maps.Clone(desired)
-	legacy["args"] = asAny(raycluster.Sidecar{Names: p.names, Namespace: p.cluster.Namespace()}.LegacyArgs())
+	sidecar := p.sidecar()
+	sidecar.FormerCookie, sidecar.DashboardPort = true, 0
+	legacy := elementOf(sidecar.Container())
+	legacy["args"] = asAny(sidecar.LegacyArgs())
 	dropNamed(legacy, "volumeMounts", []string{raycluster.VolumeToken})
 	delete(legacy, "securityContext")
 	return equalContainers(stored, legacy, "image")

@@ -37,7 +37,11 @@ switch_on() {
   if etcdctl user get root >/dev/null 2>&1; then
     etcdctl user delete root
   fi
-  etcdctl user add root --new-user-password="$password"
+  # All processes of a node can see command lines. From its standard input, etcdctl reads one word.
+  case $password in
+  *[[:space:]]*) etcdctl user add root --new-user-password="$password" ;;
+  *) printf '%s\n' "$password" | etcdctl user add root --interactive=false ;;
+  esac
   etcdctl role get root >/dev/null 2>&1 || etcdctl role add root
   etcdctl user grant-role root root
   etcdctl auth enable

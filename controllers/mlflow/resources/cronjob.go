@@ -1,7 +1,7 @@
 package resources
 
 import (
-	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 
@@ -56,17 +56,27 @@ func cronJobEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
 	return mergeEnv(before, userEnv(m), after)
 }
 
+// collectionProgram runs `mlflow gc` with a URI from a Secret. The command does not read the store from the environment, and all processes of
+// a node can see command lines.
+//
+//go:embed collect.py
+var collectionProgram string
+
 // garbageCollectionCronJob permanently removes the resources that users have deleted, in all workspaces. It accesses the database directly
 // and deletes artifacts through the server.
 func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	authorities := garbageCollectionCABundle(m, in)
-	// The command does not read the store from the environment. The kubelet expands a URI from a Secret.
-	args := []string{"gc", "--backend-store-uri=" + cmp.Or(Stores(m)[0].URI, "$("+envBackendStore+")")}
+	command, args := []string{"mlflow"}, []string{"gc"}
+	if uri := Stores(m)[0].URI; uri != "" {
+		args = append(args, "--backend-store-uri="+uri)
+	} else {
+		command = []string{"python3.12", "-c", collectionProgram}
+	}
 	if age := m.Spec.GarbageCollection.OlderThan; age != "" {
 		args = append(args, "--older-than="+age)
 	}
 	container := cronJobContainer(m, in, GCBaseName, m.Spec.GarbageCollection.Resources).
-		WithCommand("mlflow").
+		WithCommand(command...).
 		WithArgs(args...).
 		WithArgs("--all-workspaces")
 	container.Env = cronJobEnv(m, nil, []envVar{

@@ -98,7 +98,7 @@ func networkPolicy(m *mlflowv1.MLflow, in Inputs) *networkingv1ac.NetworkPolicyA
 		WithMatchLabels(map[string]string{labelInstance: NameOf(m)}).
 		WithMatchExpressions(metav1ac.LabelSelectorRequirement(). // migration pods have their own policy
 										WithKey(LabelComponent).WithOperator(metav1.LabelSelectorOpNotIn).WithValues(migrationName))
-	spec := policySpec(m, pods, nil, withURIPorts(append(storeURIs(m), objectStores(m)...),
+	spec := policySpec(m, pods, nil, withURIPorts(append(storeURIs(m), envValues(m)...),
 		dnsRule(),
 		tcpRule(443, 6443, 8443),
 		tcpRule(5432),
@@ -158,22 +158,25 @@ func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
 	return append(rules, tcpRule(ports...))
 }
 
-// storeURIs returns the URIs of databases in the spec. URIs in Secrets are unknown.
+// storeURIs returns the URIs of databases in the spec, and the default port of clients of PostgreSQL. URIs in Secrets are unknown.
 func storeURIs(m *mlflowv1.MLflow) (uris []string) {
 	for _, s := range Stores(m) {
 		uris = append(uris, s.URI)
 	}
-	return uris
-}
-
-// objectStores returns the endpoints of object stores in spec.env.
-func objectStores(m *mlflowv1.MLflow) (uris []string) {
 	for _, v := range m.Spec.Env {
-		if slices.Contains([]string{"MLFLOW_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"}, v.Name) {
-			uris = append(uris, v.Value)
+		if v.Name == "PGPORT" {
+			uris = append(uris, "postgresql://:"+v.Value)
 		}
 	}
 	return uris
+}
+
+// envValues returns the values in spec.env: endpoints of object stores and collectors, and proxies, are among them.
+func envValues(m *mlflowv1.MLflow) (values []string) {
+	for _, v := range m.Spec.Env {
+		values = append(values, v.Value)
+	}
+	return values
 }
 
 var (

@@ -124,10 +124,12 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Error("the server pod has an init container for the CA bundle")
 		}
 	})
-	t.Run("store of a Secret", func(t *testing.T) {
+	t.Run("[A-13] store of a Secret", func(t *testing.T) {
 		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", secretKey("db", "uri") })
-		if args := jobPod(t, m, plain, "mlflow-gc").Containers[0].Args; args[1] != "--backend-store-uri=$(MLFLOW_BACKEND_STORE_URI)" {
-			t.Errorf("arguments %v", args)
+		container := jobPod(t, m, plain, "mlflow-gc").Containers[0]
+		want := []string{"python3.12", "-c", collectionProgram, "gc", "--older-than=30d", "--all-workspaces"}
+		if diff := cmp.Diff(want, slices.Concat(container.Command, container.Args)); diff != "" {
+			t.Errorf("command line (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -213,14 +213,17 @@ func TestPortsOfURIs(t *testing.T) {
 	}
 	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://u@pgbouncer:6432/a", "mysql://u@db:3306/b"
-		s.Env = []corev1.EnvVar{{Name: "MLFLOW_S3_ENDPOINT_URL", Value: "http://rgw.rook-ceph"}}
+		s.Env = []corev1.EnvVar{
+			{Name: "MLFLOW_S3_ENDPOINT_URL", Value: "http://rgw.rook-ceph"}, {Name: "HTTPS_PROXY", Value: "http://u:p@proxy.example.com:3128"},
+			{Name: "PGPORT", Value: "5433"}, {Name: "OTHER", Value: "5434"},
+		}
 	})
 	server := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow")
-	if diff := cmp.Diff([]rule{tcp(80, 6432)}, server.Spec.Egress[5:]); diff != "" {
+	if diff := cmp.Diff([]rule{tcp(80, 3128, 5433, 6432)}, server.Spec.Egress[5:]); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
 	}
 	migration := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
-	if diff := cmp.Diff([]rule{tcp(6432)}, migration.Spec.Egress[2:]); diff != "" {
+	if diff := cmp.Diff([]rule{tcp(5433, 6432)}, migration.Spec.Egress[2:]); diff != "" {
 		t.Errorf("migration (-want +got):\n%s", diff)
 	}
 }

@@ -114,7 +114,7 @@ func TestOAuthContainer(t *testing.T) {
 	}
 	want := []string{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=modelmesh-serving-sa", "--upstream=http://localhost:8008",
-		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
 		`--openshift-delegate-urls={"/":{"resource":"services","namespace":"ns","verb":"get"}}`,
 		`--openshift-sar={"resource":"services","namespace":"ns","verb":"get"}`, "--request-logging=true",
 	}
@@ -122,8 +122,8 @@ func TestOAuthContainer(t *testing.T) {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
 	env := c.Env[0].ValueFrom.SecretKeyRef
-	if env.Name != CookieSecret || env.Key != "cookie_secret" {
-		t.Errorf("cookie from %+v", env)
+	if c.Env[0].Name != "OAUTH2_PROXY_COOKIE_SECRET" || env.Name != CookieSecret || env.Key != "cookie_secret" {
+		t.Errorf("cookie from %+v", c.Env[0])
 	}
 	if diff := cmp.Diff([]corev1.ContainerPort{{Name: "https", ContainerPort: 8443, Protocol: corev1.ProtocolTCP}}, c.Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)

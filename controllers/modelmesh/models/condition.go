@@ -27,6 +27,9 @@ func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStat
 		if m.States != nil {
 			out.ActiveModelState, out.TargetModelState = cmp.Or(m.States.ActiveModelState, v1alpha1.Pending), m.States.TargetModelState
 		}
+		if isBlockedAtFirst(out) {
+			out.TransitionStatus = v1alpha1.UpToDate
+		}
 		if m.Copies != nil {
 			out.FailedCopies, out.TotalCopies = m.Copies.FailedCopies, m.Copies.TotalCopies
 		}
@@ -44,8 +47,17 @@ func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStat
 	return out
 }
 
+// isBlockedAtFirst reports whether the first model of an InferenceService failed to load. KServe calls that BlockedByFailedLoad and ModelMesh
+// UpToDate, which clients such as Argo CD take for a model that is still loading.
+func isBlockedAtFirst(s v1alpha1.PredictorStatus) bool {
+	return s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.ActiveModelState == v1alpha1.FailedToLoad
+}
+
 // setModelStatus sets the fields of the status of an InferenceService that describe its model.
 func setModelStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string, now time.Time) {
+	if status.TransitionStatus == v1alpha1.UpToDate && status.ActiveModelState == v1alpha1.FailedToLoad {
+		status.TransitionStatus = v1alpha1.BlockedByFailedLoad
+	}
 	s.ModelStatus = &v1beta1.ModelStatus{
 		TransitionStatus: status.TransitionStatus,
 		States:           &v1beta1.ModelRevisionStates{ActiveModelState: status.ActiveModelState, TargetModelState: status.TargetModelState},

@@ -229,6 +229,9 @@ func TestInferenceServiceStatusIsStable(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.ObservedGeneration = status.ObservedGeneration // it never goes back
+			if isBlockedAtFirst(s) {
+				s.TransitionStatus = v1alpha1.UpToDate
+			}
 			if diff := cmp.Diff(s, toPredictorStatus(&status)); diff != "" {
 				t.Fatalf("read as it was not written:\n%s", diff)
 			}
@@ -240,6 +243,33 @@ func TestInferenceServiceStatusIsStable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// [C-11] Argo CD and KServe call a model degraded whose transition is blocked, and progressing if its status is up to date and not ready.
+func TestTransitionsOfAnInferenceService(t *testing.T) {
+	for name, c := range map[string]struct {
+		status v1alpha1.PredictorStatus
+		want   v1alpha1.TransitionStatus
+	}{
+		"the first model fails": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
+		"another model fails":   {v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad"}, "BlockedByFailedLoad"},
+		"a model replaces a failed one": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "FailedToLoad", TargetModelState: "Loading"},
+			"InProgress"},
+		"loading":                {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading"}, "UpToDate"},
+		"loaded":                 {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, "UpToDate"},
+		"an invalid spec":        {v1alpha1.PredictorStatus{TransitionStatus: "InvalidSpec", ActiveModelState: "FailedToLoad"}, "InvalidSpec"},
+		"no pods, as recorded":   {v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, ""},
+		"failed, not registered": {v1alpha1.PredictorStatus{ActiveModelState: "FailedToLoad"}, ""},
+	} {
+		var status v1beta1.InferenceServiceStatus
+		setModelStatus(&status, c.status, "digits", now)
+		if got := status.ModelStatus.TransitionStatus; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if got := toPredictorStatus(&status).TransitionStatus; got != c.status.TransitionStatus {
+			t.Errorf("%s: read as %q, want %q", name, got, c.status.TransitionStatus)
+		}
+	}
 }
 
 // A status of another writer may lack what we always write.

@@ -20,7 +20,6 @@ import (
 // Flags and environment variables of the server, and the mode of the files that it reads.
 const (
 	flagType       = "--embedmd-database-type="
-	FlagDSN        = "--embedmd-database-dsn="
 	flagCert       = "--embedmd-database-ssl-cert="
 	flagKey        = "--embedmd-database-ssl-key="
 	flagRootCert   = "--embedmd-database-ssl-root-cert="
@@ -29,6 +28,8 @@ const (
 	flagVerify     = "--embedmd-database-ssl-verify-server-cert="
 	secretFileMode = int32(0o600)
 	envSSLPassword = "POSTGRES_SSLPASSWORD"
+	// EnvDSN is the URL of the database. All processes of a node can see command lines, so the password is not in an argument.
+	EnvDSN = "MR_EMBEDMD_DATABASE_DSN"
 	// envVerify makes the server verify the host name of the database. Without it, any TLS file makes the server use sslmode "require".
 	envVerify = "MR_EMBEDMD_DATABASE_SSL_VERIFY_SERVER_CERT"
 )
@@ -57,12 +58,13 @@ func postgresBackend(p *v1beta1.PostgresConfig) (backend, error) {
 	if err != nil {
 		return backend{}, err
 	}
-	b := backend{args: []string{flagType + "postgres", FlagDSN + dsn}}
+	b := backend{args: []string{flagType + "postgres"}}
 	if p.ConnectionSecretName != "" {
 		b.env = append(b.env, resources.SecretEnvVar(envPostgresURI, p.ConnectionSecretName, resources.ConnectionURIKey))
 	} else {
 		b.addSecretEnv(envPostgresPassword, p.PasswordSecret)
 	}
+	b.addDSN(dsn)
 	b.addSecretEnv(envSSLPassword, p.SSLPasswordSecret)
 	if p.SSLMode == resources.VerifyFull {
 		b.env = append(b.env, corev1ac.EnvVar().WithName(envVerify).WithValue("true"))
@@ -79,8 +81,9 @@ func mysqlBackend(c *v1beta1.MySQLConfig) (backend, error) {
 	if err != nil {
 		return backend{}, err
 	}
-	b := backend{args: []string{flagType + "mysql", FlagDSN + dsn}}
+	b := backend{args: []string{flagType + "mysql"}}
 	b.addSecretEnv(envMySQLPassword, c.PasswordSecret)
+	b.addDSN(dsn)
 	err = errors.Join(
 		b.mountFile(flagCert, "mysql-ssl-cert", "spec.mysql.sslCertificateSecret", c.SSLCertificateSecret, nil),
 		b.mountFile(flagKey, "mysql-ssl-key", "spec.mysql.sslKeySecret", c.SSLKeySecret, nil),
@@ -101,6 +104,11 @@ func (b *backend) addSecretEnv(name string, from *v1beta1.SecretKeyValue) {
 	if from != nil {
 		b.env = append(b.env, resources.SecretEnvVar(name, from.Name, from.Key))
 	}
+}
+
+// addDSN adds the URL of the database after the variables to which it refers, because the kubelet expands only those before it.
+func (b *backend) addDSN(dsn string) {
+	b.env = append(b.env, corev1ac.EnvVar().WithName(EnvDSN).WithValue(dsn))
 }
 
 // mountFile mounts a key of the ConfigMap, or else of the Secret, and adds the flag with its path.

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
+
+// dsnOf returns the database address of a server.
+func dsnOf(t *testing.T, server corev1.Container) string {
+	t.Helper()
+	at := slices.IndexFunc(server.Env, func(e corev1.EnvVar) bool { return e.Name == EnvDSN })
+	if at < 0 {
+		t.Fatalf("no address in %v", server.Env)
+	}
+	return server.Env[at].Value
+}
 
 // serverOf returns the container of the server and the volumes of its pod.
 func serverOf(t *testing.T, m *v1beta1.ModelRegistry) (corev1.Container, []corev1.Volume) {
@@ -28,33 +39,27 @@ func TestDatabaseArguments(t *testing.T) {
 	}{
 		"PostgreSQL": {registrytest.Registry(), []string{
 			"--embedmd-database-type=postgres",
-			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
 		}},
 		"PostgreSQL wins": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
 			"--embedmd-database-type=postgres",
-			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=disable",
 		}},
 		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []string{
 			"--embedmd-database-type=postgres",
-			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
 			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.crt",
 		}},
 		"PostgreSQL with a ConfigMap": {registrytest.Registry(registrytest.PostgresTLS, postgresMap), []string{
 			"--embedmd-database-type=postgres",
-			"--embedmd-database-dsn=postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=verify-full",
 			"--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/postgres_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/ca.pem",
 		}},
 		"MySQL": {registrytest.Registry(registrytest.MySQL), []string{
 			"--embedmd-database-type=mysql",
-			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 		}},
 		"MySQL with TLS": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), []string{
 			"--embedmd-database-type=mysql",
-			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/mysql_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/ca.crt",
@@ -64,7 +69,6 @@ func TestDatabaseArguments(t *testing.T) {
 		}},
 		"MySQL that does not verify": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []string{
 			"--embedmd-database-type=mysql",
-			"--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
 			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/mysql_ssl_key/tls.key",
 			"--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/ca.pem",
@@ -80,6 +84,7 @@ func TestDatabaseArguments(t *testing.T) {
 	}
 }
 
+// The password is not in the command line. The kubelet expands only variables that precede the address.
 func TestDatabaseEnvironment(t *testing.T) {
 	from := func(name, secret, key string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
@@ -91,16 +96,29 @@ func TestDatabaseEnvironment(t *testing.T) {
 		return func(s *v1beta1.ModelRegistrySpec) { s.Postgres.SSLMode = mode }
 	}
 	login := from("POSTGRES_PASSWORD", "pg-login", "password")
+	address := func(dsn string) corev1.EnvVar { return corev1.EnvVar{Name: "MR_EMBEDMD_DATABASE_DSN", Value: dsn} }
+	postgres := func(mode string) corev1.EnvVar {
+		return address("postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=" + mode)
+	}
+	const mysql = "@tcp(mysql.data.svc:3306)/models?charset=utf8mb4"
 	for name, c := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []corev1.EnvVar
 	}{
-		"PostgreSQL":             {registrytest.Registry(), []corev1.EnvVar{login}},
-		"PostgreSQL, verify-ca":  {registrytest.Registry(mode("verify-ca")), []corev1.EnvVar{login}},
-		"PostgreSQL in full":     {registrytest.Registry(registrytest.PostgresTLS), []corev1.EnvVar{login, from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify}},
-		"PostgreSQL, no secret":  {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), nil},
-		"MySQL":                  {registrytest.Registry(registrytest.MySQL), []corev1.EnvVar{from("MYSQL_PASSWORD", "my-login", "password")}},
-		"MySQL without a secret": {registrytest.Registry(registrytest.MySQL, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), nil},
+		"PostgreSQL":            {registrytest.Registry(), []corev1.EnvVar{login, postgres("disable")}},
+		"PostgreSQL, verify-ca": {registrytest.Registry(mode("verify-ca")), []corev1.EnvVar{login, postgres("verify-ca")}},
+		"PostgreSQL in full": {registrytest.Registry(registrytest.PostgresTLS), []corev1.EnvVar{
+			login, postgres("verify-full"), from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify,
+		}},
+		"PostgreSQL, no secret": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), []corev1.EnvVar{
+			address("postgresql://registry@pg.data.svc:5432/models?sslmode=disable"),
+		}},
+		"MySQL": {registrytest.Registry(registrytest.MySQL), []corev1.EnvVar{
+			from("MYSQL_PASSWORD", "my-login", "password"), address("registry:$(MYSQL_PASSWORD)" + mysql),
+		}},
+		"MySQL without a secret": {registrytest.Registry(registrytest.MySQL, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), []corev1.EnvVar{
+			address("registry" + mysql),
+		}},
 	} {
 		server, _ := serverOf(t, c.m)
 		if diff := cmp.Diff(c.want, server.Env); diff != "" {

@@ -139,7 +139,7 @@ func expandVariables(argument string) string {
 func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	t.Helper()
 	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
-	address := expandVariables(strings.TrimPrefix(container.Args[3], FlagDSN))
+	address := expandVariables(dsnOf(t, container))
 	if m.Spec.Postgres == nil {
 		checkMySQL(t, m.Spec.MySQL, container, address, text)
 		return

@@ -150,9 +150,12 @@ func (f form) file() (key, source string) {
 }
 
 // checkServer compares the arguments after the port, the volumes and their mounts with the tables.
-func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, args []string, volumes map[string]string) {
+func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, address string, args []string, volumes map[string]string) {
 	t.Helper()
 	container, pod := serverOf(t, m)
+	if got := dsnOf(t, container); got != address {
+		t.Errorf("%s: address %s, want %s", name, got, address)
+	}
 	if diff := cmp.Diff(args, container.Args[2:]); diff != "" {
 		t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
 	}
@@ -192,7 +195,7 @@ func TestEveryFormOfPostgresTLS(t *testing.T) {
 				if mode != "" {
 					address += "?sslmode=" + string(mode)
 				}
-				want := []string{"--embedmd-database-type=postgres", "--embedmd-database-dsn=" + address}
+				want := []string{"--embedmd-database-type=postgres"}
 				if cert {
 					m.Spec.Postgres.SSLCertificateSecret = registrytest.Secret("client", "c.pem")
 					want, volumes["postgres-ssl-cert"] = append(want, "--embedmd-database-ssl-cert=/etc/postgres_ssl_cert/c.pem"), "Secret client"
@@ -205,7 +208,7 @@ func TestEveryFormOfPostgresTLS(t *testing.T) {
 					file, from := root.file()
 					want, volumes["postgres-ssl-rootcert"] = append(want, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/"+file), from
 				}
-				checkServer(t, name, m, want, volumes)
+				checkServer(t, name, m, address, want, volumes)
 			}
 		}
 	}
@@ -221,9 +224,7 @@ func TestEveryFormOfMySQLTLS(t *testing.T) {
 				m, volumes := registrytest.Registry(registrytest.MySQL), map[string]string{}
 				c := m.Spec.MySQL
 				c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap = root.given()
-				want := []string{
-					"--embedmd-database-type=mysql", "--embedmd-database-dsn=registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4",
-				}
+				address, want := "registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4", []string{"--embedmd-database-type=mysql"}
 				if client {
 					c.SSLCertificateSecret, c.SSLKeySecret = registrytest.Secret("client", "c.pem"), registrytest.Secret("client-key", "k.pem")
 					want = append(want, "--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/c.pem", "--embedmd-database-ssl-key=/etc/mysql_ssl_key/k.pem")
@@ -252,7 +253,7 @@ func TestEveryFormOfMySQLTLS(t *testing.T) {
 					c.VerifyServerCert = new(false)
 					want = append(want, "--embedmd-database-ssl-verify-server-cert=false")
 				}
-				checkServer(t, name, m, want, volumes)
+				checkServer(t, name, m, address, want, volumes)
 			}
 		}
 	}

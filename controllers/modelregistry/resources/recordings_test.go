@@ -56,7 +56,7 @@ var accepted = []struct {
 	{regexp.MustCompile(`^Group/.*\.labels\.modelregistry`), "[D30] whose an object of the cluster is"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.strategy\.(type|rollingUpdate\..*)$`), "Recreate, newer than the recording"},
 	{regexp.MustCompile(`^Deployment/.*-postgres\.spec\.template\.spec\.(terminationGracePeriodSeconds|containers\[0\]\.(command|lifecycle)\b.*)$`), "[W10] one server on a volume, which stops fast"},
-	{regexp.MustCompile(`^Deployment/secured.*\.env\[1\]\.`), "the server replaces verify-full by require unless it is reported to verify"},
+	{regexp.MustCompile(`^Deployment/secured.*\.env\[2\]\.`), "the server replaces verify-full by require unless it is reported to verify"},
 	{regexp.MustCompile(`^(Secret|PersistentVolumeClaim)/.*\.ownerReferences\[0\]`), "data is kept when its registry is deleted"},
 	{regexp.MustCompile(`^Secret/.*\.data\.`), "the recording masks it, see TestCredentials"},
 }
@@ -91,6 +91,9 @@ func recordings(t *testing.T) []recording {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, o := range objects[1:] {
+			moveDSN(t, o)
+		}
 		r := recording{name: strings.TrimSuffix(filepath.Base(file), ".yaml"), stored: &v1beta1.ModelRegistry{}, objects: objects[1:]}
 		if strings.HasPrefix(string(text), "# openshift\n") {
 			r.in = openshift
@@ -106,6 +109,28 @@ func recordings(t *testing.T) []recording {
 		all = append(all, r)
 	}
 	return all
+}
+
+// moveDSN moves the address of the database from the arguments of a recorded server to where this operator has it. [A-13]
+func moveDSN(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	if len(containers) == 0 {
+		return
+	}
+	server := containers[0].(map[string]any)
+	args, _ := server["args"].([]any)
+	at := slices.IndexFunc(args, func(a any) bool { return strings.HasPrefix(a.(string), "--embedmd-database-dsn=") })
+	if at < 0 {
+		return
+	}
+	env, _ := server["env"].([]any)
+	password := slices.IndexFunc(env, func(e any) bool { return strings.HasSuffix(e.(map[string]any)["name"].(string), "_PASSWORD") })
+	variable := map[string]any{"name": EnvDSN, "value": strings.TrimPrefix(args[at].(string), "--embedmd-database-dsn=")}
+	server["env"], server["args"] = slices.Insert(env, password+1, any(variable)), slices.Delete(args, at, at+1)
+	if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // completed returns the registry with the defaults of the legacy operator from its status.

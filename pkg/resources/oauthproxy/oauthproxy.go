@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -20,7 +22,10 @@ const (
 	// ServingCertAnnotation on a Service requests a certificate of the platform in the named Secret.
 	ServingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
 
-	cookieEnvName = "COOKIE_SECRET"
+	// cookieEnvName is the variable from which the proxy reads the cookie secret.
+	cookieEnvName = "OAUTH2_PROXY_COOKIE_SECRET"
+	// formerCookieEnvName was expanded by the kubelet into formerCookieArg, which all processes of a node can see.
+	formerCookieEnvName, formerCookieArg = "COOKIE_SECRET", "--cookie-secret=$(COOKIE_SECRET)"
 )
 
 // Review is the access that callers need. The field order is that of existing Deployments.
@@ -44,6 +49,8 @@ type Arguments struct {
 	Review Review
 	// Extra arguments are appended.
 	Extra []string
+	// Former is the form of earlier releases and of the legacy operators, see FormerCookieEnvVar.
+	Former bool
 }
 
 // DelegateArgs returns the arguments that authorize callers with a token. With these alone every user of OpenShift may log in with a
@@ -62,12 +69,11 @@ func (a Arguments) DelegateArgs() ([]string, error) {
 	for _, file := range a.UpstreamCA {
 		args = append(args, "--upstream-ca="+file)
 	}
-	return append(args,
-		"--tls-cert="+TLSDir+"/tls.crt",
-		"--tls-key="+TLSDir+"/tls.key",
-		"--cookie-secret=$("+cookieEnvName+")",
-		"--openshift-delegate-urls="+string(urls),
-	), nil
+	args = append(args, "--tls-cert="+TLSDir+"/tls.crt", "--tls-key="+TLSDir+"/tls.key")
+	if a.Former {
+		args = append(args, formerCookieArg)
+	}
+	return append(args, "--openshift-delegate-urls="+string(urls)), nil
 }
 
 // Args returns DelegateArgs, the authorization of browser users and Extra.
@@ -85,6 +91,10 @@ func (a Arguments) Args() ([]string, error) {
 
 // CookieEnvVar returns the variable with the cookie secret, see KeyCookie.
 func CookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(cookieEnvName).WithValueFrom(corev1ac.EnvVarSource().
-		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(secret).WithKey(KeyCookie)))
+	return resources.SecretEnvVar(cookieEnvName, secret, KeyCookie)
+}
+
+// FormerCookieEnvVar returns the variable that Former arguments refer to.
+func FormerCookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
+	return resources.SecretEnvVar(formerCookieEnvName, secret, KeyCookie)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
 func TestArguments(t *testing.T) {
@@ -14,7 +15,7 @@ func TestArguments(t *testing.T) {
 	secured.Upstream, secured.UpstreamCA, secured.Extra = "https://mesh.ns:8008", []string{"/a", "/b"}, []string{"--request-logging=true"}
 	want := []string{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=sa", "--upstream=http://localhost:8265",
-		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"ns","verb":"get"}}`,
 	}
 	got, err := plain.DelegateArgs()
@@ -30,7 +31,7 @@ func TestArguments(t *testing.T) {
 	want = []string{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=sa", "--upstream=https://mesh.ns:8008",
 		"--upstream-ca=/a", "--upstream-ca=/b",
-		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key", "--cookie-secret=$(COOKIE_SECRET)",
+		"--tls-cert=/etc/tls/private/tls.crt", "--tls-key=/etc/tls/private/tls.key",
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"ns","verb":"get"}}`,
 		`--openshift-sar={"resource":"pods","namespace":"ns","verb":"get"}`, "--request-logging=true",
 	}
@@ -39,10 +40,18 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// [A-13] The kubelet expands no variable with the cookie secret into the command line, except in pods that are kept.
 func TestCookieEnvVar(t *testing.T) {
-	v := CookieEnvVar("seal")
-	ref := v.ValueFrom.SecretKeyRef
-	if *v.Name != "COOKIE_SECRET" || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {
-		t.Errorf("variable %+v", v)
+	former, err := Arguments{Former: true}.DelegateArgs()
+	if err != nil || former[6] != "--cookie-secret=$(COOKIE_SECRET)" {
+		t.Errorf("former arguments %q, error %v", former, err)
+	}
+	for name, v := range map[string]*corev1ac.EnvVarApplyConfiguration{
+		"OAUTH2_PROXY_COOKIE_SECRET": CookieEnvVar("seal"), "COOKIE_SECRET": FormerCookieEnvVar("seal"),
+	} {
+		ref := v.ValueFrom.SecretKeyRef
+		if *v.Name != name || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {
+			t.Errorf("%s: variable %+v", name, v)
+		}
 	}
 }

@@ -135,13 +135,16 @@ func DeploymentCondition(d *appsv1.Deployment, t appsv1.DeploymentConditionType)
 }
 
 var (
-	generatedPod = regexp.MustCompile(`^.*pods "[^"]*" is forbidden: `)
+	generatedPod = regexp.MustCompile(`^.*(?:pods "[^"]*" is forbidden|Pod "[^"]*" is invalid): `)
 	quotaUsed    = regexp.MustCompile(`, used: .*?, limited: `)
+	// podSuffix matches the hash of a ReplicaSet and the suffix of one of its pods, in the letters that Kubernetes generates.
+	podSuffix = regexp.MustCompile(`(-[bcdfghjklmnpqrstvwxz2456789]{6,10})-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
 )
 
-// StableMessage removes the generated pod name and the quota counters from the message of a controller about a rejected pod.
+// StableMessage removes generated pod names and the quota counters from the message of a controller about a rejected pod. They differ in
+// each attempt.
 func StableMessage(text string) string {
-	text = generatedPod.ReplaceAllString(text, "")
+	text = podSuffix.ReplaceAllString(generatedPod.ReplaceAllString(text, ""), "$1")
 	text = quotaUsed.ReplaceAllString(text, ", limited: ")
 	if text == "" {
 		return "the cause is unknown, see the events of the ReplicaSet"

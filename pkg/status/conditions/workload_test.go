@@ -144,6 +144,22 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 	})
 }
 
+// [BR-F3] The controller tries again with another name, which is no change of the cause: the status must not be written for it.
+func TestStableMessageOmitsGeneratedNames(t *testing.T) {
+	for message, want := range map[string]string{
+		`pods "mlflow-6d4cf56db6-NAME" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3`: "exceeded quota: q, requested: pods=1, limited: pods=3",
+		`Pod "mlflow-6d4cf56db6-NAME" is invalid: spec.containers[0].image: Required value`:                               "spec.containers[0].image: Required value",
+		`admission webhook "validate.kyverno.svc-fail" denied the request: resource Pod/team/mlflow-6d4cf56db6-NAME was blocked`: `admission webhook "validate.kyverno.svc-fail" denied the request: ` +
+			"resource Pod/team/mlflow-6d4cf56db6 was blocked",
+		`admission webhook "my-policy-check" denied the request: name mlflow-NAME`: `admission webhook "my-policy-check" denied the request: name mlflow-NAME`,
+	} {
+		first, second := strings.ReplaceAll(message, "6-NAME", "6-x7k2p"), strings.ReplaceAll(message, "6-NAME", "6-bcdfg")
+		if got := StableMessage(first); got != want || StableMessage(second) != got {
+			t.Errorf("%q and %q, want %q", got, StableMessage(second), want)
+		}
+	}
+}
+
 func TestResourceErrorNamesFields(t *testing.T) {
 	fields := ResourceFields{"server": "spec.rest.resources", "proxy": "spec.proxy.resources"}
 	for message, want := range map[string]string{

@@ -18,7 +18,9 @@ var _ = Describe("etcd", func() {
 
 	It("accepts only clients with the Secret, from the start and after restarts", func(ctx SpecContext) {
 		w.succeed(ctx, creator)
-		w.succeed(ctx, enabler)
+		By("never naming the password in a command line [A-13]")
+		output, err := w.run(ctx, enabler, w.stopping("etcdctl", w.handed()))
+		Expect(err).NotTo(HaveOccurred(), "%s", output)
 		for range 2 {
 			end := w.serve(ctx)
 			Eventually(func() error { return w.list(ctx, w.connection(ctx)) }).WithContext(ctx).Should(Succeed())
@@ -33,7 +35,7 @@ var _ = Describe("etcd", func() {
 
 		By("recreating the Secrets while the data has the previous password")
 		w.hand("another")
-		output, err := w.run(ctx, enabler)
+		output, err = w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("was written with another password"))
 		w.hand("")

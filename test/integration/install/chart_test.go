@@ -11,16 +11,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/parity"
 )
 
+// releaseChart generates the chart of a release and returns its folder.
+func releaseChart(ctx SpecContext) string {
+	GinkgoHelper()
+	out := GinkgoT().TempDir()
+	output, err := command(ctx, "go", "run", "./cmd/generate/install", "--version", "1.2.3", "--image", image, "--out", out)
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+	return filepath.Join(out, "chart", "odh-platform-operator")
+}
+
 var _ = Describe("the chart of a release", func() {
+	// [C-16] The CRDs stay when a release is uninstalled, and manifests and replaced operators have them too.
+	It("takes over CRDs that exist with the flag of docs/install.md, and not without it", func(ctx SpecContext) {
+		const namespace = "platform-helm"
+		program, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		mustMake(ctx, "install")
+		mustKubectl(ctx, "create", "namespace", namespace)
+		DeferCleanup(func(ctx SpecContext) {
+			mustMake(ctx, "uninstall", "FORCE=1")
+			mustKubectl(ctx, "delete", "namespace", namespace, "--timeout=2m")
+		}, NodeTimeout(specTimeout))
+		install := []string{"install", "tools", releaseChart(ctx), "--namespace", namespace, "--dry-run=server"}
+		output, err := command(ctx, program, install...)
+		Expect(err).To(HaveOccurred())
+		Expect(output).To(ContainSubstring("invalid ownership metadata"))
+		output, err = command(ctx, program, append(install, "--take-ownership")...)
+		Expect(err).NotTo(HaveOccurred(), "%s", output)
+	}, SpecTimeout(specTimeout))
+
 	It("installs into any namespace, and the manager becomes ready with its arguments, environment and permissions", func(ctx SpecContext) {
 		const namespace = "platform-tools"
-		out := GinkgoT().TempDir()
-		output, err := command(ctx, "go", "run", "./cmd/generate/install", "--version", "1.2.3", "--image", image, "--out", out)
-		Expect(err).NotTo(HaveOccurred(), "%s", output)
-		chart, err := loader.Load(filepath.Join(out, "chart", "odh-platform-operator"))
+		chart, err := loader.Load(releaseChart(ctx))
 		Expect(err).NotTo(HaveOccurred())
 		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: namespace}, nil)
 		Expect(err).NotTo(HaveOccurred())

@@ -212,6 +212,6 @@ var _ = Describe("A generated database", func() {
 		waitAvailable(ctx, m)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
-		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--embedmd-database-dsn=$(POSTGRES_URI)?sslmode=require"))
+		Expect(d.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("Value", "$(POSTGRES_URI)?sslmode=require")))
 	}, NodeTimeout(specTimeout))
 })

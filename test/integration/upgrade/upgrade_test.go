@@ -81,8 +81,9 @@ func install(ctx context.Context, dir string, before []*unstructured.Unstructure
 	return objects
 }
 
-// documentedReplacements returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog.
-func documentedReplacements() []string {
+// documentedReplacements returns the Deployments whose pods are replaced, from the list in the unreleased section of the changelog. REGISTRY means
+// the name of each ModelRegistry.
+func documentedReplacements(resources []*unstructured.Unstructured) []string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -93,7 +94,15 @@ func documentedReplacements() []string {
 	section, _, _ = strings.Cut(section, "\n#")
 	var names []string
 	for _, item := range regexp.MustCompile("(?m)^- Deployment `([^`]+)`").FindAllStringSubmatch(section, -1) {
-		names = append(names, item[1])
+		if item[1] != "REGISTRY" {
+			names = append(names, item[1])
+			continue
+		}
+		for _, o := range resources {
+			if o.GetKind() == "ModelRegistry" {
+				names = append(names, o.GetName())
+			}
+		}
 	}
 	return names
 }
@@ -171,7 +180,7 @@ var _ = Describe("An upgrade", func() {
 		expectKept(before, after)
 		AddReportEntry("replaced", fmt.Sprint(replacedDeployments(before, after)))
 		Expect(repeatedWrites(mark)).To(BeEmpty(), "objects that were written more than once")
-		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements()), "CHANGELOG.md lists the Deployments whose pods are replaced")
+		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements(resources)), "CHANGELOG.md lists the Deployments whose pods are replaced")
 
 		By("downgrading")
 		manager.Stop(ctx)
