@@ -57,7 +57,7 @@ var checkCases = []ruleCase{
 	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
 	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"the check succeeded, and Jobs beside the server continue", upgrade(check(JobSucceeded), beside(started)), "Jobs beside the server continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"the check succeeded, and Jobs of CronJobs continue", upgrade(check(JobSucceeded), beside(started)), "Jobs of CronJobs continue", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check was for another image", upgrade(check(JobSucceeded), func(f *Facts) { f.Image = "fixed" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was created for another migration", "", fallbackRequeue},
 	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,

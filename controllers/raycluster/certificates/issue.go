@@ -139,7 +139,7 @@ func (p *reconciliation) rootEvent(root certs.Root) {
 	case certs.Repaired:
 		p.event(corev1.EventTypeWarning, reasonAuthority, "a new CA signs, because %s; pods that run trust it after a restart", root.Cause)
 	case certs.Announced:
-		p.event(corev1.EventTypeNormal, reasonAuthority, "the next CA is published beside the one that signs until %s; pods that start from now on trust both",
+		p.event(corev1.EventTypeNormal, reasonAuthority, "the next CA is published in addition to the one that signs until %s; pods that start from now on trust both",
 			root.Next.Format(time.RFC3339))
 	case certs.Replaced:
 		p.event(corev1.EventTypeNormal, reasonAuthority, "the next CA signs now; pods that started before it was published must be restarted before their certificates expire")
