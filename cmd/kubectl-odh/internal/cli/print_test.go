@@ -24,8 +24,8 @@ func TestExplain(t *testing.T) {
 		want []string
 	}{
 		"an error":      {errors.New("no\nanswer\n"), []string{"no; answer"}},
-		"not there":     {asked(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "--context and --kubeconfig choose another"}},
-		"not logged in": {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
+		"not there":     {asked(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "choose another cluster with --context or --kubeconfig"}},
+		"not logged in": {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not accept your credentials: log in again", "(asking: Unauthorized)"}},
 	} {
 		got := explain(c.err)
 		for _, want := range c.want {

@@ -163,14 +163,14 @@ func managerFaults() map[string]fault {
 			for _, name := range kinds.Names() {
 				w.args("--enable-" + name + "=false")
 			}
-		}, "settings", Warn, "no component is on", "ENABLE_"},
+		}, "settings", Warn, "no component is enabled", "ENABLE_"},
 		"no domain": {func(w *clusterState) { onOpenShift(w); w.args("--enable-platform=false") }, "settings", Warn, "GATEWAY_DOMAIN: empty", "params.env"},
 		"a hidden setting": {func(w *clusterState) {
 			w.manager(func(c *corev1.Container) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: "MLFLOW_URL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: "params"}, Key: "a"}}})
 			})
-		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user who may"},
+		}, "settings", Unknown, "MLFLOW_URL in Secret opendatahub/params: could not be read", "as a user who can read it"},
 	}
 }
 
@@ -187,11 +187,11 @@ func originalFaults() map[string]fault {
 		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "originals", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
 		"still leading": {func(w *clusterState) {
 			w.documents(former("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
-		}, "originals", Fail, "runs beside this one", "--replicas=0"},
+		}, "originals", Fail, "is still running", "--replicas=0"},
 	}
 	for _, o := range legacyOperators {
 		faults[o.deployment] = fault{func(w *clusterState) { w.documents(former(o.deployment, "old", 1)) }, "originals", Fail,
-			"Deployment old/" + o.deployment + ": a former operator that does the work of " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
+			"Deployment old/" + o.deployment + ": an older operator for " + strings.Join(o.components, ", "), "kubectl -n old scale deployment " + o.deployment + " --replicas=0"}
 	}
 	return faults
 }
@@ -219,7 +219,7 @@ func crdFaults() map[string]fault {
 		"conversion without CA": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
 		}), "crds", Fail, "has no caBundle", "rollout restart"},
-		"may not be read": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user who may"},
+		"may not be read": {refuse("customresourcedefinitions"), "crds", Unknown, "not allowed to get customresourcedefinitions.apiextensions.k8s.io/", "as a user with that permission"},
 	}
 }
 
@@ -244,11 +244,11 @@ func rightsFaults() map[string]fault {
 					}
 				}
 			})
-		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
+		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *clusterState) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
 		"no Leases":       {func(w *clusterState) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
-		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user who may"},
+		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with that permission"},
 	}
 }
 
@@ -279,12 +279,12 @@ func webhookFaults() map[string]fault {
 		"ignored": {first(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.FailurePolicy = new(admissionregistrationv1.Ignore)
 		}), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
-		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is on", "make deploy OVERLAY=<overlay> IMG="},
+		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is enabled", "make deploy OVERLAY=<overlay> IMG="},
 		"OLM, one less": {func(w *clusterState) {
 			byOLM(w)
 			w.drop(kind, "")
 		}, "webhooks", Fail, "does not exist, and the component", "make deploy OVERLAY=<overlay> IMG="},
-		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user who may"},
+		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user with that permission"},
 	}
 }
 
@@ -320,7 +320,7 @@ func certificateFaults() map[string]fault {
 			edit(w, "Secret", certificateSecret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = nil })
 		}, "certificate", Fail, "holds no certificate", "delete secret"},
 		"nowhere":         {func(w *clusterState) { w.drop("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
-		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user who may"},
+		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user with that permission"},
 	}
 }
 
@@ -341,7 +341,7 @@ func referenceFaults() map[string]fault {
 		"may not be read": {func(w *clusterState) {
 			withMLflow(w)
 			refuse("configmaps")(w)
-		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user who may"},
+		}, "references", Unknown, "not allowed to get configmaps/ca in namespace opendatahub", "as a user with that permission"},
 		"a runtime": {func(w *clusterState) {
 			w.documents(`{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {namespace: models, name: r}, spec: {multiModel: true, grpcEndpoint: "port:8085", containers: [{name: c, image: x}], imagePullSecrets: [{name: pull}]}}`)
 		}, "references", Fail, "ServingRuntime models/r: Secret models/pull does not exist", "kubectl -n models create secret generic pull"},

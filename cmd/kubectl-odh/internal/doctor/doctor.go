@@ -37,17 +37,17 @@ type check struct {
 // checks are in the order of the output.
 var checks = []check{
 	{"server", "older API servers lack kinds and fields that the operator uses", checkServer, false},
-	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
+	{"manager", "without a running manager nothing is reconciled; servers keep running", checkManager, false},
 	{"version", "this program checks against the manifests of its own version", checkVersion, true},
 	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
-	{"originals", "a former operator and this one write the same objects in turns", checkLegacyOperators, false},
-	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
+	{"originals", "both operators overwrite each other's changes", checkLegacyOperators, false},
+	{"crds", "with older CRDs, the manager loses fields or cannot store what it writes", checkCRDs, false},
 	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
 	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
 	{"certificate", "API servers do not call webhooks whose certificate they do not trust", checkCertificate, true},
 	{"webhooks", "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks, false},
-	{"references", "pods that use them do not start, or keep running with the values that they were started with", checkReferences, false},
-	{"runtimes", "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes, false},
+	{"references", "pods that use them do not start, or keep running with old values", checkReferences, false},
+	{"runtimes", "models of the runtime are not served, or are served by pods of an earlier spec", checkRuntimes, false},
 }
 
 // Result is the result of a check.
@@ -138,7 +138,7 @@ func (c check) execute(ctx context.Context, e *checker) []Finding {
 
 // unreadFindings returns a finding for each gap.
 func (e *checker) unreadFindings(check string) (out []Finding) {
-	fix := "run this as a user who may, or try again"
+	fix := "run this as a user with that permission, or try again"
 	if check == "manager" {
 		fix += "; --manager-namespace names the namespace of the manager"
 	}
@@ -202,7 +202,7 @@ func Command(o *cli.Options) *cobra.Command {
 				return err
 			}
 			r := newReport(found)
-			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
+			return o.Show(cli.View{Kind: "Diagnosis", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
 		},
 	}
 	o.AddOutput(c)
@@ -243,7 +243,7 @@ func checkReferences(ctx context.Context, e *checker) (fine string) {
 func (e *checker) checkReference(ctx context.Context, by, namespace string, ref reference) {
 	if namespace == "" {
 		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
-			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
+			"run this as a user who can read the Deployment of the manager; --manager-namespace names its namespace")
 		return
 	}
 	word, kubectl, name := strings.ToLower(ref.kind), "kubectl -n "+namespace, ref.kind+" "+namespace+"/"+ref.name

@@ -75,8 +75,8 @@ func checkManager(_ context.Context, e *checker) (fine string) {
 			kubectl+" describe pods -l control-plane=controller-manager; "+kubectl+" logs deployment/"+d.Name)
 	}
 	for _, namespace := range m.Others {
-		e.report(Fail, "Deployment "+namespace+"/"+installed.DeploymentName, "a second manager, beside that of namespace "+d.Namespace,
-			"two managers write the same objects, and undo what the other did",
+		e.report(Fail, "Deployment "+namespace+"/"+installed.DeploymentName, "a second manager; another one runs in namespace "+d.Namespace,
+			"the managers overwrite each other's changes",
 			"kubectl -n "+namespace+" delete deployment "+installed.DeploymentName+" (keep the CRDs)")
 	}
 	return subject + " is available, image " + m.Image
@@ -103,17 +103,17 @@ func checkSettings(_ context.Context, e *checker) (fine string) {
 		return ""
 	}
 	for _, u := range e.manager.Unread {
-		e.report(Unknown, u, "could not be read, so the default is assumed", "", "read it as a user who may; this program reads no Secrets for settings")
+		e.report(Unknown, u, "could not be read, so the default is assumed", "", "run this as a user who can read it; settings in Secrets are never read")
 	}
 	if err := s.CheckComplete(); err != nil {
 		e.report(Fail, "", err.Error(), "", "see the message")
 	}
 	for _, notice := range s.Warnings {
-		e.report(Warn, "", notice, "it is a setting of a former operator", "remove it")
+		e.report(Warn, "", notice, "it is a setting of a replaced operator", "remove it")
 	}
 	on := strings.Join(s.EnabledComponents(), ", ")
 	if on == "" {
-		e.report(Warn, "", "no component is on", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
+		e.report(Warn, "", "no component is enabled", "the manager does nothing", "set ENABLE_<COMPONENT>=true, or use an overlay")
 	}
 	gateway := e.Kind("HTTPRoute.gateway.networking.k8s.io").Served()
 	if e.manager.IsEnabled("mlflow") && gateway && s.MLflow.ExternalURL == "" {
@@ -157,17 +157,17 @@ func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
 			d := fetch.Decode[appsv1.Deployment](&deployments[i])
 			idle := ptr.Deref(d.Spec.Replicas, 1) == 0 && holders[d.Namespace] == ""
 			if !idle && (!e.manager.Known() || slices.ContainsFunc(o.components, e.manager.IsEnabled)) {
-				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "a former operator that does the work of "+components+" runs beside this one", "",
-					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/migrate describes how to hand over")
+				e.report(Fail, "Deployment "+d.Namespace+"/"+d.Name, "an older operator for "+components+" is still running", "",
+					"kubectl -n "+d.Namespace+" scale deployment "+d.Name+" --replicas=0; docs/migrate describes the migration")
 			}
 			delete(holders, d.Namespace)
 		}
 		for namespace, holder := range holders {
 			e.report(Fail, "Lease "+namespace+"/"+o.lease,
-				"held by "+holder+", a replica of a former operator that does the work of "+components, "", "stop the program that holds it")
+				"held by "+holder+", a replica of an older operator for "+components, "", "stop that operator")
 		}
 	}
-	return "no former operator does the work of a component that is on"
+	return "no older operator for an enabled component is running"
 }
 
 // leaseHolders returns the holder of each held Lease of this name by namespace.
@@ -226,7 +226,7 @@ func (e *checker) reportMissingConfigurations(called map[string]bool) {
 		// OLM creates a configuration with another name and the same path for each webhook.
 		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
 		if component := e.ships.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
-			e.report(Fail, name, "does not exist, and the component "+component+" is on", "what users write is neither validated nor defaulted", e.redeployCommand())
+			e.report(Fail, name, "does not exist, and the component "+component+" is enabled", "resources are neither validated nor defaulted", e.redeployCommand())
 		}
 	}
 }
@@ -248,10 +248,10 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 	}
 	shipped := e.ships.configurations[kind+" "+configuration] != ""
 	if !shipped {
-		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
+		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that created it is no longer installed"
 	}
 	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
-		e.report(Warn, f.Subject, "has failurePolicy Ignore", "what it would refuse or default is let through while the manager is away", f.Fix)
+		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is down, its checks and defaults are skipped", f.Fix)
 	}
 }
 
@@ -350,7 +350,7 @@ func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	case leaf.VerifyHostname(host) != nil:
 		found = "is not valid for " + host
 	case !signedBy(leaf, own.Data[corev1.ServiceAccountRootCAKey], e.now):
-		found = "was not signed by the CA beside it"
+		found = "was not signed by the CA in the same Secret"
 	case leaf.NotAfter.Sub(e.now) < expiryWarning:
 		result, found = Warn, "expires on "+until+" and was not renewed"
 	default:

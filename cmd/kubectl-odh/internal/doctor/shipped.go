@@ -172,17 +172,17 @@ func equalVersions(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 
 func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 	if !e.manager.Known() {
-		e.report(Unknown, "components", "it is not known which of them are on and what they need", "",
-			"run this as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
+		e.report(Unknown, "components", "the enabled components and the APIs that they need are unknown", "",
+			"run this as a user who can read the Deployment of the manager; --manager-namespace names its namespace")
 	}
 	for _, kind := range capability.Known() {
 		served := slices.ContainsFunc(capability.Known(), func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind.GroupKind() && e.Has(k) })
 		if other := e.Kind(kind.GroupKind().String()); other.Served() && !served {
-			e.report(Warn, kind.Kind+"."+kind.Group, "served as "+other.Version+" and not as "+kind.Version, "it counts as not installed",
+			e.report(Warn, kind.Kind+"."+kind.Group, "served as "+other.Version+" and not as "+kind.Version, "the component treats it as not installed",
 				"install a release of its operator that serves "+kind.Version)
 		}
 	}
-	fixes := map[string]string{"raycluster": "install KubeRay, or switch the component off with ENABLE_RAYCLUSTER=false"}
+	fixes := map[string]string{"raycluster": "install KubeRay, or disable the component with ENABLE_RAYCLUSTER=false"}
 	for _, c := range kinds.Components() {
 		fix := cmp.Or(fixes[c.Name], installCRDs)
 		if missing := c.MissingKinds(e.Has); e.manager.IsEnabled(c.Name) && len(missing) > 0 {
@@ -190,8 +190,8 @@ func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 		}
 	}
 	if e.manager.IsEnabled("appwrapper") && !e.Kind(capability.KueueWorkload.GroupKind().String()).Served() {
-		e.report(Warn, "Kueue", "not installed, and the component appwrapper is on",
-			"AppWrappers with a queue stay suspended; those without one start at once",
+		e.report(Warn, "Kueue", "not installed, and the component appwrapper is enabled",
+			"AppWrappers with a queue stay suspended; those without one start immediately",
 			"install Kueue with the framework workload.codeflare.dev/appwrapper enabled, if you want quotas")
 	}
 	if e.manager.IsEnabled("raycluster") && e.Has(capability.Route) && capability.IsPlatformKubeRay(e.GetByName(
@@ -220,7 +220,7 @@ func checkRights(ctx context.Context, e *checker) (fine string) {
 			granted = local
 		}
 		if missing := missingRights(granted, role.rules); missing != "" {
-			e.report(Fail, "role "+role.name, "account "+account+" may not "+missing, "",
+			e.report(Fail, "role "+role.name, "account "+account+" cannot "+missing, "",
 				"restore the roles and bindings of component "+role.component+": "+e.redeployCommand())
 		}
 	}
