@@ -17,7 +17,7 @@ var (
 	ServiceMonitor string
 )
 
-// Examples are those that the OpenShift console offers besides the ones in the CSV.
+// Examples are those that the OpenShift console offers in addition to the ones in the CSV.
 //
 //go:embed samples/appwrapper_deployment.yaml samples/appwrapper_failing_*.yaml samples/appwrapper_gpu_job.yaml samples/appwrapper_jobset.yaml
 //go:embed samples/appwrapper_leader_worker_set.yaml samples/appwrapper_pod.yaml samples/appwrapper_pytorch_job.yaml

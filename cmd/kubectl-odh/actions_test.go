@@ -61,7 +61,7 @@ func TestGatherWritesArchive(t *testing.T) {
 		"namespaces/vision/logs/train-0/main.log":             {"log of vision/train-0/main", "password=[redacted]"},
 		"namespaces/vision/predictors.serving.kserve.io.yaml": {"name: digits", "said [redacted] once"},
 		"status.yaml": {"kind: Status", "name: train"},
-		"doctor.yaml": {"kind: Examination"},
+		"doctor.yaml": {"kind: Diagnosis"},
 	} {
 		for _, part := range parts {
 			if !strings.Contains(files[file], part) {

@@ -156,7 +156,7 @@ func TestStatusOfTheManager(t *testing.T) {
 		code    int
 		parts   []string
 	}{
-		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "there is neither a Deployment odh-platform-operator-controller-manager nor a replica that leads", "mlflow unknown 0"}},
+		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "no Deployment odh-platform-operator-controller-manager and no leading replica were found", "mlflow unknown 0"}},
 		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
 			"MANAGER  Healthy", "it runs, and no Deployment of it is to be seen", "Lease renewed 3s ago",
 			"The enabled components are unknown: there is no Deployment of the manager that could be read.",
@@ -193,10 +193,10 @@ func TestStatusWithFewRights(t *testing.T) {
 	cluster := whole(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, "status")
-	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to look at all namespaces; what is in namespace vision is shown, -n chooses another",
+	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to list all namespaces; only namespace vision is shown, choose another with -n",
 		"Note: not allowed to list deployments.apps in all namespaces\n", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n", "rayclusters.ray.io in namespace vision\n")
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
-	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "you may not look for its Deployment and its Lease; --manager-namespace names its namespace",
+	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "not allowed to list Deployments and Leases; set its namespace with --manager-namespace",
 		"No resources were found; the notes list what could not be read.")
 	run(t, whole(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
@@ -211,7 +211,7 @@ func TestStatusWithFewRights(t *testing.T) {
 // TestStatusWithSettingsThatMayNotBeRead lists the settings that have defaults.
 func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
 	cluster := whole(t)
-	const note = "settings of the manager that could not be read count as their defaults: ENABLE_PLATFORM in ConfigMap opendatahub/"
+	const note = "the defaults are assumed for settings of the manager that could not be read: ENABLE_PLATFORM in ConfigMap opendatahub/"
 	run(t, cluster, "status").lacks(t, note)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "configmaps" })
 	run(t, cluster, "status").expect(t, 1, "Note: "+note)
@@ -233,7 +233,7 @@ func TestStatusFails(t *testing.T) {
 	run(t, cluster, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, "status --context none").expect(t, 2, `context "none" does not exist`)
 	cluster.URL = "http://127.0.0.1:1"
-	run(t, cluster, "status").expect(t, 2, "kubectl-odh: the API server does not answer:", "127.0.0.1:1", "--context and --kubeconfig choose another")
+	run(t, cluster, "status").expect(t, 2, "kubectl-odh: the API server does not answer:", "127.0.0.1:1", "choose another cluster with --context or --kubeconfig")
 }
 
 // TestStatusInFormats prints in the formats of kubectl.

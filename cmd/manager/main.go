@@ -54,7 +54,7 @@ func commands() []command {
 		{"version", "print the versions of the program", runVersion},
 		{"modelregistry", "run model registries only, as the older program of that name did", legacyCommand(modelregistry.ComponentName)},
 		{"catalog", "run the model catalog only, as the older program of that name did", legacyCommand(modelcatalog.ComponentName)},
-		{"aihub", "run what the older program of that name brought about: AIHub, registries and the catalog",
+		{"aihub", "run AIHub, registries and the catalog, as the older program of that name did",
 			legacyCommand(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
 	}
 }

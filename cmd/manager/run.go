@@ -96,7 +96,7 @@ func runManager(ctx context.Context, p process) error {
 		series: map[string]refusalSeries{},
 	}
 	for _, reason := range disabled {
-		log.Error(reason, "A component stays off")
+		log.Error(reason, "A component stays disabled")
 	}
 	for _, warning := range cfg.Warnings {
 		log.Info("A setting has no effect", "reason", warning)
@@ -111,7 +111,7 @@ func runManager(ctx context.Context, p process) error {
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		// Informers of client-go back off for up to 30 s while the API server is down, and do not observe ctx during that time.
-		log.Info("Stopped before everything had ended", "reason", err.Error())
+		log.Info("Stopped before all work had ended", "reason", err.Error())
 		return nil
 	}
 	return err
@@ -322,7 +322,7 @@ func checkPorts(ctx context.Context, cfg config.Config, webhooks bool) error {
 		}
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
 		if err != nil {
-			return fmt.Errorf("%s %q cannot be used: %w: choose another address or stop what listens there", l.setting, l.address, err)
+			return fmt.Errorf("%s %q cannot be used: %w: choose another address, or stop the program that listens there", l.setting, l.address, err)
 		}
 		if err := listener.Close(); err != nil {
 			return fmt.Errorf("closing the trial listener on %q: %w", l.address, err)

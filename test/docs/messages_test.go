@@ -20,12 +20,12 @@ import (
 
 var updateMessages = flag.Bool("update-messages", false, "write docs/internal/messages.md")
 
-const messagesHead = `<!-- Written by go test ./test/docs -run TestMessagesAreListed -update-messages -->
+const messagesHead = `<!-- Written by go test ./test/docs -run TestMessages -update-messages -->
 # Messages
 
 This page is for reviewers: the texts of conditions, Events, refusals, errors and log lines, by package and by where they are read, as the code
 contains them. Three dots are a value. A condition, Event or refusal names the object, the cause and the fix;
-` + "`test/docs/testdata/messages_without_fix.txt`" + ` lists the texts for which no fix exists, with the reason.
+` + "`test/docs/testdata/messages_without_fix.txt`" + ` lists the texts for which no fix exists, with the reason. Programs print it apart, and help has none.
 `
 
 // outlets are the places where texts are read, in the order of the page. A refusal or the message of a condition is often an error first, so
@@ -69,8 +69,12 @@ func TestMessages(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(page, "\n## %s\n", name)
 		for _, outlet := range outlets {
+			heading := outlet
+			if outlet == reported && strings.HasPrefix(name, "cmd/") {
+				heading = "Output"
+			}
 			if texts := inOutlet(all[name], outlet); len(texts) > 0 {
-				fmt.Fprintf(page, "\n%s:\n\n- %s\n", outlet, strings.Join(texts, "\n- "))
+				fmt.Fprintf(page, "\n%s:\n\n- %s\n", heading, strings.Join(texts, "\n- "))
 			}
 		}
 	}
@@ -81,11 +85,12 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, page.Bytes()) {
-		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessagesAreListed -update-messages", err)
+		t.Errorf("docs/internal/messages.md is stale (%v): review the messages after go test ./test/docs -run TestMessages -update-messages", err)
 	}
 }
 
-// Every condition, Event and refusal names a fix, or is in the reviewed list of those for which none exists, under the reason.
+// Every condition, Event and refusal names a fix, or is in the reviewed list of those for which none exists, under the reason. The texts of
+// programs are exempt: kubectl odh prints the fix of a problem apart from it, and help has none.
 func TestMessagesNameAFix(t *testing.T) {
 	reviewed := map[string]bool{}
 	reason := ""
@@ -104,6 +109,9 @@ func TestMessagesNameAFix(t *testing.T) {
 	all := messagesByPackage(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for _, text := range inOutlet(all[name], reported) {
+			if strings.HasPrefix(name, "cmd/") {
+				continue
+			}
 			_, listed := reviewed[text]
 			switch {
 			case listed:
@@ -152,7 +160,7 @@ func inOutlet(messages []message, outlet string) []string {
 func messagesByPackage(t *testing.T) map[string][]message {
 	t.Helper()
 	all := map[string][]message{}
-	for _, folder := range []string{"controllers", "pkg", "webhooks"} {
+	for _, folder := range []string{"cmd/kubectl-odh", "cmd/manager", "controllers", "pkg", "webhooks"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
 				return err

@@ -53,13 +53,14 @@ var (
 	span     = regexp.MustCompile("`([^`\n]+)`")
 	variable = regexp.MustCompile(`^([A-Z][A-Z0-9]*_[A-Z0-9_]+)(=.*)?$`)
 	target   = regexp.MustCompile(`^make ([a-z0-9-]+)`)
+	plugged  = regexp.MustCompile(`^kubectl odh ([a-z]+)`)
 	place    = regexp.MustCompile(`^(apis|charts|cmd|config|controllers|docs|pkg|test|webhooks)/[A-Za-z0-9_./-]+$`)
 )
 
 // foreignVariables are variables on pages that other programs set and nothing here reads.
 var foreignVariables = []string{"OPERATOR_CONDITION_NAME"}
 
-// Variables, targets and paths that pages name in passing exist.
+// Variables, targets, commands of kubectl odh and paths that pages name in passing exist.
 func TestWordsOfPagesExist(t *testing.T) {
 	all, targets := sources(t), makeTargets(t)
 	counted := 0
@@ -79,6 +80,12 @@ func TestWordsOfPagesExist(t *testing.T) {
 				counted++
 				if !slices.Contains(targets, m[1]) {
 					t.Errorf("%s names `make %s`, which is no target", name, m[1])
+				}
+			}
+			if m := plugged.FindStringSubmatch(word); m != nil {
+				counted++
+				if m[1] != "completion" && !strings.Contains(all, `Use: "`+m[1]) {
+					t.Errorf("%s names `kubectl odh %s`, which is no command", name, m[1])
 				}
 			}
 			if place.MatchString(word) {

@@ -331,7 +331,7 @@ func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
 func ineffectivePostgres(p *v1beta1.PostgresConfig, addIf func(bool, string, string)) {
 	const ignored = "has no effect: remove it"
 	addIf(isTrue(p.SkipDBCreation), "spec.postgres.skipDBCreation", ignored)
-	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server takes keys without a password only: remove it")
+	addIf(p.SSLPasswordSecret != nil, "spec.postgres.sslPasswordSecret", "has no effect, the server accepts only keys without a password: remove it")
 	addIf(p.Host != "" && p.HostAddress != "", "spec.postgres.hostAddress", "has no effect together with spec.postgres.host, which takes precedence: remove one of them")
 	if isTrue(p.GenerateDeployment) {
 		addIf(p.PasswordSecret != nil, "spec.postgres.passwordSecret", "has no effect on a generated database, whose password is generated too: remove it")

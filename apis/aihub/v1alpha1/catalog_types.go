@@ -142,7 +142,7 @@ type CatalogResources struct {
 // CatalogDatabase configures a PostgreSQL database: a database that the operator runs, or an existing database.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.external) && has(self.connection))",message="external and connection are two ways to an existing database: set one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.serverTLS) || !(has(self.external) || has(self.connection))",message="serverTLS is that of the database that is run beside the server: remove it, or remove external and connection"
+// +kubebuilder:validation:XValidation:rule="!has(self.serverTLS) || !(has(self.external) || has(self.connection))",message="serverTLS applies only to the database that the operator runs: remove it, or remove external and connection"
 type CatalogDatabase struct {
 	// volume configures the volume of the database that the operator runs. The volume is deleted with the database pod;
 	// the server then fills the database again from the sources.

@@ -1,6 +1,6 @@
 {{/*
 Certificate authorities. An init container joins those of the image and of the sources into one file that every client in the
-pod trusts; beside the server a second container keeps the file up to date. Nothing is added without sources.
+pod trusts; next to the server, a second container keeps the file up to date. Nothing is added without sources.
 */}}
 
 {{/*
@@ -62,7 +62,7 @@ initContainers:
 {{- end -}}
 {{- end }}
 
-{{/* The container beside the server, or nothing: root, sources. */}}
+{{/* The second container in the pod of the server, or nothing: root, sources. */}}
 {{- define "mlflow.caWatcher" -}}
 {{- if .sources -}}
 {{- $program := printf "%s%s" (.root.Files.Get "files/ca-bundle.sh") (.root.Files.Get "files/ca-bundle-watch.sh") -}}

@@ -10,7 +10,7 @@ MLFLOW_ENABLE_WORKSPACES: workspaces are always on, because requests are authori
 MLFLOW_K8S_AUTH_AUTHORIZATION_MODE: every request is authorized with a SelfSubjectAccessReview
 MLFLOW_SERVER_ALLOWED_HOSTS: set mlflow.allowedHosts instead
 MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE: the server keeps its checks
-MLFLOW_SERVER_ENABLE_JOB_EXECUTION: jobs run beside the server
+MLFLOW_SERVER_ENABLE_JOB_EXECUTION: jobs run in separate pods
 MLFLOW_TRACKING_INSECURE_TLS: the certificate of the server is always verified, set caBundle.configMaps or tls.caConfigMap to trust another authority
 MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- end }}
@@ -142,7 +142,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- include "mlflow.mergeEnv" (dict "before" $before "user" (include "mlflow.userEnv" .root | fromJsonArray) "after" $after) -}}
 {{- end }}
 
-{{/* The environment of a job beside the server: root, and the lists first, own and after. */}}
+{{/* The environment of a CronJob: root, and the lists first, own and after. */}}
 {{- define "mlflow.choreEnv" -}}
 {{- $before := concat (list (dict "name" "MLFLOW_DISABLE_TELEMETRY" "value" "true")) .first -}}
 {{- $before = append $before (dict "name" "MLFLOW_ENABLE_WORKSPACES" "value" "true") -}}

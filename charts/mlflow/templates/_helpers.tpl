@@ -115,7 +115,7 @@ https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .
 {{- toJson $servers -}}
 {{- end }}
 
-{{/* Where new experiments keep their artifacts beside a server for them. */}}
+{{/* Where new experiments keep their artifacts if there is a separate server for them. */}}
 {{- define "mlflow.artifactsRoot" -}}
 {{ trimSuffix "/" .Values.artifactsServer.url }}/mlflow-artifacts{{ .Values.resourceSuffix }}/api/2.0/mlflow-artifacts/artifacts
 {{- end }}

@@ -49,7 +49,7 @@
 {{- include "mlflow.resources" (dict "given" . "default" $default) -}}
 {{- end }}
 
-{{/* Resources of a job beside the server, from what the user gives. */}}
+{{/* Resources of a CronJob, from the values of the user. */}}
 {{- define "mlflow.choreResources" -}}
 {{- $default := dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" (dict "cpu" "500m" "memory" "512Mi") -}}
 {{- include "mlflow.resources" (dict "given" . "default" $default) -}}
@@ -190,7 +190,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* A job beside the server: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as of choreAffinity). */}}
+{{/* A CronJob: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as of choreAffinity). */}}
 {{- define "mlflow.cronJob" -}}
 {{- $volumes := concat .volumes (include "mlflow.extra" .root | fromJsonArray) -}}
 apiVersion: batch/v1

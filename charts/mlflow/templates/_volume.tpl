@@ -1,7 +1,7 @@
 {{/* Which pods use the volume: "used", or nothing. A pod mounts it only if it finds something there. */}}
 
 {{/* Whether one of some stores is an SQLite file, or may be one: root, fields. What is in a Secret is not known, and
-no file beside a server for artifacts. */}}
+no file with a separate server for artifacts. */}}
 {{- define "mlflow.mayBeFile" -}}
 {{- $found := false -}}
 {{- range $field := .fields -}}

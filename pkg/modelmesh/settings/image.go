@@ -57,7 +57,7 @@ func (i Image) merge(name, tag, digest *string) (Image, error) {
 		case parsed.Tag == "" && parsed.Digest == "":
 			i.Name = parsed.Name
 		case isSet(tag), isSet(digest) && parsed.Digest != "":
-			return i, errors.New("must have no tag and no digest where these stand beside it")
+			return i, errors.New("must have no tag and no digest if separate keys set these")
 		case isSet(digest): // the tag is informational and stays in the name
 			return Image{Name: parsed.Name + ":" + parsed.Tag, Digest: *digest}, nil
 		default:

@@ -64,7 +64,7 @@ func TestImagePartsAreMerged(t *testing.T) {
 
 func TestImageErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest where these stand beside it`,
+		"{name: 'a:1', tag: 2}":            `modelMeshImage.name "a:1" must have no tag and no digest if separate keys set these`,
 		"{name: 'a@sha256:1', tag: 2}":     "must have no tag and no digest",
 		"{name: 'a@sha256:1', digest: d}":  "must have no tag and no digest",
 		"{name: 'a:1', tag: 2, digest: d}": "must have no tag and no digest",

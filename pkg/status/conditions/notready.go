@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -13,10 +14,13 @@ import (
 // Suspended is the reason of Ready while a user or a queue suspends an object. Such objects are not reported.
 const Suspended = "Suspended"
 
+// deletingResources is True while an AppWrapper deletes its objects, in several phases. Its reason lets an alert find those that hang.
+const deletingResources = "DeletingResources"
+
 // notReady has a series only for each object that is neither ready nor suspended, which limits the cardinality.
 var notReady = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_resource_not_ready",
-	Help: "1 for each custom resource whose condition Ready is not True, by the reason of the condition.",
+	Help: "1 for each custom resource whose condition Ready is not True, by the reason of the condition, or of DeletingResources while that is True.",
 }, []string{"component", "kind", "namespace", "name", "reason"})
 
 // NotReadySeries maintains the metric for the objects of one kind. It is safe for concurrent use.
@@ -39,6 +43,9 @@ func (s *NotReadySeries) Observe(name types.NamespacedName, list []metav1.Condit
 		if c.Type == Ready && c.Status != metav1.ConditionTrue && c.Reason != Suspended {
 			reason = c.Reason
 		}
+	}
+	if c := meta.FindStatusCondition(list, deletingResources); c != nil && c.Status == metav1.ConditionTrue && reason != "" {
+		reason = c.Reason
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

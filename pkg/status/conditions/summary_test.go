@@ -151,6 +151,9 @@ func TestSeries(t *testing.T) {
 		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
 		{of(metav1.ConditionFalse, Suspended), nil},
 		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
+		{append(of(metav1.ConditionFalse, "Down"), stated(deletingResources, metav1.ConditionTrue, "Started")), []string{"test Thing b a Started "}},
+		{append(of(metav1.ConditionFalse, "Down"), stated(deletingResources, metav1.ConditionFalse, "Ended")), []string{"test Thing b a Down "}},
+		{append(of(metav1.ConditionTrue, "Up"), stated(deletingResources, metav1.ConditionTrue, "Started")), nil},
 		{of(metav1.ConditionTrue, "Up"), nil},
 	} {
 		s.Observe(name, step.list)

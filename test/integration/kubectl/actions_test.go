@@ -144,7 +144,7 @@ spec:
 			"namespaces/" + team + "/pods.yaml":                               {"name: broken"},
 			"namespaces/" + team + "/events.yaml":                             {"kind: Event"},
 			"status.yaml":                                                     {"kind: Status", "name: broken"},
-			"doctor.yaml":                                                     {"kind: Examination"},
+			"doctor.yaml":                                                     {"kind: Diagnosis"},
 		} {
 			for _, text := range want {
 				Expect(files[name]).To(ContainSubstring(text), name)

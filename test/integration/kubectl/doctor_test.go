@@ -99,7 +99,7 @@ var _ = Describe("doctor", func() {
 		_, found := examine(ctx, administrator())
 		f := only(found, "rights", "role odh-platform-operator-raycluster")
 		Expect(f.Result).To(Equal("fail"))
-		Expect(f.Found).To(ContainSubstring("may not update rayclusters.ray.io/finalizers"))
+		Expect(f.Found).To(ContainSubstring("cannot update rayclusters.ray.io/finalizers"))
 	}, SpecTimeout(specTimeout))
 
 	It("finds a CRD of another release", func(ctx SpecContext) {

@@ -68,7 +68,7 @@ var _ = Describe("status", func() {
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(
 			ContainSubstring("MANAGER  Unknown"), ContainSubstring("AppWrapper/broken"),
-			ContainSubstring("not allowed to look at all namespaces; what is in namespace team is shown"), ContainSubstring("not allowed to list "), ContainSubstring("mlflows.mlflow.opendatahub.io")))
+			ContainSubstring("not allowed to list all namespaces; only namespace team is shown"), ContainSubstring("not allowed to list "), ContainSubstring("mlflows.mlflow.opendatahub.io")))
 		Expect(got.stdout).NotTo(ContainSubstring("MLflow/mlflow"))
 	}, SpecTimeout(specTimeout))
 

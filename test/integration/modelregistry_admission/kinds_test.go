@@ -43,8 +43,8 @@ var _ = Describe("A Catalog", func() {
 			"{connection: {secretName: app, sslMode: require, caSecretName: ca}}":     "caSecretName is used only when the server is verified",
 			"{connection: {secretName: app, sslMode: always}}":                        "spec.database.connection.sslMode",
 			"{connection: {secretName: app}, external: {host: h, secretName: s}}":     "set one of them",
-			"{connection: {secretName: app}, serverTLS: Enabled}":                     "serverTLS is that of the database that is run beside the server",
-			"{external: {host: h, secretName: s}, serverTLS: Disabled}":               "serverTLS is that of the database that is run beside the server",
+			"{connection: {secretName: app}, serverTLS: Enabled}":                     "serverTLS applies only to the database that the operator runs",
+			"{external: {host: h, secretName: s}, serverTLS: Disabled}":               "serverTLS applies only to the database that the operator runs",
 			"{serverTLS: 'true'}":                                                     "spec.database.serverTLS",
 		} {
 			c := catalog("default", "catalog")

@@ -229,10 +229,10 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 func explain(err error) string {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 	if apierrors.IsUnauthorized(err) {
-		return "the API server does not know who you are: log in again, or choose another user with --context (" + text + ")"
+		return "the API server does not accept your credentials: log in again, or choose another user with --context (" + text + ")"
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
-		return "the API server does not answer: " + text + "; is it the right one? --context and --kubeconfig choose another"
+		return "the API server does not answer: " + text + "; check the address, or choose another cluster with --context or --kubeconfig"
 	}
 	return text
 }

@@ -244,7 +244,7 @@ func rightsFaults() map[string]fault {
 					}
 				}
 			})
-		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager may not watch rayclusters.ray.io", "of component raycluster"},
+		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *clusterState) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
 		"no Leases":       {func(w *clusterState) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},

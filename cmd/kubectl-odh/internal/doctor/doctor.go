@@ -37,7 +37,7 @@ type check struct {
 // checks are in the order of the output.
 var checks = []check{
 	{"server", "older API servers lack kinds and fields that the operator uses", checkServer, false},
-	{"manager", "without a running manager nothing is reconciled; what runs keeps running", checkManager, false},
+	{"manager", "without a running manager nothing is reconciled; servers keep running", checkManager, false},
 	{"version", "this program checks against the manifests of its own version", checkVersion, true},
 	{"settings", "a manager does not start with settings that contradict each other", checkSettings, true},
 	{"legacy", "the two operators overwrite each other's changes", checkLegacyOperators, false},
@@ -46,8 +46,8 @@ var checks = []check{
 	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
 	{"certificate", "API servers do not call webhooks whose certificate they do not trust", checkCertificate, true},
 	{"webhooks", "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks, false},
-	{"references", "pods that use them do not start, or keep running with the values that they were started with", checkReferences, false},
-	{"runtimes", "models of the runtime are not served, or by the pods of an earlier spec", checkRuntimes, false},
+	{"references", "pods that use them do not start, or keep running with old values", checkReferences, false},
+	{"runtimes", "models of the runtime are not served, or are served by pods of an earlier spec", checkRuntimes, false},
 }
 
 // Result is the result of a check.
@@ -202,7 +202,7 @@ func Command(o *cli.Options) *cobra.Command {
 				return err
 			}
 			r := newReport(found)
-			return o.Show(cli.View{Kind: "Examination", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
+			return o.Show(cli.View{Kind: "Diagnosis", Object: r, Text: r.text(), Err: cli.ResultError(!r.OK, r.Summary[Unknown] > 0)})
 		},
 	}
 	o.AddOutput(c)

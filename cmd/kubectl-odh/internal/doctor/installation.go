@@ -248,7 +248,7 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 	}
 	shipped := e.ships.configurations[kind+" "+configuration] != ""
 	if !shipped {
-		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that it belonged to is gone"
+		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that created it is no longer installed"
 	}
 	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is unavailable, objects are neither validated nor defaulted", f.Fix)

@@ -220,7 +220,7 @@ func checkRights(ctx context.Context, e *checker) (fine string) {
 			granted = local
 		}
 		if missing := missingRights(granted, role.rules); missing != "" {
-			e.report(Fail, "role "+role.name, "account "+account+" may not "+missing, "",
+			e.report(Fail, "role "+role.name, "account "+account+" cannot "+missing, "",
 				"restore the roles and bindings of component "+role.component+": "+e.redeployCommand())
 		}
 	}

@@ -217,7 +217,7 @@ func Discover(ctx context.Context, client discovery.DiscoveryInterface) (Set, er
 	var set Set
 	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
-		return Set{}, fmt.Errorf("asking the API server what it serves: %w", err)
+		return Set{}, fmt.Errorf("discovering the served APIs: %w", err)
 	}
 	for version := range failed {
 		set.Failed = append(set.Failed, version.String())

@@ -75,7 +75,7 @@ func TestReadFromABrokenServer(t *testing.T) {
 		t.Error("want Deployment.apps served although other groups cannot be read")
 	}
 	cluster.URL = "http://127.0.0.1:1"
-	if _, err := discovered(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "asking the API server what it serves: ") {
+	if _, err := discovered(t, cluster); err == nil || !strings.HasPrefix(err.Error(), "discovering the served APIs: ") {
 		t.Error(err)
 	}
 }

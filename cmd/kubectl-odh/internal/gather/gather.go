@@ -88,10 +88,10 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	a.add("doctor.yaml", g.report(ctx, doctor.Command, "doctor"))
 	notes := append(g.notes, g.Lines()...)
 	if ctx.Err() != nil {
-		notes = append(notes, "the time was over before everything was read; --timeout gives more")
+		notes = append(notes, "timed out before everything was read; raise --timeout")
 	}
 	for _, name := range a.truncated {
-		notes = append(notes, name+" is not whole: it is too large")
+		notes = append(notes, name+" was truncated: it is too large")
 	}
 	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
 	if err := errors.Join(a.err, a.tar.Close(), zip.Close(), out.Close()); err != nil {

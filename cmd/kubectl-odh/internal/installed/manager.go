@@ -69,7 +69,7 @@ func (m Manager) Unreadable() string {
 	if len(m.Unread) == 0 {
 		return ""
 	}
-	return "settings of the manager that could not be read count as their defaults: " + strings.Join(m.Unread, ", ")
+	return "the defaults are assumed for settings of the manager that could not be read: " + strings.Join(m.Unread, ", ")
 }
 
 // Lease is the leader election Lease.
@@ -97,7 +97,7 @@ func ReadLease(u *unstructured.Unstructured) *Lease {
 
 // Find finds the manager in a namespace, or for "" in all namespaces, or at least in the likely ones.
 func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.Time) Manager {
-	m := Manager{SettingsProblem: "there is no Deployment of the manager that could be read"}
+	m := Manager{SettingsProblem: "the Deployment of the manager could not be read"}
 	leases, leaseAllowed := findByName(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
 	for i := range leases {
 		if l := ReadLease(&leases[i]); m.Lease == nil || l.Renewed.After(m.Lease.Renewed) {
@@ -112,13 +112,13 @@ func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.T
 	case len(found) > 0:
 		m.setDeployment(ctx, reader, found)
 	case m.Leads:
-		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "it runs, and no Deployment of it is to be seen"}
+		m.Verdict = health.Verdict{State: health.Healthy, Reason: "NoDeployment", Message: "running, but its Deployment was not found"}
 	case m.Hidden:
 		m.State, m.Reason = health.Unknown, "NotAllowed"
-		m.Message = "you may not look for its Deployment and its Lease; --manager-namespace names its namespace"
+		m.Message = "not allowed to list Deployments and Leases; set its namespace with --manager-namespace"
 	default:
 		m.State, m.Reason = health.Failed, "NotFound"
-		m.Message = "there is neither a Deployment " + DeploymentName + " nor a replica that leads"
+		m.Message = "no Deployment " + DeploymentName + " and no leading replica were found"
 	}
 	return m
 }
@@ -218,7 +218,7 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 	}
 	for _, u := range w.unread {
 		if u.variable == "" || requested[u.variable] { // other variables are no settings
-			m.Unread = append(m.Unread, cmp.Or(u.variable, "whatever variables there are")+" in "+u.object)
+			m.Unread = append(m.Unread, cmp.Or(u.variable, "all variables")+" in "+u.object)
 		}
 	}
 }
@@ -308,5 +308,5 @@ func (p *podView) file(volumes []corev1.Volume, mounts []corev1.VolumeMount, nam
 			return []byte(content), nil
 		}
 	}
-	return nil, fmt.Errorf("%s is in no ConfigMap of namespace %s that could be read", name, p.namespace)
+	return nil, fmt.Errorf("%s was not found in the readable ConfigMaps of namespace %s", name, p.namespace)
 }

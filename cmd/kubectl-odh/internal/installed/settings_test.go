@@ -124,13 +124,13 @@ func TestUnreadSettings(t *testing.T) {
 		"a hidden key":      {`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, []string{"ENABLE_RAYCLUSTER in ConfigMap operators/hidden"}},
 		"no setting of it":  {`containers: [{name: manager, env: [{name: COLOUR, valueFrom: {configMapKeyRef: {name: hidden, key: ray}}}]}]`, nil},
 		"a Secret":          {`containers: [{name: manager, env: [{name: MLFLOW_URL, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]`, []string{"MLFLOW_URL in Secret operators/s"}},
-		"hidden ConfigMaps": {`containers: [{name: manager, envFrom: [{configMapRef: {name: hidden}}, {configMapRef: {name: switches}}]}]`, []string{"whatever variables there are in ConfigMap operators/hidden"}},
-		"Secrets":           {`containers: [{name: manager, envFrom: [{secretRef: {name: s}}]}]`, []string{"whatever variables there are in Secret operators/s"}},
+		"hidden ConfigMaps": {`containers: [{name: manager, envFrom: [{configMapRef: {name: hidden}}, {configMapRef: {name: switches}}]}]`, []string{"all variables in ConfigMap operators/hidden"}},
+		"Secrets":           {`containers: [{name: manager, envFrom: [{secretRef: {name: s}}]}]`, []string{"all variables in Secret operators/s"}},
 	} {
 		got := settingsOf(t, c.pod)
 		sentence := ""
 		if c.want != nil {
-			sentence = "settings of the manager that could not be read count as their defaults: " + strings.Join(c.want, ", ")
+			sentence = "the defaults are assumed for settings of the manager that could not be read: " + strings.Join(c.want, ", ")
 		}
 		if !got.Known() || got.Unreadable() != sentence {
 			t.Errorf("%s: %q, want %q (%s)", name, got.Unreadable(), sentence, got.SettingsProblem)
@@ -144,9 +144,9 @@ func TestInvalidSettings(t *testing.T) {
 		"a wrong switch": {`containers: [{name: manager, args: [--enable-unicorn]}]`, ""},
 		"a missing file": {`containers: [{name: manager, args: [--config=/none]}]`, ""},
 		"a hidden file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: hidden}}]",
-			"/c/x is in no ConfigMap of namespace operators that could be read"},
+			"/c/x was not found in the readable ConfigMaps of namespace operators"},
 		"a secret file": {"containers: [{name: manager, args: [--config=/c/x], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, secret: {secretName: s}}]",
-			"/c/x is in no ConfigMap"},
+			"/c/x was not found in the readable ConfigMaps"},
 		"a file in error": {"containers: [{name: manager, args: [--config=/c/other], volumeMounts: [{name: f, mountPath: /c}]}]\nvolumes: [{name: f, configMap: {name: file}}]", ""},
 	} {
 		got := settingsOf(t, c.pod)

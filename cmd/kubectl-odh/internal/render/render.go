@@ -152,7 +152,7 @@ func (s *environment) notes() []string {
 		notes = append(notes, s.settings)
 	}
 	for _, line := range s.reader.Lines() {
-		notes = append(notes, line+"; that counts as not there")
+		notes = append(notes, line+"; it is treated as missing")
 	}
 	return notes
 }

@@ -166,8 +166,8 @@ func TestFromCluster(t *testing.T) {
 		t.Errorf("OpenShift and the version of the manager: %+v", s)
 	}
 	for want, c := range map[string]*cli.Cluster{
-		"there is no Deployment of the manager": fakeCluster(t, scheduler),
-		"cannot be read":                        fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
+		"the Deployment of the manager could not be read": fakeCluster(t, scheduler),
+		"cannot be read": fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: unexpected result: %+v", want, s)
@@ -183,11 +183,11 @@ func TestFromClusterWithFewRights(t *testing.T) {
 		forbid(t, c, "get", "configmaps")
 		return c
 	}
-	const settings = "Note: settings of the manager that could not be read count as their defaults: ENABLE_MLFLOW in ConfigMap odh/params\n"
+	const settings = "Note: the defaults are assumed for settings of the manager that could not be read: ENABLE_MLFLOW in ConfigMap odh/params\n"
 	const scheduling = "Note: not allowed to get configmaps/appwrapper-operator-config in namespace odh; "
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
-		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; that counts as not there\n") {
+		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; it is treated as missing\n") {
 			t.Errorf("%s: unexpected result: %+v", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {

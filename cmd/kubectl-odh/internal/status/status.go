@@ -203,7 +203,7 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 			cmp.Compare(a.Name, b.Name))
 	})
 	if g.restricted.Load() {
-		r.Notes = append(r.Notes, "not allowed to look at all namespaces; what is in namespace "+g.ContextNamespace+" is shown, -n chooses another")
+		r.Notes = append(r.Notes, "not allowed to list all namespaces; only namespace "+g.ContextNamespace+" is shown, choose another with -n")
 	}
 	r.Notes = append(r.Notes, g.Notes()...)
 	if unread := manager.Unreadable(); unread != "" {
@@ -264,7 +264,7 @@ func (g *gatherer) verdictFunc(ctx context.Context, manager installed.Manager) f
 		}
 		worst := health.Verdict{
 			State: health.Idle, Reason: "NotDeployed",
-			Message: "it has no pods: no namespace that ModelMesh serves uses it, or its events say what is wrong with it",
+			Message: "it has no pods: no namespace that ModelMesh serves uses it, or its events report a problem",
 		}
 		for i := range workloads {
 			owned := slices.ContainsFunc(workloads[i].GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == u.GetUID() })
