@@ -113,12 +113,9 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 	if len(state.runtimes) == 0 {
 		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
 	}
-	constraints, err := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
-	if err == nil {
-		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-		err = r.applier.Apply(ctx, state.owner, desired)
-	}
-	return errors.Join(err, r.reconcileEtcdSecret(ctx, state))
+	constraints := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
+	desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.reconcileEtcdSecret(ctx, state))
 }
 
 // reconcileEtcdSecret applies the Secret by which the pods of a namespace reach etcd. The operator's namespace has the source Secret
