@@ -12,6 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
 // Catalog reads the runtimes and models of namespaces from the cache.
@@ -21,10 +22,10 @@ type Catalog struct {
 	Namespaces *Namespaces
 	Served     func() capability.Set
 	Settings   func(ctx context.Context, namespace string) (meshsettings.Settings, error)
-	// MissingReferences of Predictors.
-	MissingReferences MissingReferences
-	// Causes of runtimes without serving pods.
-	Causes Causes
+	// MissingReferences holds the references of Predictors to storage entries and PersistentVolumeClaims that do not exist.
+	MissingReferences Findings[[]reference.Missing]
+	// Causes holds the reasons why runtimes have no serving pods.
+	Causes Findings[Cause]
 }
 
 // Runtime is a ServingRuntime or ClusterServingRuntime in the view of one namespace.

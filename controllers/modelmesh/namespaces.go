@@ -174,37 +174,31 @@ func stripNamespace(in any) (any, error) {
 	return in, nil
 }
 
-// EnqueueNamespace enqueues the namespace of an object, also if it is not enabled: managed objects are deleted there.
-func EnqueueNamespace() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		return []reconcile.Request{RequestFor(o.GetNamespace())}
-	})
+// Enqueue enqueues the namespace of an object, also if it is not enabled: managed objects are deleted there. A Namespace enqueues itself, any
+// other object without a namespace all enabled namespaces.
+func (n *Namespaces) Enqueue() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(n.requestsFor)
 }
 
-// EnqueueEnabled enqueues the namespace of an object if it is enabled. Other namespaces may hold thousands of such objects.
+// EnqueueEnabled is Enqueue for enabled namespaces. Other namespaces may hold thousands of such objects.
 func (n *Namespaces) EnqueueEnabled() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		enabled, err := n.Enabled(ctx, o.GetNamespace())
-		if err == nil && !enabled {
+		if enabled, err := n.Enabled(ctx, o.GetNamespace()); o.GetNamespace() != "" && err == nil && !enabled {
 			return nil
 		}
-		return []reconcile.Request{RequestFor(o.GetNamespace())}
+		return n.requestsFor(ctx, o)
 	})
 }
 
-// EnqueueAllEnabled enqueues all enabled namespaces.
-func (n *Namespaces) EnqueueAllEnabled() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return n.Requests(ctx) })
-}
-
-// EnqueueByName enqueues a Namespace by its name, or all enabled namespaces if the name is empty.
-func (n *Namespaces) EnqueueByName() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		if o.GetName() == "" {
-			return n.Requests(ctx)
-		}
-		return []reconcile.Request{RequestFor(o.GetName())}
-	})
+func (n *Namespaces) requestsFor(ctx context.Context, o client.Object) []reconcile.Request {
+	name := o.GetNamespace()
+	if namespace, ok := o.(*corev1.Namespace); ok {
+		name = namespace.Name
+	}
+	if name == "" {
+		return n.Requests(ctx)
+	}
+	return []reconcile.Request{RequestFor(name)}
 }
 
 // Requests returns the requests for all enabled namespaces. It logs an error.
@@ -225,16 +219,12 @@ func CreatedOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// SpecChanged admits changes of the spec, and of the finalizers of a terminating object. It drops status updates, which are frequent.
-func SpecChanged() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+// SpecOrAnnotationsChanged admits changes of the spec and of annotations, which hold settings of the kinds of KServe, and of the finalizers of a
+// terminating object. It drops status updates, which are frequent.
+func SpecOrAnnotationsChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.Relisted(), predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		oldObject, newObject := e.ObjectOld, e.ObjectNew
 		return oldObject.GetUID() != newObject.GetUID() || !oldObject.GetDeletionTimestamp().Equal(newObject.GetDeletionTimestamp()) ||
 			newObject.GetDeletionTimestamp() != nil && len(oldObject.GetFinalizers()) != len(newObject.GetFinalizers())
 	}})
-}
-
-// SpecOrAnnotationsChanged is SpecChanged for the kinds of KServe, which have settings in annotations.
-func SpecOrAnnotationsChanged() predicate.Predicate {
-	return predicate.Or(SpecChanged(), predicate.AnnotationChangedPredicate{})
 }

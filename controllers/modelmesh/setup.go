@@ -58,9 +58,10 @@ var PredictorKind = schema.GroupVersionKind{Group: "serving.kserve.io", Version:
 
 // Options are the parameters of Setup.
 type Options struct {
-	Config  config.Config
-	Served  *capability.Watcher
-	Clock   clock.Clock
+	Config config.Config
+	Served *capability.Watcher
+	Clock  clock.Clock
+	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
 	Applier *apply.Applier
 	// Settings is a runnable of the program.
 	Settings       *meshsettings.Source
@@ -93,21 +94,16 @@ func (o Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
 		Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
 	}
 	d := &Dependencies{
-		Catalog: catalog, Config: o.Config, Served: o.Served, Clock: o.Clock, Applier: o.Applier,
-		Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces, Settings: o.Settings,
+		Options: o, Catalog: catalog, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
 		Pool:   meshclient.NewPool(log.WithName("mesh")),
 		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock, Log: log.WithName("events")}),
 	}
-	endpointSlices, err := newEndpointSliceCache(mgr, namespaces)
+	// EndpointSlices have the labels of their Service.
+	endpointSlices, err := NewMeshCache(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
 	if err != nil {
 		return nil, err
 	}
 	return d, errors.Join(mgr.Add(d.Pool), mgr.Add(d.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", endpointSlices, d.Pool))
-}
-
-// newEndpointSliceCache holds the EndpointSlices of the mesh Services, which have the labels of their Service.
-func newEndpointSliceCache(mgr ctrl.Manager, namespaces *Namespaces) (cache.Cache, error) {
-	return NewMeshCache(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
 }
 
 // NewMeshCache adds a cache for one kind to the manager. It holds objects with the label of a mesh Service in the namespaces that can
@@ -124,14 +120,9 @@ func NewMeshCache(mgr ctrl.Manager, object client.Object, namespaces *Namespaces
 
 // Dependencies are the objects that the subcontrollers share while the component runs.
 type Dependencies struct {
-	Config config.Config
-	Served *capability.Watcher
-	Clock  clock.Clock
-	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
-	Applier    *apply.Applier
+	Options
 	Recorder   events.EventRecorder
 	Namespaces *Namespaces
-	Settings   *meshsettings.Source
 	// Pool holds the mesh clients of the namespaces, Events watches their models in etcd.
 	Pool    *meshclient.Pool
 	Events  *meshevents.Watcher

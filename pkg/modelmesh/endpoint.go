@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
@@ -75,7 +77,7 @@ func EndpointsOf(spec *v1alpha1.ServingRuntimeSpec) (Endpoints, error) {
 	if err != nil {
 		return Endpoints{}, err
 	}
-	text := stringValue(spec.GRPCDataEndpoint)
+	text := ptr.Deref(spec.GRPCDataEndpoint, "")
 	if text == "" {
 		return Endpoints{Management: management}, nil
 	}
@@ -100,7 +102,7 @@ const (
 )
 
 func managementEndpoint(spec *v1alpha1.ServingRuntimeSpec) (Endpoint, error) {
-	text := stringValue(spec.GRPCEndpoint)
+	text := ptr.Deref(spec.GRPCEndpoint, "")
 	if text == "" {
 		if spec.BuiltInAdapter == nil {
 			return Endpoint{}, errors.New("spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>")

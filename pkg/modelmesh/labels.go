@@ -2,9 +2,10 @@ package modelmesh
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
@@ -41,7 +42,7 @@ func formatLabels(spec *v1alpha1.ServingRuntimeSpec) []string {
 			continue
 		}
 		labels = append(labels, formatPrefix+format.Name)
-		if version := stringValue(format.Version); version != "" {
+		if version := ptr.Deref(format.Version, ""); version != "" {
 			labels = append(labels, formatPrefix+format.Name+":"+version)
 		}
 	}
@@ -85,7 +86,7 @@ const unmatchableLabel = "_no_runtime"
 
 // TypeConstraints returns the file that maps the label of a model to the labels that its pod must have. Disabled runtimes are ignored,
 // see [IsEnabled].
-func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) ([]byte, error) {
+func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) []byte {
 	type constraint struct {
 		Required []string `json:"required"`
 	}
@@ -102,11 +103,8 @@ func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy
 			}
 		}
 	}
-	document, err := json.Marshal(constraints)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the type constraints: %w", err)
-	}
-	return document, nil
+	document, _ := json.Marshal(constraints) // strings: encoding cannot fail
+	return document
 }
 
 // DataPlaneConfig returns the file that defines the position of the model name in requests. The mesh rejects unknown members.

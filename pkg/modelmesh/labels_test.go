@@ -114,10 +114,7 @@ func TestTypeConstraints(t *testing.T) {
 		"no runtimes": {nil, `{"_default":{"required":["_no_runtime"]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := TypeConstraints(c.runtimes, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := TypeConstraints(c.runtimes, false)
 			if diff := cmp.Diff(c.want, string(got)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -135,10 +132,7 @@ func TestTypeConstraintsMatchHasLabels(t *testing.T) {
 				format(word.Draw(t, "format"), rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "version"), new(rapid.Bool().Draw(t, "auto"))))
 		}
 		rest := rapid.Bool().Draw(t, "rest")
-		text, err := TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{"r": spec}, rest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := TypeConstraints(map[string]*v1alpha1.ServingRuntimeSpec{"r": spec}, rest)
 		var known map[string]struct{ Required []string }
 		if err := json.Unmarshal(text, &known); err != nil {
 			t.Fatal(err)

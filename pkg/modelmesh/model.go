@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
@@ -51,10 +52,10 @@ func (m Model) Label() string {
 	}
 	var b strings.Builder
 	b.WriteString(formatPrefix + m.Spec.ModelType.Name)
-	if v := stringValue(m.Spec.ModelType.Version); v != "" {
+	if v := ptr.Deref(m.Spec.ModelType.Version, ""); v != "" {
 		b.WriteString(":" + v)
 	}
-	if p := stringValue(m.Spec.ProtocolVersion); p != "" {
+	if p := ptr.Deref(m.Spec.ProtocolVersion, ""); p != "" {
 		b.WriteString("|" + protocolPrefix + p)
 	}
 	return b.String()
@@ -116,7 +117,7 @@ func (m Model) ValidationMessage() string {
 // of the pod and of other models.
 func (m Model) pathTraversalMessage() string {
 	for _, parameter := range []struct{ field, text string }{
-		{"path", m.Path()}, {"schemaPath", stringValue(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath))}, {"key", stringValue(m.StorageKey())},
+		{"path", m.Path()}, {"schemaPath", ptr.Deref(cmp.Or(m.Spec.Storage.SchemaPath, m.Spec.SchemaPath), "")}, {"key", ptr.Deref(m.StorageKey(), "")},
 		{"parameters[" + parameterClaimName + "]", m.Parameters()[parameterClaimName]},
 	} {
 		if slices.Contains(strings.Split(parameter.text, "/"), "..") {
@@ -124,14 +125,6 @@ func (m Model) pathTraversalMessage() string {
 		}
 	}
 	return ""
-}
-
-// stringValue returns the value of an optional string, or "".
-func stringValue(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // HashLength is the number of hex digits of the spec's hash in a model ID.
@@ -165,7 +158,7 @@ func (m Model) StorageKey() *string {
 }
 
 // Key returns the JSON that the mesh passes to the runtime that loads the model.
-func (m Model) Key() (string, error) {
+func (m Model) Key() string {
 	key := modelKey{ModelType: m.Spec.ModelType, StorageParams: m.Parameters()}
 	if s := m.Spec.Storage; s != nil {
 		key.SchemaPath, key.StorageKey = s.SchemaPath, m.StorageKey()
@@ -173,9 +166,6 @@ func (m Model) Key() (string, error) {
 			key.SchemaPath = m.Spec.SchemaPath
 		}
 	}
-	document, err := json.Marshal(key)
-	if err != nil {
-		return "", fmt.Errorf("encoding the key of model %s/%s: %w", m.Namespace, m.Name, err)
-	}
-	return string(document), nil
+	document, _ := json.Marshal(key) // strings and maps of strings: encoding cannot fail
+	return string(document)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
@@ -53,7 +55,7 @@ func convertPredictor(p *v1beta1.PredictorSpec, annotations map[string]string) (
 			spec.Runtime = &v1alpha1.RuntimeRef{Name: r}
 		}
 	}
-	if stringValue(extension.ProtocolVersion) != "" {
+	if ptr.Deref(extension.ProtocolVersion, "") != "" {
 		spec.ProtocolVersion = extension.ProtocolVersion
 	}
 	storage, err := convertStorage(extension, annotations)
@@ -94,7 +96,7 @@ func convertStorage(extension *v1beta1.PredictorExtension, annotations map[strin
 		SchemaPath: fieldOrAnnotation(storageSpec.SchemaPath, annotations, v1beta1.AnnotationSchemaPath),
 	}
 	maps.Copy(storage.Parameters, storageSpec.Parameters)
-	uri := stringValue(extension.StorageURI)
+	uri := ptr.Deref(extension.StorageURI, "")
 	switch {
 	case uri != "" && storageSpec.Path != nil:
 		return nil, fmt.Errorf("has both storageUri %q and storage.path %q: remove one of them", uri, *storageSpec.Path)

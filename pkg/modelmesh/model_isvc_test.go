@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
@@ -18,7 +20,7 @@ func TestInferenceServiceModelFormat(t *testing.T) {
 		t.Errorf("format only: %+v", s)
 	}
 	m = convertedModel(t, "m", `{model: {modelFormat: {name: sklearn, version: "0"}, runtime: mine, protocolVersion: v2`+anyStorage+`}}`)
-	if s := m.Spec; stringValue(s.ModelType.Version) != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "v2" {
+	if s := m.Spec; ptr.Deref(s.ModelType.Version, "") != "0" || s.Runtime == nil || s.Runtime.Name != "mine" || ptr.Deref(s.ProtocolVersion, "") != "v2" {
 		t.Errorf("version and runtime: %+v", s)
 	}
 	m = convertedModel(t, "m", `{model: {modelFormat: {name: sklearn}, protocolVersion: ""`+anyStorage+`}}`)
@@ -26,7 +28,7 @@ func TestInferenceServiceModelFormat(t *testing.T) {
 		t.Error("want protocolVersion unset for an empty protocol")
 	}
 	m = convertedModel(t, "m", `{sklearn: {protocolVersion: grpc-v2`+anyStorage+`}}`, v1beta1.AnnotationServingRuntime, "mine")
-	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || stringValue(s.ProtocolVersion) != "grpc-v2" {
+	if s := m.Spec; s.ModelType.Name != "sklearn" || s.ModelType.Version != nil || s.Runtime == nil || s.Runtime.Name != "mine" || ptr.Deref(s.ProtocolVersion, "") != "grpc-v2" {
 		t.Errorf("a framework: %+v", s)
 	}
 }
@@ -114,10 +116,10 @@ func TestInferenceServiceStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := convertedModel(t, "m", `{model: {modelFormat: {name: a}, `+tc.block+`}}`).Spec.Storage
 			if s.Path == nil || *s.Path != tc.path || !maps.Equal(s.Parameters, tc.parameters) || s.Parameters == nil {
-				t.Errorf("path %q, parameters %v", stringValue(s.Path), s.Parameters)
+				t.Errorf("path %q, parameters %v", ptr.Deref(s.Path, ""), s.Parameters)
 			}
-			if name == "all four" && (stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "s") {
-				t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
+			if name == "all four" && (ptr.Deref(s.Key, "") != "k" || ptr.Deref(s.SchemaPath, "") != "s") {
+				t.Errorf("key %q, schema %q", ptr.Deref(s.Key, ""), ptr.Deref(s.SchemaPath, ""))
 			}
 		})
 	}
@@ -126,12 +128,12 @@ func TestInferenceServiceStorage(t *testing.T) {
 func TestInferenceServiceStorageAnnotations(t *testing.T) {
 	given := []string{v1beta1.AnnotationSecretKey, "from-annotation", v1beta1.AnnotationSchemaPath, "schema"}
 	s := convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`, given...).Spec.Storage
-	if stringValue(s.Key) != "from-annotation" || stringValue(s.SchemaPath) != "schema" {
-		t.Errorf("key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
+	if ptr.Deref(s.Key, "") != "from-annotation" || ptr.Deref(s.SchemaPath, "") != "schema" {
+		t.Errorf("key %q, schema %q", ptr.Deref(s.Key, ""), ptr.Deref(s.SchemaPath, ""))
 	}
 	s = convertedModel(t, "m", `{model: {modelFormat: {name: a}, storage: {path: p, key: k, schemaPath: q}}}`, given...).Spec.Storage
-	if stringValue(s.Key) != "k" || stringValue(s.SchemaPath) != "q" {
-		t.Errorf("fields come first: key %q, schema %q", stringValue(s.Key), stringValue(s.SchemaPath))
+	if ptr.Deref(s.Key, "") != "k" || ptr.Deref(s.SchemaPath, "") != "q" {
+		t.Errorf("fields come first: key %q, schema %q", ptr.Deref(s.Key, ""), ptr.Deref(s.SchemaPath, ""))
 	}
 	s = convertedModel(t, "m", `{sklearn: {storageUri: "s3://b/p"}}`).Spec.Storage
 	if s.Key != nil || s.SchemaPath != nil {

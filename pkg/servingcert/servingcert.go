@@ -53,6 +53,8 @@ type Spec struct {
 	Service string
 	// Labels are additional labels of the Secret.
 	Labels map[string]string
+	// Ownership is the kind of owner reference of the Secret: Controlled or Unowned.
+	Ownership apply.Ownership
 	// DropOwnerReferences reports whether an owner reference is removed, see apply.Object.
 	DropOwnerReferences func(metav1.OwnerReference) bool
 	// Condition is the type of the condition; empty for the constant Condition.
@@ -60,6 +62,12 @@ type Spec struct {
 }
 
 func (s *Spec) condition() string { return cmp.Or(s.Condition, Condition) }
+
+// Secret returns the desired Secret with the given data.
+func (s *Spec) Secret(data map[string][]byte) apply.Object {
+	secret := corev1ac.Secret(s.Name, s.Namespace).WithLabels(s.Labels).WithType(corev1.SecretTypeTLS).WithData(data)
+	return apply.Object{Config: secret, Ownership: s.Ownership, DropOwnerReferences: s.DropOwnerReferences}
+}
 
 // certificateState is the state of one version of a Secret.
 type certificateState struct {
@@ -90,19 +98,25 @@ type Issuer struct {
 // certificate. The condition of the spec reports when such a certificate expires. Servers reload renewed certificates. State and conditions
 // of other certificates are deleted. Errors of writes are those of apply.Applier.
 func (k *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
+	if err := k.EnsureSecrets(ctx, owner, specs...); err != nil {
+		return err
+	}
+	states, _ := k.owners.Get(owner.GetUID())
+	for _, conditionType := range []string{Condition, DatabaseCondition} {
+		k.setCondition(owner, conditionType, specs, states)
+	}
+	return nil
+}
+
+// EnsureSecrets is Ensure for an owner without conditions.
+func (k *Issuer) EnsureSecrets(ctx context.Context, owner client.Object, specs ...Spec) error {
 	last, _ := k.owners.Get(owner.GetUID())
 	states, errs := make(map[string]certificateState, len(specs)), make([]error, len(specs))
 	for i := range specs {
 		states[specs[i].Name], errs[i] = k.ensure(ctx, owner, &specs[i], last[specs[i].Name])
 	}
 	k.owners.Set(owner.GetUID(), states)
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	for _, conditionType := range []string{Condition, DatabaseCondition} {
-		k.setCondition(owner, conditionType, specs, states)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // ensure returns the state of one certificate, which is empty while an external Secret does not exist.
@@ -175,10 +189,10 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	if err != nil {
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Cause != "" || !metav1.IsControlledBy(live, owner) || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
+	owned := spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)
+	if serving.Cause != "" || !owned || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
 		live = &corev1.Secret{} // the new version is read once
-		secret := corev1ac.Secret(spec.Name, spec.Namespace).WithLabels(spec.Labels).WithType(corev1.SecretTypeTLS).WithData(serving.Data)
-		if err := k.Applier.Apply(ctx, owner, apply.Desired{{Config: secret, DropOwnerReferences: spec.DropOwnerReferences}}); err != nil {
+		if err := k.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
 		}
 	}

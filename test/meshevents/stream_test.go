@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
@@ -93,7 +94,7 @@ func TestStreamReportsDeletionsBeforeCompaction(t *testing.T) {
 	late, err := meshetcd.New(e.secret("", ""))
 	must(t, err)
 	t.Cleanup(func() { must(t, late.Close()) })
-	if err := late.Watch(ctx, vmodelsPrefix, 1, func([]meshetcd.Entry) {}); !errors.Is(err, meshetcd.ErrCompacted) {
+	if err := late.Watch(ctx, vmodelsPrefix, 1, func([]meshetcd.Entry) {}); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("watch from a compacted revision: error %v, want ErrCompacted", err)
 	}
 }

@@ -106,11 +106,7 @@ func request(t *testing.T, format string) *runtimepb.LoadModelRequest {
 	}}
 	p.Namespace, p.Name = "vision", "digits"
 	model := modelmesh.FromPredictor(p)
-	key, err := model.Key()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: key}
+	return &runtimepb.LoadModelRequest{ModelId: model.ID(), ModelType: model.Label(), ModelPath: model.Path(), ModelKey: model.Key()}
 }
 
 // Every adapter runs with the environment of the rendered pod of its built-in runtime, and reports its settings to the routing layer.

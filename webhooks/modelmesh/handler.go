@@ -63,7 +63,7 @@ func (v *validator) validate(ctx context.Context, namespace string, current, old
 		return allowed(known)
 	}
 	if found := validateAutoscaling(current.Annotations, &current.Spec); found != nil {
-		if !pkgmodelmesh.IsMultiModel(&old.Spec) || !sameViolation(found, validateAutoscaling(old.Annotations, &old.Spec)) {
+		if previous := validateAutoscaling(old.Annotations, &old.Spec); !pkgmodelmesh.IsMultiModel(&old.Spec) || previous == nil || *previous != *found {
 			return denied(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
 		known = append(known, found.field+": "+found.message)
@@ -85,8 +85,6 @@ func (v *validator) newWarnings(ctx context.Context, namespace string, current, 
 	oldWarnings := pkgmodelmesh.Warnings(&old.Spec, types)
 	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(oldWarnings, text) })
 }
-
-func sameViolation(a, b *violation) bool { return a != nil && b != nil && *a == *b }
 
 // decodeRuntime decodes a runtime of either scope.
 func decodeRuntime(raw []byte) (*v1alpha1.ServingRuntime, error) {

@@ -45,16 +45,10 @@ const (
 	loopback      = "127.0.0.1"
 )
 
-type proxyKind int
-
-const (
-	kindOAuth proxyKind = iota
-	kindRBAC
-)
-
 // Proxy is the sidecar of the runtime pods of one namespace.
 type Proxy struct {
-	kind      proxyKind
+	// oauth is true for the OAuth proxy, false for kube-rbac-proxy.
+	oauth     bool
 	settings  meshsettings.Settings
 	namespace string
 	// hasServiceCA is true if the platform issues serving certificates for Services.
@@ -66,13 +60,11 @@ type Proxy struct {
 func Decide(s meshsettings.Settings, namespace string, apis capability.Set) *Proxy {
 	openShift := apis.OpenShift()
 	mode := s.AuthProxy.Mode
-	p := &Proxy{kind: kindRBAC, settings: s, namespace: namespace, hasServiceCA: openShift}
-	switch {
-	case !s.RESTProxy.Enabled, mode == meshsettings.AuthProxyNever, mode != meshsettings.AuthProxyAlways && !openShift:
+	p := &Proxy{settings: s, namespace: namespace, hasServiceCA: openShift}
+	if !s.RESTProxy.Enabled || mode == meshsettings.AuthProxyNever || mode != meshsettings.AuthProxyAlways && !openShift {
 		return nil
-	case apis.OAuth() && !p.requiresClientCert():
-		p.kind = kindOAuth
 	}
+	p.oauth = apis.OAuth() && !p.requiresClientCert()
 	return p
 }
 
@@ -99,10 +91,10 @@ func (p *Proxy) ServiceAccount() string {
 }
 
 // NeedsCookieSecret reports whether the sidecar mounts CookieSecret.
-func (p *Proxy) NeedsCookieSecret() bool { return p.kind == kindOAuth }
+func (p *Proxy) NeedsCookieSecret() bool { return p.oauth }
 
 // NeedsRules reports whether the sidecar mounts RulesConfigMap.
-func (p *Proxy) NeedsRules() bool { return p.kind == kindRBAC }
+func (p *Proxy) NeedsRules() bool { return !p.oauth }
 
 // NeedsCertificate reports whether this operator must create TLSSecret.
 func (p *Proxy) NeedsCertificate() bool { return !p.hasServiceCA }
@@ -139,7 +131,7 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
 		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),
 	}
-	if p.kind == kindRBAC {
+	if !p.oauth {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeRules).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RulesConfigMap)))
 	}
@@ -148,7 +140,7 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 
 // Container returns the sidecar.
 func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
-	if p.kind == kindRBAC {
+	if !p.oauth {
 		return p.rbacContainer(), nil
 	}
 	return p.oauthContainer()

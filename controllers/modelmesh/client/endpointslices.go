@@ -9,6 +9,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,10 +62,14 @@ func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cach
 // if there are no IPv4 ones, because each pod must be called once.
 func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string {
 	found := map[discoveryv1.AddressType][]string{}
-	for i := range endpoints {
-		slice := &endpoints[i]
-		if slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
-			found[slice.AddressType] = append(found[slice.AddressType], addressesOf(slice.Endpoints, port)...)
+	for _, slice := range endpoints {
+		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port != nil && strconv.Itoa(int(*p.Port)) == port }) {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if len(endpoint.Addresses) > 0 && ptr.Deref(endpoint.Conditions.Ready, true) { // as the API defines for no condition
+				found[slice.AddressType] = append(found[slice.AddressType], net.JoinHostPort(endpoint.Addresses[0], port))
+			}
 		}
 	}
 	out := found[discoveryv1.AddressTypeIPv4]
@@ -73,15 +78,4 @@ func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// addressesOf returns the first address of each ready endpoint. By the definition of the API an endpoint without the condition is ready.
-func addressesOf(endpoints []discoveryv1.Endpoint, port string) []string {
-	var out []string
-	for _, endpoint := range endpoints {
-		if len(endpoint.Addresses) > 0 && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
-			out = append(out, net.JoinHostPort(endpoint.Addresses[0], port))
-		}
-	}
-	return out
 }

@@ -124,9 +124,6 @@ func nonRetryable(err error) error {
 	return err
 }
 
-// ErrCompacted means that etcd no longer has the revision from which a watch starts.
-var ErrCompacted = errors.New("etcd has compacted the revision that the watch starts from")
-
 // pageSize is the number of keys per list request.
 const pageSize = 1000
 
@@ -213,7 +210,7 @@ func (c *Client) timeoutError() error {
 }
 
 // Watch calls handle with all changes below a prefix after the given revision, in order, until ctx ends or an error occurs. It always
-// returns an error. After ErrCompacted the caller must list again.
+// returns an error, after which the caller must list again.
 func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle func([]Entry)) error {
 	etcd, err := c.connect(ctx)
 	if err != nil {
@@ -228,9 +225,6 @@ func (c *Client) Watch(ctx context.Context, prefix string, after int64, handle f
 		clientv3.WithCreatedNotify(), clientv3.WithFragment())
 	for change := range changes {
 		startTimeout.Stop()
-		if change.CompactRevision > 0 {
-			return fmt.Errorf("watching %s: %w", prefix, ErrCompacted)
-		}
 		if err := change.Err(); err != nil {
 			return fmt.Errorf("watching %s: %w", prefix, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -91,13 +92,13 @@ func TestWatchErrors(t *testing.T) {
 		answer *pb.WatchResponse
 		want   string
 	}{
-		"compacted": {&pb.WatchResponse{Header: header(9), Canceled: true, CompactRevision: 9}, ErrCompacted.Error()},
+		"compacted": {&pb.WatchResponse{Header: header(9), Canceled: true, CompactRevision: 9}, rpctypes.ErrCompacted.Error()},
 		"canceled":  {&pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "permission denied"}, "watching p/: permission denied"},
 	} {
 		s := &fakeServer{watch: respondOnce(t, tc.answer)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
 		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
-		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, ErrCompacted) != (name == "compacted") {
+		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, rpctypes.ErrCompacted) != (name == "compacted") {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
 	}

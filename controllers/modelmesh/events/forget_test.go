@@ -75,7 +75,7 @@ func (f *flood) Watch(ctx context.Context, prefix string, _ int64, handle func([
 func TestKnownKeysAreBounded(t *testing.T) {
 	w := &prefixWatch{
 		client: &flood{meshetcd.MaxKeys * 2}, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clock.RealClock{}, log: logr.Discard(), notify: func(Event) {},
-		parseEvent: func(id string, _ []byte) (Event, error) { return Event{Name: id}, nil },
+		parse: func(id string, _ []byte) (string, string, error) { return "", id, nil },
 	}
 	if err := w.listAndWatch(t.Context()); !errors.Is(err, meshetcd.ErrTooLarge) || len(w.known) > meshetcd.MaxKeys {
 		t.Errorf("%d keys: %v", len(w.known), err)

@@ -31,23 +31,23 @@ const (
 	registryPrefix = "/registry/"
 )
 
-// parseOwner returns the owner of a vmodel. The default owner is the source of Predictors.
-func parseOwner(value []byte) (string, error) {
+// parseVModel returns the owner of a vmodel and its ID. The default owner is the source of Predictors.
+func parseVModel(id string, value []byte) (source, name string, err error) {
 	var vmodel struct {
 		Owner string `json:"o"`
 	}
 	if err := json.Unmarshal(value, &vmodel); err != nil {
-		return "", fmt.Errorf("the value of a vmodel is not JSON: %w", err)
+		return "", "", fmt.Errorf("the value of a vmodel is not JSON: %w", err)
 	}
-	return cmp.Or(vmodel.Owner, modelmesh.SourcePredictor), nil
+	return cmp.Or(vmodel.Owner, modelmesh.SourcePredictor), id, nil
 }
 
 // parseModelID parses the ID of a concrete model, `<name>__<source>-<hash>`.
-func parseModelID(id string) (source, name string, ok bool) {
+func parseModelID(id string, _ []byte) (source, name string, err error) {
 	name, rest, found := strings.Cut(id, "__")
 	end := len(rest) - modelmesh.HashLength - 1
 	if !found || name == "" || end < 1 || rest[end] != '-' || strings.Contains(rest[end+1:], "-") {
-		return "", "", false
+		return "", "", fmt.Errorf("the id of a concrete model is not <name>__<source>-<hash>: %s", id)
 	}
-	return rest[:end], name, true
+	return rest[:end], name, nil
 }

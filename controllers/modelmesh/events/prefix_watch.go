@@ -36,8 +36,9 @@ type prefixWatch struct {
 	clock    clock.Clock
 	log      logr.Logger
 	notify   func(Event)
-	// parseEvent returns the event for a key, relative to the prefix, and its value.
-	parseEvent func(id string, value []byte) (Event, error)
+	// parse returns the model of a key, relative to the prefix, and its value.
+	parse     func(id string, value []byte) (source, name string, err error)
+	namespace string
 
 	known     map[string]knownKey // by the key behind the prefix
 	clusterID uint64
@@ -49,7 +50,7 @@ type prefixWatch struct {
 // knownKey is the last version of a key.
 type knownKey struct {
 	revision int64
-	event    *Event // nil if parseEvent failed
+	event    *Event // nil if parse failed
 }
 
 // copyState waits until the previous watch, whose context is cancelled, has ended, and copies its known keys.
@@ -121,33 +122,30 @@ func (p *prefixWatch) handleListing(listing meshetcd.Listing) {
 	lastKnown, same := p.known, p.clusterID == listing.ClusterID
 	p.clusterID, p.known = listing.ClusterID, make(map[string]knownKey, len(listing.Entries))
 	for _, entry := range listing.Entries {
-		id := p.relativeKey(entry)
+		id := strings.TrimPrefix(entry.Key, p.prefix)
 		previous, found := lastKnown[id]
 		delete(lastKnown, id)
 		if found && same && previous.revision == entry.Revision {
 			p.known[id] = previous
 			continue
 		}
-		p.onPut(entry, previous)
+		p.onPut(id, entry, previous)
 	}
 	for _, previous := range lastKnown {
 		p.onDelete(previous)
 	}
 }
 
-func (p *prefixWatch) relativeKey(entry meshetcd.Entry) string {
-	return strings.TrimPrefix(entry.Key, p.prefix)
-}
-
 // handleEntry handles one change of a watch.
 func (p *prefixWatch) handleEntry(entry meshetcd.Entry) {
-	previous := p.known[p.relativeKey(entry)]
+	id := strings.TrimPrefix(entry.Key, p.prefix)
+	previous := p.known[id]
 	if entry.Deleted {
-		delete(p.known, p.relativeKey(entry))
+		delete(p.known, id)
 		p.onDelete(previous)
 		return
 	}
-	p.onPut(entry, previous)
+	p.onPut(id, entry, previous)
 }
 
 // onDelete notifies of a deleted vmodel. A deleted concrete model is no event: the key of its vmodel has its own.
@@ -158,15 +156,15 @@ func (p *prefixWatch) onDelete(previous knownKey) {
 }
 
 // onPut stores an entry and notifies of its model, and of the model of the previous owner if the owner changed.
-func (p *prefixWatch) onPut(entry meshetcd.Entry, previous knownKey) {
-	id := p.relativeKey(entry)
-	event, err := p.parseEvent(id, entry.Value)
+func (p *prefixWatch) onPut(id string, entry meshetcd.Entry, previous knownKey) {
+	source, name, err := p.parse(id, entry.Value)
 	if err != nil {
 		p.known[id] = knownKey{revision: entry.Revision}
 		p.log.Info("Ignoring an invalid entry of etcd", "key", entry.Key, "reason", err.Error())
 		p.onDelete(previous)
 		return
 	}
+	event := Event{Source: source, Namespace: p.namespace, Name: name}
 	if previous.event != nil && *previous.event != event {
 		p.onDelete(previous)
 	}

@@ -31,7 +31,7 @@ type owned struct {
 
 func newModelState() *modelState {
 	w := &modelState{entries: map[string]meshetcd.Entry{}, seen: map[string]owned{}, emitted: map[Event]bool{}}
-	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parseEvent: vmodelEventParser("n"), clusterID: 1}
+	w.watch = &prefixWatch{prefix: "p/", log: logr.Discard(), notify: func(e Event) { w.emitted[e] = true }, parse: parseVModel, namespace: "n", clusterID: 1}
 	return w
 }
 
@@ -109,7 +109,7 @@ func (s *modelState) verify(t *rapid.T, changed map[string]bool) {
 		before, known := s.seen[name]
 		entry, found := s.entries[name]
 		now := owned{revision: entry.Revision}
-		if owner, err := parseOwner(entry.Value); found && err == nil {
+		if owner, _, err := parseVModel("m", entry.Value); found && err == nil {
 			now.owner = owner
 			want[Event{Source: owner, Namespace: "n", Name: name}] = true
 		}
@@ -147,12 +147,12 @@ func FuzzEntries(f *testing.F) {
 	f.Add("digits__isvc-6b2eb0b8bf", `{}`)
 	f.Add("__-", `[`)
 	f.Fuzz(func(t *testing.T, id, value string) {
-		if source, name, ok := parseModelID(id); ok {
+		if source, name, err := parseModelID(id, nil); err == nil {
 			if source == "" || name == "" || fmt.Sprintf("%s__%s-", name, source) != id[:len(id)-modelmesh.HashLength] {
 				t.Errorf("%q is not made of %q and %q", id, name, source)
 			}
 		}
-		if owner, err := parseOwner([]byte(value)); err == nil && owner == "" {
+		if owner, _, err := parseVModel("m", []byte(value)); err == nil && owner == "" {
 			t.Errorf("%q has an owner without a name", value)
 		}
 	})

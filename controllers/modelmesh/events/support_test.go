@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -111,7 +112,7 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 			}
 		}
 		if after < s.compacted && len(news) > 0 {
-			down = meshetcd.ErrCompacted
+			down = rpctypes.ErrCompacted
 		}
 		after = s.revision
 		s.mu.Unlock()

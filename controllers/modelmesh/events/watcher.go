@@ -9,7 +9,6 @@ package events
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -208,14 +207,6 @@ func (w *Watcher) Start(ctx context.Context) error {
 	<-ctx.Done()
 	w.mu.Lock()
 	w.ctx = nil
-	w.stopAll()
-	w.mu.Unlock()
-	w.watches.Wait()
-	return nil
-}
-
-// stopAll stops all watches and closes all connections.
-func (w *Watcher) stopAll() {
 	for namespace, watched := range w.namespaces {
 		watched.stop(namespace)
 		w.closeConnection(watched.own)
@@ -223,6 +214,9 @@ func (w *Watcher) stopAll() {
 	}
 	w.closeConnection(w.shared)
 	w.shared = connection{}
+	w.mu.Unlock()
+	w.watches.Wait()
+	return nil
 }
 
 // restartWatches starts both watches of a namespace, if there is a connection. They inherit the state of the previous watches, so that keys
@@ -239,7 +233,7 @@ func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	base := KeyPrefix(client.RootPrefix(), unprefixed, namespace, watched.service)
 	startWatch := func(watch prefixWatch, keys string, previous *prefixWatch) *prefixWatch {
-		watch.client, watch.clock, watch.log, watch.notify = client, w.Clock, w.Log.WithValues("namespace", namespace), w.Notify
+		watch.client, watch.namespace, watch.clock, watch.log, watch.notify = client, namespace, w.Clock, w.Log.WithValues("namespace", namespace), w.Notify
 		watch.done, watch.gauge = make(chan struct{}), watchingGauge.WithLabelValues(namespace, keys)
 		w.watches.Go(func() {
 			defer close(watch.done)
@@ -249,25 +243,6 @@ func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
 		return &watch
 	}
 	watched.cancel = cancel
-	watched.vmodels = startWatch(prefixWatch{prefix: base + vmodelsPrefix, parseEvent: vmodelEventParser(namespace)}, keysVModels, watched.vmodels)
-	watched.registry = startWatch(prefixWatch{prefix: base + registryPrefix, parseEvent: registryEventParser(namespace), keysOnly: true}, keysRegistry, watched.registry)
-}
-
-// vmodelEventParser returns a parser for the keys and values of vmodels.
-func vmodelEventParser(namespace string) func(string, []byte) (Event, error) {
-	return func(id string, value []byte) (Event, error) {
-		owner, err := parseOwner(value)
-		return Event{Source: owner, Namespace: namespace, Name: id}, err
-	}
-}
-
-// registryEventParser returns a parser for the keys of concrete models.
-func registryEventParser(namespace string) func(string, []byte) (Event, error) {
-	return func(id string, _ []byte) (Event, error) {
-		source, name, ok := parseModelID(id)
-		if !ok {
-			return Event{}, fmt.Errorf("the id of a concrete model is not <name>__<source>-<hash>: %s", id)
-		}
-		return Event{Source: source, Namespace: namespace, Name: name}, nil
-	}
+	watched.vmodels = startWatch(prefixWatch{prefix: base + vmodelsPrefix, parse: parseVModel}, keysVModels, watched.vmodels)
+	watched.registry = startWatch(prefixWatch{prefix: base + registryPrefix, parse: parseModelID, keysOnly: true}, keysRegistry, watched.registry)
 }

@@ -40,12 +40,12 @@ func TestOwnerOfEtcdValues(t *testing.T) {
 		`{"amid":"digits"}`: "ksp",
 		`{}`:                "ksp",
 	} {
-		if got, err := parseOwner([]byte(value)); err != nil || got != want {
+		if got, _, err := parseVModel("m", []byte(value)); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", value, got, err, want)
 		}
 	}
 	for _, value := range []string{"", "no", `{"o":1}`, `[]`} {
-		if got, err := parseOwner([]byte(value)); err == nil {
+		if got, _, err := parseVModel("m", []byte(value)); err == nil {
 			t.Errorf("%q: owner %q, want an error", value, got)
 		}
 	}
@@ -60,15 +60,15 @@ func TestParseModelID(t *testing.T) {
 		"digits__a_b-7702c1b55a":          {"a_b", "digits"},
 		"digits__weird__thing-7702c1b55a": {"weird__thing", "digits"},
 	} {
-		if source, name, ok := parseModelID(id); !ok || source != want[0] || name != want[1] {
-			t.Errorf("%s: %q %q %t, want %v", id, source, name, ok, want)
+		if source, name, err := parseModelID(id, nil); err != nil || source != want[0] || name != want[1] {
+			t.Errorf("%s: %q %q, %v, want %v", id, source, name, err, want)
 		}
 	}
 	for _, id := range []string{
 		"", "digits", "__ksp-7702c1b55a", "digits__-7702c1b55a", "digits__ksp", "digits__7702c1b55a", "digits__ksp-7702c1b55", "digits__ksp-77-2c1b55a",
 		"digits_ksp-7702c1b55a", "digits__ksp_7702c1b55a",
 	} {
-		if source, name, ok := parseModelID(id); ok {
+		if source, name, err := parseModelID(id, nil); err == nil {
 			t.Errorf("%q: %q %q, want no answer", id, source, name)
 		}
 	}
@@ -272,7 +272,7 @@ func TestBackoffGrowsAndResets(t *testing.T) {
 	clk := &pauses{FakeClock: newFixture(t).clock}
 	down := newStore()
 	down.fail(errors.New("no"))
-	w := &prefixWatch{client: down, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, notify: func(Event) {}, parseEvent: vmodelEventParser("n")}
+	w := &prefixWatch{client: down, prefix: "p/", gauge: watchingGauge.WithLabelValues("n", "p"), clock: clk, log: newFixture(t).Log, notify: func(Event) {}, parse: parseVModel, namespace: "n"}
 	ctx, cancel := withCancel(t)
 	clk.after = func(n int) {
 		if n == 9 {

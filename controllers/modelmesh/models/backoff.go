@@ -77,11 +77,6 @@ func (e *modelState) reset(requestKey string) {
 	*e = next
 }
 
-func (e *modelState) recordFailure(err error) {
-	e.failures++
-	e.lastError = err.Error()
-}
-
 // waitsForRuntime reports whether the mesh may still learn of an existing runtime. The first call sets waitingSince.
 func (e *modelState) waitsForRuntime(now time.Time) bool {
 	if e.waitingSince.IsZero() {

@@ -122,7 +122,7 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 		state.nextCall = now.Add(backoff(maxConcurrentCalls, busyBackoff, minBackoff))
 	case failure != nil:
 		log.FromContext(ctx).Info("ModelMesh did not answer; retrying the call", "reason", failure.Error())
-		state.recordFailure(failure)
+		state.failures, state.lastError = state.failures+1, failure.Error()
 		state.scheduleCall(now, maxBackoff)
 	case state.result == idConflict || state.result == specMismatch:
 		state.scheduleCall(now, maxBackoff)

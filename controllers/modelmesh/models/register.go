@@ -53,17 +53,13 @@ func conflictResult(info *meshpb.VModelStatusInfo, model *resourceModel) callRes
 
 // register creates or updates the vmodel according to the spec.
 func (r *modelReconciler) register(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (*meshpb.VModelStatusInfo, error) {
-	key, err := model.Key()
-	if err != nil {
-		return nil, err
-	}
 	load, err := r.shouldLoadNow(ctx, model, state)
 	if err != nil {
 		return nil, err
 	}
 	info, err := client.SetVModel(ctx, &meshpb.SetVModelRequest{
 		VModelId: model.Name, Owner: model.Source, TargetModelId: model.ID(), AutoDeleteTargetModel: true, LoadNow: load,
-		ModelInfo: &meshpb.ModelInfo{Type: model.Label(), Path: model.Path(), Key: key},
+		ModelInfo: &meshpb.ModelInfo{Type: model.Label(), Path: model.Path(), Key: model.Key()},
 	})
 	if err == nil && (load || state.loadReason == loadReasonRestart) {
 		state.loadReason = loadReasonNone

@@ -34,11 +34,7 @@ func Register(object *unstructured.Unstructured) (*Registration, string, error) 
 	if problem := m.ValidationMessage(); problem != "" {
 		return nil, "", fmt.Errorf("%s %s: %s", object.GetKind(), m.Name, problem)
 	}
-	key, err := m.Key()
-	if err != nil {
-		return nil, "", err
-	}
-	return &Registration{VModel: m.Name, Owner: m.Source, Model: m.ID(), Type: m.Label(), Path: m.Path(), Key: key}, "", nil
+	return &Registration{VModel: m.Name, Owner: m.Source, Model: m.ID(), Type: m.Label(), Path: m.Path(), Key: m.Key()}, "", nil
 }
 
 // parseModel returns the model of a resource, or the reason why ModelMesh does not serve it.

@@ -64,14 +64,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 // subscribe registers the handlers of all events that are not changes of the resources.
 func (w *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
 	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
-	shared.Catalog.MissingReferences.Subscribe(func(namespace, name string) {
-		keys := []types.NamespacedName{modelKey(modelmesh.SourcePredictor, types.NamespacedName{Namespace: namespace, Name: name})}
-		if name == "" {
-			keys = w.states.keysOfNamespace(namespace)
-		}
-		w.enqueue(keys...)
-	})
-	shared.Catalog.Causes.Subscribe(func(namespace string) { w.enqueue(w.states.keysOfNamespace(namespace)...) })
+	enqueueNamespace := func(namespace string) { w.enqueue(w.states.keysOfNamespace(namespace)...) }
+	shared.Catalog.MissingReferences.Subscribe(enqueueNamespace)
+	shared.Catalog.Causes.Subscribe(enqueueNamespace)
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {

@@ -75,16 +75,6 @@ func newStateCache() *stateCache {
 	return &stateCache{entries: map[types.NamespacedName]modelState{}, fromEtcd: map[string]int{}}
 }
 
-// deleteLocked deletes a state. The caller holds the lock.
-func (m *stateCache) deleteLocked(key types.NamespacedName) {
-	if m.entries[key].fromEtcd {
-		if m.fromEtcd[key.Namespace]--; m.fromEtcd[key.Namespace] == 0 {
-			delete(m.fromEtcd, key.Namespace)
-		}
-	}
-	delete(m.entries, key)
-}
-
 func (m *stateCache) get(key types.NamespacedName) (modelState, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,107 +82,102 @@ func (m *stateCache) get(key types.NamespacedName) (modelState, bool) {
 	return e, known
 }
 
-// getAndClearDirty returns a state and clears dirty and podsChanged in the cache, so that later events set them again.
-func (m *stateCache) getAndClearDirty(key types.NamespacedName) modelState {
+// update changes the state of a model, which is empty for an unknown one. change reports whether the model has a state afterwards.
+func (m *stateCache) update(key types.NamespacedName, change func(e *modelState, known bool) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.entries[key]
-	original := e
-	e.dirty, e.podsChanged = false, false
-	m.entries[key] = e
+	e, known := m.entries[key]
+	wasFromEtcd := e.fromEtcd
+	if change(&e, known) {
+		m.entries[key] = e
+	} else {
+		e = modelState{}
+		delete(m.entries, key)
+	}
+	switch {
+	case e.fromEtcd && !wasFromEtcd:
+		m.fromEtcd[key.Namespace]++
+	case wasFromEtcd && !e.fromEtcd:
+		if m.fromEtcd[key.Namespace]--; m.fromEtcd[key.Namespace] == 0 {
+			delete(m.fromEtcd, key.Namespace)
+		}
+	}
+}
+
+// getAndClearDirty returns a state and clears dirty and podsChanged in the cache, so that later events set them again.
+func (m *stateCache) getAndClearDirty(key types.NamespacedName) (original modelState) {
+	m.update(key, func(e *modelState, _ bool) bool {
+		original = *e
+		e.dirty, e.podsChanged = false, false
+		return true
+	})
 	return original
 }
 
 // store stores a state. It keeps dirty and podsChanged of events since getAndClearDirty.
-func (m *stateCache) store(key types.NamespacedName, e modelState) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	current := m.entries[key]
-	e.dirty, e.podsChanged, e.fromEtcd = current.dirty, current.podsChanged, current.fromEtcd
-	if e.podsChanged {
-		e.onPodsChanged()
-	}
-	m.entries[key] = e
+func (m *stateCache) store(key types.NamespacedName, state modelState) {
+	m.update(key, func(e *modelState, _ bool) bool {
+		state.dirty, state.podsChanged, state.fromEtcd = e.dirty, e.podsChanged, e.fromEtcd
+		if *e = state; e.podsChanged {
+			e.onPodsChanged()
+		}
+		return true
+	})
 }
 
 // deleteIfClean deletes the state of a model that was deleted from the mesh, unless the mesh changed since.
 func (m *stateCache) deleteIfClean(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.entries[key].dirty {
-		m.deleteLocked(key)
-	}
+	m.update(key, func(e *modelState, _ bool) bool { return e.dirty })
 }
 
 func (m *stateCache) delete(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.deleteLocked(key)
+	m.update(key, func(*modelState, bool) bool { return false })
 }
 
 // markDirty sets dirty. It creates the state of an unknown model, which may have to be deleted from the mesh.
 func (m *stateCache) markDirty(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, known := m.entries[key]
-	if !known {
-		if m.fromEtcd[key.Namespace] >= maxFromEtcd {
-			return
-		}
-		m.fromEtcd[key.Namespace]++
-		e.fromEtcd = true
-	}
-	e.dirty = true
-	m.entries[key] = e
+	m.update(key, func(e *modelState, known bool) bool {
+		e.dirty, e.fromEtcd = true, e.fromEtcd || !known
+		return known || m.fromEtcd[key.Namespace] < maxFromEtcd
+	})
 }
 
 // markDirtyIfKnown sets dirty of a known model and reports whether the model is known.
-func (m *stateCache) markDirtyIfKnown(key types.NamespacedName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, known := m.entries[key]
-	if known {
-		e.dirty = true
-		m.entries[key] = e
-	}
-	return known
+func (m *stateCache) markDirtyIfKnown(key types.NamespacedName) (isKnown bool) {
+	m.update(key, func(e *modelState, known bool) bool {
+		e.dirty, isKnown = true, known
+		return known
+	})
+	return isKnown
 }
 
 // markPodsChanged sets dirty and podsChanged of all models of a namespace, resets their backoff and returns their keys.
 func (m *stateCache) markPodsChanged(namespace string) []types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var keys []types.NamespacedName
-	for key, e := range m.entries {
-		if _, name := splitKey(key); name.Namespace == namespace {
+	keys := m.keysOfNamespace(namespace)
+	for _, key := range keys {
+		m.update(key, func(e *modelState, known bool) bool {
 			e.dirty, e.podsChanged = true, true
 			e.onPodsChanged()
-			m.entries[key] = e
-			keys = append(keys, key)
-		}
+			return known
+		})
 	}
 	return keys
 }
 
 func (m *stateCache) keysOfSource(source string) []types.NamespacedName {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var keys []types.NamespacedName
-	for key := range m.entries {
-		if id, _ := splitKey(key); id == source {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	return m.keys(func(id string, _ types.NamespacedName) bool { return id == source })
 }
 
 // keysOfNamespace returns the keys of the models of a namespace, of all sources.
 func (m *stateCache) keysOfNamespace(namespace string) []types.NamespacedName {
+	return m.keys(func(_ string, name types.NamespacedName) bool { return name.Namespace == namespace })
+}
+
+func (m *stateCache) keys(matches func(source string, name types.NamespacedName) bool) (keys []types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var keys []types.NamespacedName
 	for key := range m.entries {
-		if _, name := splitKey(key); name.Namespace == namespace {
+		if matches(splitKey(key)) {
 			keys = append(keys, key)
 		}
 	}

@@ -43,11 +43,20 @@ func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProx
 func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
-	out, err := apply.Render(desiredObjects(in), modelmesh.ComponentName, owner)
+	out, err := apply.Render(allDesired(in), modelmesh.ComponentName, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// allDesired returns the desired objects, with the certificates that the issuer writes.
+func allDesired(in Inputs) apply.Desired {
+	desired := desiredObjects(in)
+	for _, c := range in.certificates() {
+		desired = append(desired, c.Secret(map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}))
+	}
+	return desired
 }
 
 // namesOf returns "Kind name" of each object.
@@ -73,12 +82,8 @@ func TestDesiredObjects(t *testing.T) {
 		"openshift_own_account": inputs(openShift, func(s *meshsettings.Settings) {
 			s.ServiceAccountName, s.ServicePort, s.RESTProxy.Port, s.Metrics.Enabled = "runner", 9033, 9008, false
 		}),
-		"plain": inputs(plain),
-		"plain_guarded": func() Inputs {
-			in := inputs(plain, always)
-			in.CertificateData = map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte("key"), "ca.crt": []byte("ca")}
-			return in
-		}(),
+		"plain":         inputs(plain),
+		"plain_guarded": inputs(plain, always),
 	} {
 		t.Run(name, func(t *testing.T) {
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), rendered(t, in))
@@ -113,7 +118,7 @@ func TestDesiredObjectsByInputs(t *testing.T) {
 		"no sidecar":                   {openShift, func(in *Inputs) { in.Proxy = nil }, []string{prometheus, account}},
 		"Kubernetes":                   {plain, func(*Inputs) {}, []string{prometheus}},
 		"Kubernetes, data connections": {plain, func(in *Inputs) { in.StorageData = stored }, []string{prometheus, entries}},
-		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{prometheus, account, delegator}},
+		"Kubernetes, guarded":          {plain, func(in *Inputs) { *in = inputs(plain, always) }, []string{"Secret model-serving-proxy-tls", prometheus, account, delegator}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputs(c.served)
@@ -154,8 +159,8 @@ func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
 	}
 	seen := map[objectRef]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
-		in.CertificateData, in.CABundle = map[string][]byte{"tls.crt": nil}, []byte("PEM")
-		for _, o := range desiredObjects(in) {
+		in.CABundle = []byte("PEM")
+		for _, o := range allDesired(in) {
 			kind, name, err := o.Key()
 			p := objectRef{kind, name}
 			if err != nil || !known[p] {
@@ -184,7 +189,7 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	former := storedBy("manager", map[string]string{LabelManaged: "true"})
 	users := storedBy("kubectl-create", nil)
 	taken := map[string]bool{}
-	for _, o := range desiredObjects(in) {
+	for _, o := range allDesired(in) {
 		kind, name, _ := o.Key()
 		if o.AdoptIf == nil {
 			continue

@@ -52,7 +52,7 @@ func managedLabels(more ...string) map[string]string {
 }
 
 func TestObjectsEnqueueTheirNamespace(t *testing.T) {
-	if got := enqueued(t, modelmesh.EnqueueNamespace(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
+	if got := enqueued(t, newControllerBuilder(t, "").shared.Namespaces.Enqueue(), head("team", "x", nil)); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("enqueued: %q, want %q", got, []string{"/team"})
 	}
 	binding := handler.EnqueueRequestsFromMapFunc(requestsForBinding)
@@ -86,7 +86,7 @@ func newControllerBuilder(t *testing.T, text string) controllerBuilder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return controllerBuilder{shared: &modelmesh.Dependencies{Settings: settingsOf(t, text), Namespaces: own}}
+	return controllerBuilder{shared: &modelmesh.Dependencies{Options: modelmesh.Options{Settings: settingsOf(t, text)}, Namespaces: own}}
 }
 
 // Only relevant Secrets pass, although the cache holds the metadata of all.
@@ -119,8 +119,8 @@ func TestSecretPredicates(t *testing.T) {
 }
 
 func TestSettingsEnqueueNamespaces(t *testing.T) {
-	h := newControllerBuilder(t, "").shared.Namespaces.EnqueueByName()
-	if got := enqueued(t, h, head("", "team", nil)); !slices.Equal(got, []string{"/team"}) {
+	h := newControllerBuilder(t, "").shared.Namespaces.Enqueue()
+	if got := enqueued(t, h, meshtest.Namespace("team", "")); !slices.Equal(got, []string{"/team"}) {
 		t.Errorf("one namespace: %q, want %q", got, []string{"/team"})
 	}
 	if got := enqueued(t, h, head("", "", nil)); !slices.Equal(got, []string{"/own"}) {

@@ -3,7 +3,6 @@ package openshift
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,11 +84,6 @@ func (r *inferenceServiceReconciler) Reconcile(ctx context.Context, request ctrl
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// hasOnlyLegacyFinalizer reports whether the legacy finalizer is the only one of an InferenceService for ModelMesh.
-func hasOnlyLegacyFinalizer(s *v1beta1.InferenceService) bool {
-	return isModelMesh(s) && len(s.Finalizers) == 1 && s.Finalizers[0] == Finalizer
-}
-
 // isModelMesh reports whether the deployment mode of an InferenceService is ModelMesh.
 func isModelMesh(s *v1beta1.InferenceService) bool {
 	return s.Annotations[v1beta1.AnnotationDeploymentMode] == v1beta1.DeploymentModeModelMesh
@@ -98,15 +92,12 @@ func isModelMesh(s *v1beta1.InferenceService) bool {
 // removeLegacyFinalizer removes the finalizer of the legacy controller if it is the only one. Nothing else must be deleted: the objects of the
 // InferenceService have owner references, and shared objects are deleted with the last InferenceService of the namespace.
 func (r *inferenceServiceReconciler) removeLegacyFinalizer(ctx context.Context, s *v1beta1.InferenceService) error {
-	if !hasOnlyLegacyFinalizer(s) {
+	if !isModelMesh(s) || !slices.Equal(s.Finalizers, []string{Finalizer}) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": s.ResourceVersion, "finalizers": nil}})
-	if err != nil {
-		return fmt.Errorf("encoding the finalizers: %w", err)
-	}
-	target := &v1beta1.InferenceService{ObjectMeta: s.ObjectMeta}
-	err = r.cached.Patch(ctx, target.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.applier.FieldOwner))
+	target := s.DeepCopy()
+	target.Finalizers = nil
+	err := r.cached.Patch(ctx, target, client.MergeFromWithOptions(s, client.MergeFromWithOptimisticLock{}), client.FieldOwner(r.applier.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing finalizer %s: %w", Finalizer, err)
 	}
@@ -119,7 +110,7 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 	if err != nil {
 		return 0, err
 	}
-	blocked, retry, err := r.apply(ctx, s, desired)
+	blocked, retry, err := classify(r.applier.Apply(ctx, s, desired))
 	if err != nil {
 		return 0, err
 	}
@@ -132,10 +123,7 @@ func (r *inferenceServiceReconciler) reconcile(ctx context.Context, s *v1beta1.I
 		return 0, err
 	}
 	r.recordProblem(s, cmp.Or(problem, blocked), report)
-	if report.Retry > 0 && (retry == 0 || report.Retry < retry) {
-		retry = report.Retry
-	}
-	return retry, r.pruneRoutes(ctx, s, desired)
+	return modelmesh.MinNonZero(retry, report.Retry), r.pruneRoutes(ctx, s, desired)
 }
 
 // pruneRoutes deletes the objects that publish an InferenceService and are not desired.

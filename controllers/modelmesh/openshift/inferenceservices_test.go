@@ -285,7 +285,7 @@ func TestForgetsDeletedInferenceService(t *testing.T) {
 	s.reconcileRoute("digits")
 	s.remove(model)
 	s.reconcileRoute("digits")
-	if s.routes.states.Len() > 0 {
+	if _, found := s.routes.states.Get(client.ObjectKeyFromObject(model)); found {
 		t.Error("the state of the deleted InferenceService was not deleted")
 	}
 	s.create(inference("digits", func(s *v1beta1.InferenceService) { s.UID = "two" }))

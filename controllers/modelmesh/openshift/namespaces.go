@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,11 +22,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -58,8 +58,9 @@ type namespaceReconciler struct {
 	// connections reads the metadata of data connections.
 	connections client.Reader
 	monitoring  string
-	clock       clock.PassiveClock
-	states      modelmesh.SyncMap[string, *namespaceState]
+	// certificates issues those of sidecars.
+	certificates *servingcert.Issuer
+	states       modelmesh.SyncMap[string, *namespaceState]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.
@@ -69,7 +70,9 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		return ctrl.Result{}, err
 	}
 	if !enabled {
-		r.states.Delete(request.Name)
+		if state, found := r.states.Delete(request.Name); found {
+			r.certificates.Forget(state.uid)
+		}
 		return ctrl.Result{}, r.deleteObsolete(ctx, "", request.Name, nil)
 	}
 	namespace, err := r.Namespaces.GetMetadata(ctx, request.Name)
@@ -86,21 +89,30 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile applies the desired objects of a served namespace and deletes the obsolete ones.
 func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.PartialObjectMetadata, s meshsettings.Settings) (time.Duration, error) {
-	in, err := r.collectInputs(ctx, namespace.Name, s)
-	if err != nil {
+	served := r.Served()
+	in := Inputs{
+		Namespace: namespace.Name, Settings: s, Monitoring: r.monitoring,
+		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace.Name, served),
+	}
+	var err error
+	if in.InUse, in.HasRuntimes, err = r.getUsage(ctx, namespace.Name); err != nil {
 		return 0, err
 	}
 	state, found := r.states.Get(namespace.Name)
 	if !found {
-		state = &namespaceState{}
+		state = &namespaceState{uid: namespace.UID}
 		r.states.Set(namespace.Name, state)
 	}
 	kept, err := r.collectSecrets(ctx, &in, state)
 	if err != nil {
 		return 0, err
 	}
+	err = r.ensureCertificate(ctx, namespace, &in)
 	desired := desiredObjects(in)
-	retry, err := r.applyObjects(ctx, namespace, desired, state)
+	if err == nil {
+		err = r.applier.Apply(ctx, namespace, desired)
+	}
+	retry, err := r.reportProblem(namespace, err, state)
 	if err != nil {
 		return 0, err
 	}
@@ -111,19 +123,13 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 		}
 		kept = append(kept, objectRef{kind, name})
 	}
-	return modelmesh.MinNonZero(retry, r.renewalDelay(state)), r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
-}
-
-// collectInputs returns the inputs that do not come from Secrets.
-func (r *namespaceReconciler) collectInputs(ctx context.Context, namespace string, s meshsettings.Settings) (Inputs, error) {
-	served := r.Served()
-	in := Inputs{
-		Namespace: namespace, Settings: s, Monitoring: r.monitoring,
-		Account: authproxy.ServiceAccountName(s, served), Proxy: authproxy.Decide(s, namespace, served),
+	for _, c := range in.certificates() {
+		kept = append(kept, objectRef{secretKind, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}})
 	}
-	var err error
-	in.InUse, in.HasRuntimes, err = r.getUsage(ctx, namespace)
-	return in, err
+	if renewal, ok := reconciler.AsWait(r.certificates.AwaitRenewal(namespace.UID)); ok {
+		retry = modelmesh.MinNonZero(retry, renewal.Retry)
+	}
+	return retry, r.deleteObsolete(ctx, namespace.UID, namespace.Name, kept)
 }
 
 // collectSecrets sets the inputs that come from Secrets, and returns the Secrets that are kept without an update.
@@ -142,18 +148,17 @@ func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, st
 		}
 		in.Cookie = state.cookie
 	}
-	more, err := r.collectCertificate(ctx, in, state)
-	return append(kept, more...), err
+	return kept, nil
 }
 
-// applyObjects applies the desired objects and records an Event if that fails.
-func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client.Object, desired apply.Desired, state *namespaceState) (time.Duration, error) {
-	problem, retry, err := r.apply(ctx, namespace, desired)
+// reportProblem classifies the error of a write, and records an Event about it.
+func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, state *namespaceState) (time.Duration, error) {
+	problem, retry, err := classify(err)
 	if err != nil {
 		problem = err.Error()
 	}
 	if problem != "" {
-		state.storageVersions, state.certificateVersion = "", "" // Secrets are read again
+		state.storageVersions = "" // Secrets are read again
 	}
 	if replaceProblem(&state.lastApplyProblem, problem) {
 		r.recordWarning(namespace, problem)
@@ -161,9 +166,8 @@ func (r *namespaceReconciler) applyObjects(ctx context.Context, namespace client
 	return retry, err
 }
 
-// apply applies the desired objects. It returns a problem for errors that a retry with backoff cannot resolve.
-func (r *baseReconciler) apply(ctx context.Context, owner client.Object, desired apply.Desired) (problem string, retry time.Duration, err error) {
-	err = r.applier.Apply(ctx, owner, desired)
+// classify returns a problem for errors of writes that a retry with backoff cannot resolve.
+func classify(err error) (problem string, retry time.Duration, _ error) {
 	switch {
 	case err == nil, isNamespaceTerminating(err):
 		return "", 0, nil
@@ -181,20 +185,18 @@ func (r *namespaceReconciler) recordWarning(about runtime.Object, text string) {
 
 // deleteObsolete deletes the managed objects of a namespace that are not in kept.
 func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID, namespace string, kept []objectRef) error {
-	keep := map[objectRef]bool{}
-	for _, p := range kept {
-		keep[p] = true
-	}
+	keep := sets.New(kept...)
 	storages, err := r.listStorageSecrets(ctx, namespace)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, p := range append(possibleObjects(namespace, r.Served()), storages...) {
-		if !keep[p] {
-			keep[p] = true // no second deletion of a duplicate
-			errs = append(errs, r.deleteIfManaged(ctx, uid, p))
+	for p := range sets.New(append(possibleObjects(namespace, r.Served()), storages...)...).Difference(keep) {
+		metadata, err := r.getMetadata(ctx, p)
+		if metadata != nil && isManaged(metadata) {
+			err = r.applier.DeleteOwned(ctx, uid, metadata)
 		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -211,15 +213,6 @@ func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace 
 	return out, err
 }
 
-// deleteIfManaged deletes an object if it is managed. The uid is the UID of the namespace, or empty.
-func (r *namespaceReconciler) deleteIfManaged(ctx context.Context, uid types.UID, p objectRef) error {
-	head, err := r.getMetadata(ctx, p)
-	if err != nil || head == nil || !isManaged(head) {
-		return err
-	}
-	return r.applier.DeleteOwned(ctx, uid, head)
-}
-
 // getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
 func (r *baseReconciler) getMetadata(ctx context.Context, p objectRef) (*metav1.PartialObjectMetadata, error) {
 	return capability.GetMetadata(ctx, r.cached, p.GroupVersionKind, p.NamespacedName)
@@ -232,14 +225,11 @@ func isNamespaceTerminating(err error) bool {
 
 // namespaceState is the state of one namespace between reconciles. The cookie key is its only credential.
 type namespaceState struct {
+	uid types.UID
 	// cookie is the key of the cookies of the sidecar.
 	cookie []byte
 	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
 	storageVersions string
-	// certificateVersion is the resourceVersion of the certificate Secret that is valid until renewalTime. trust holds its CA.
-	certificateVersion string
-	trust              certs.Trust
-	renewalTime        time.Time
 	// Messages of the last Events about objects and about storage entries.
 	lastApplyProblem, lastStorageProblem string
 }

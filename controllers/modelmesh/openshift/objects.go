@@ -111,9 +111,8 @@ type Inputs struct {
 	InUse, HasRuntimes bool
 	// Cookie is the key of the cookies of the sidecar.
 	Cookie []byte
-	// CertificateData is the data of the certificate Secret of the sidecar, StorageData the data of the storage Secret. Nil leaves the
-	// existing Secret unchanged.
-	CertificateData, StorageData map[string][]byte
+	// StorageData is the data of the storage Secret. Nil leaves the existing Secret unchanged.
+	StorageData map[string][]byte
 	// CABundle contains the CAs by which Gateways verify the sidecar; nil if they do not verify it.
 	CABundle []byte
 }
@@ -135,16 +134,13 @@ func desiredObjects(in Inputs) apply.Desired {
 		unowned(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
 	}
 	if in.StorageData != nil {
-		unowned(newSecret(in, in.Settings.StorageSecretName).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
+		unowned(corev1ac.Secret(in.Settings.StorageSecretName, in.Namespace).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
 	}
 	if in.Proxy == nil {
 		return desired
 	}
 	if in.Proxy.NeedsCookieSecret() {
-		unowned(newSecret(in, authproxy.CookieSecret).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
-	}
-	if in.CertificateData != nil {
-		unowned(newSecret(in, authproxy.TLSSecret).WithType(corev1.SecretTypeTLS).WithData(in.CertificateData), nil, false)
+		unowned(corev1ac.Secret(authproxy.CookieSecret, in.Namespace).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
 	if len(in.CABundle) > 0 {
 		proxy := resources.Published{
@@ -155,10 +151,6 @@ func desiredObjects(in Inputs) apply.Desired {
 		}
 	}
 	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})
-}
-
-func newSecret(in Inputs, name string) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(name, in.Namespace)
 }
 
 // buildDelegatorBinding allows the sidecars to create TokenReviews and SubjectAccessReviews.

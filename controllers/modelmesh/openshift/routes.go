@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
@@ -149,18 +150,11 @@ func proxyName(s meshsettings.Settings, namespace string) string {
 // routeTimeout returns the timeout of routers: the annotation of the InferenceService, or the sum of the timeouts of its components.
 func routeTimeout(s *v1beta1.InferenceService) string {
 	configured := s.Annotations[AnnotationTimeout]
-	total := timeoutSeconds(s.Spec.Predictor.Timeout)
+	total := ptr.Deref(s.Spec.Predictor.Timeout, defaultTimeoutSeconds)
 	for _, c := range []*v1beta1.Component{s.Spec.Transformer, s.Spec.Explainer} {
 		if c != nil {
-			total += timeoutSeconds(c.Timeout)
+			total += ptr.Deref(c.Timeout, defaultTimeoutSeconds)
 		}
 	}
 	return cmp.Or(configured, fmt.Sprintf("%ds", total))
-}
-
-func timeoutSeconds(configured *int64) int64 {
-	if configured == nil {
-		return defaultTimeoutSeconds
-	}
-	return *configured
 }

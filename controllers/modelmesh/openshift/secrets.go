@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,15 +17,12 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/certs"
-	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
-const (
-	certificateLifetime  = 365 * 24 * time.Hour
-	certificateAuthority = "odh-platform-operator-modelmesh-ca"
-)
+const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
 // collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
 func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
@@ -122,7 +118,7 @@ func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace str
 		}
 		connections = append(connections, c)
 	}
-	return buildStorageData(connections, bundle.Data[BundleKey])
+	return buildStorageData(connections, bundle.Data[BundleKey]), nil
 }
 
 // joinVersions returns a string that changes with the version of any of the objects; nil objects are skipped.
@@ -136,71 +132,24 @@ func joinVersions(metadata []*metav1.PartialObjectMetadata) string {
 	return b.String()
 }
 
-// collectCertificate issues and renews the certificate of the sidecar, which reloads it. It leaves a Secret of another client unchanged, and
-// sets the CAs for Gateways.
-func (r *namespaceReconciler) collectCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
-	kept, err := r.ensureCertificate(ctx, in, state)
-	if state.renewalTime.IsZero() {
-		state.trust = certs.Trust{}
+// certificates returns the certificate of the sidecar, which reloads it, or none.
+func (in *Inputs) certificates() []servingcert.Spec {
+	if !in.InUse || in.Proxy == nil || !in.Proxy.NeedsCertificate() {
+		return nil
 	}
+	return []servingcert.Spec{{
+		Namespace: in.Namespace, Name: authproxy.TLSSecret, CACommonName: certificateAuthority, Service: in.Settings.ServiceName, Ownership: apply.Unowned,
+	}}
+}
+
+// ensureCertificate issues and renews the certificate of the sidecar, and sets the CAs for Gateways. It leaves a Secret of another client
+// unchanged.
+func (r *namespaceReconciler) ensureCertificate(ctx context.Context, namespace client.Object, in *Inputs) error {
+	err := r.certificates.EnsureSecrets(ctx, namespace, in.certificates()...)
 	if served := r.Served(); served.Has(capability.BackendTLSPolicy) && r.exposure.routeKind(served) == capability.HTTPRoute {
-		in.CABundle = state.trust.Bundle(r.clock.Now())
+		in.CABundle = r.certificates.CABundle(namespace.GetUID(), authproxy.TLSSecret)
 	}
-	return kept, err
-}
-
-func (r *namespaceReconciler) ensureCertificate(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
-	if !in.Proxy.NeedsCertificate() {
-		state.renewalTime = time.Time{}
-		return nil, nil
-	}
-	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: authproxy.TLSSecret}}
-	existing, err := r.getMetadata(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case existing != nil && !r.applier.IsManaged(existing):
-		state.renewalTime = time.Time{}
-		return nil, nil
-	case existing != nil && isManaged(existing) && existing.ResourceVersion == state.certificateVersion && r.clock.Now().Before(state.renewalTime):
-		return []objectRef{target}, nil
-	}
-	live := &corev1.Secret{}
-	err = r.live.Get(ctx, target.NamespacedName, live)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", target.NamespacedName, err)
-	}
-	if err == nil && (!r.applier.IsManaged(live) || live.DeletionTimestamp != nil) {
-		return []objectRef{target}, nil // the cached Secret is stale, and its event triggers a reconcile
-	}
-	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
-		CACommonName: certificateAuthority, DNSNames: certificateDNSNames(in), Lifetime: certificateLifetime,
-	}, r.clock.Now())
-	if err != nil {
-		return nil, fmt.Errorf("issuing the serving certificate: %w", err)
-	}
-	state.renewalTime, state.certificateVersion = serving.Next, live.ResourceVersion
-	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], r.clock.Now())
-	if serving.Cause != "" || !isManaged(live) { // or its labels are missing
-		in.CertificateData, state.certificateVersion = serving.Data, "" // the update changes the version
-		return nil, nil
-	}
-	return []objectRef{target}, nil
-}
-
-func certificateDNSNames(in *Inputs) []string {
-	service := in.Settings.ServiceName
-	local := service + "." + in.Namespace
-	return []string{local + ".svc", local + ".svc.cluster.local", local, service, "localhost"}
-}
-
-// renewalDelay returns the time until the certificate or its CA bundle needs an update; 0 without a certificate.
-func (r *namespaceReconciler) renewalDelay(state *namespaceState) time.Duration {
-	if state.renewalTime.IsZero() {
-		return 0
-	}
-	return max(state.trust.RequeueAfter(state.renewalTime.Sub(r.clock.Now()), r.clock.Now()), reconciler.RequeueSoon)
+	return err
 }
 
 // connectionFields maps the keys of a data connection to the members of a storage entry.
@@ -222,24 +171,17 @@ const (
 )
 
 // buildStorageData returns the storage entries by name of their data connection; nil for none. The bundle contains the platform CAs.
-func buildStorageData(connections []corev1.Secret, bundle string) (map[string][]byte, error) {
-	var data map[string][]byte
+func buildStorageData(connections []corev1.Secret, bundle string) map[string][]byte {
+	data := map[string][]byte{}
 	for i := range connections {
-		c := &connections[i]
-		members := buildStorageEntry(c, bundle)
-		if members == nil {
-			continue
+		if members := buildStorageEntry(&connections[i], bundle); members != nil {
+			data[connections[i].Name], _ = json.Marshal(members) // strings: encoding cannot fail
 		}
-		text, err := json.Marshal(members)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the storage entry of data connection %s: %w", c.Name, err)
-		}
-		if data == nil {
-			data = map[string][]byte{}
-		}
-		data[c.Name] = text
 	}
-	return data, nil
+	if len(data) == 0 {
+		return nil
+	}
+	return data
 }
 
 // buildStorageEntry returns the storage entry of a data connection, or nil if the connection is not for S3: pullers support no other type.

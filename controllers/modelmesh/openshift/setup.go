@@ -28,6 +28,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 )
 
 // Objects are created in namespaces of users, so the permissions cannot be limited to certain namespaces. The verb `bind` permits bindings
@@ -77,7 +78,8 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 		enabled:  shared.Namespaces.Enabled,
 		exposure: exposure{Exposure: shared.Config.Exposure, gateway: resources.Gateway{Name: gateway.Name, Namespace: gateway.Namespace}},
 	}
-	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace, clock: shared.Clock}
+	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace,
+		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: shared.Clock}}
 	w := controllerBuilder{mgr: mgr, shared: shared}
 	if err := w.startNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
@@ -102,23 +104,23 @@ type controllerBuilder struct {
 
 // startNamespaceController starts the controller of served namespaces.
 func (b controllerBuilder) startNamespaceController(r *namespaceReconciler, connections cache.Cache) error {
-	all, ownNamespace, managed := b.shared.Namespaces.EnqueueByName(), modelmesh.EnqueueNamespace(), apply.ManagedByPredicate(modelmesh.ComponentName)
+	enqueue, managed := b.shared.Namespaces.Enqueue(), apply.ManagedByPredicate(modelmesh.ComponentName)
 	cached, served := b.mgr.GetCache(), b.shared.Served
 	labelled, _ := b.shared.Namespaces.Source(&handler.EnqueueRequestForObject{})
 	sources := []source.Source{
-		labelled, b.shared.Settings.Changes(all), served.EventSource(&metav1.PartialObjectMetadata{}, all),
-		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), ownNamespace),
-		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), ownNamespace, modelmesh.CreatedOrDeleted()),
-		source.Kind(cached, client.Object(&appsv1.Deployment{}), ownNamespace, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), ownNamespace, b.managedSecrets()),
-		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), ownNamespace, hasName(BundleConfigMap, CAObjectName)),
+		labelled, b.shared.Settings.Changes(enqueue), served.EventSource(&metav1.PartialObjectMetadata{}, enqueue),
+		source.Kind(connections, client.Object(capability.MetadataOf(secretKind)), enqueue),
+		source.Kind(cached, client.Object(&v1alpha1.Predictor{}), enqueue, modelmesh.CreatedOrDeleted()),
+		source.Kind(cached, client.Object(&appsv1.Deployment{}), enqueue, managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(secretKind)), enqueue, b.managedSecrets()),
+		source.Kind(cached, client.Object(capability.MetadataOf(configMapKind)), enqueue, hasName(BundleConfigMap, CAObjectName)),
 		source.Kind(cached, client.Object(capability.MetadataOf(delegatorKind)), handler.EnqueueRequestsFromMapFunc(requestsForBinding), managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), ownNamespace, managed),
-		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), ownNamespace, managed),
-		served.Kind(cached, capability.BackendTLSPolicy, nil, ownNamespace, managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(accountKind)), enqueue, managed),
+		source.Kind(cached, client.Object(capability.MetadataOf(bindingKind)), enqueue, managed),
+		served.Kind(cached, capability.BackendTLSPolicy, nil, enqueue, managed),
 	}
 	if !b.shared.Config.ModelMesh.IgnoreInferenceServices {
-		sources = append(sources, served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, ownNamespace, modelmesh.SpecOrAnnotationsChanged()))
+		sources = append(sources, served.Kind(cached, capability.InferenceService, &v1beta1.InferenceService{}, enqueue, modelmesh.SpecOrAnnotationsChanged()))
 	}
 	return reconciler.NewController(b.mgr, namespaceController, sources...).Complete(reconciler.ClassifyErrors(r))
 }
@@ -178,29 +180,25 @@ func requestsForBinding(_ context.Context, o client.Object) []reconcile.Request 
 // managedSecrets matches the Secrets of the namespace controller, also by name: the cache strips labels of foreign objects.
 func (b controllerBuilder) managedSecrets() predicate.Predicate {
 	byName := hasName(authproxy.CookieSecret, authproxy.TLSSecret)
-	storage := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.StorageSecretName })
-	})
+	storage := b.hasConfiguredName(func(s meshsettings.Settings) string { return s.StorageSecretName })
 	managed := apply.MatchesOldOrNew(func(o client.Object) bool { return isManaged(o) && o.GetLabels()[LabelManaged] == valueTrue })
 	return predicate.Or(byName, storage, managed)
 }
 
 // meshCertificates matches the Secrets with the certificate of the mesh.
 func (b controllerBuilder) meshCertificates() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return b.hasConfiguredName(o, func(s meshsettings.Settings) string { return s.TLS.SecretName })
-	})
+	return b.hasConfiguredName(func(s meshsettings.Settings) string { return s.TLS.SecretName })
 }
 
-// hasConfiguredName reports whether the name of an object is the one that the function returns from the settings of the administrator.
-func (b controllerBuilder) hasConfiguredName(o client.Object, nameOf func(meshsettings.Settings) string) bool {
-	settings, err := b.shared.Settings.Admin(context.Background())
-	return err == nil && o.GetName() == nameOf(settings)
+// hasConfiguredName matches objects whose name is in the settings of the administrator.
+func (b controllerBuilder) hasConfiguredName(nameOf func(meshsettings.Settings) string) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool {
+		settings, err := b.shared.Settings.Admin(context.Background())
+		return err == nil && o.GetName() == nameOf(settings)
+	})
 }
 
 // hasName matches objects with one of the names.
 func hasName(allowed ...string) predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return slices.Contains(allowed, o.GetName())
-	})
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return slices.Contains(allowed, o.GetName()) })
 }

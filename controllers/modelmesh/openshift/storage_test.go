@@ -62,10 +62,7 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 		"Secret without data":            {connection("c", "", nil), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := buildStorageData([]corev1.Secret{c.connection}, c.bundle)
 			if c.want == nil {
 				if data != nil {
 					t.Errorf("entries %q", data)
@@ -85,13 +82,13 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 
 // Entries do not affect each other.
 func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
-	data, err := buildStorageData([]corev1.Secret{
+	data := buildStorageData([]corev1.Secret{
 		connection("a", "s3", s3("https://s3")), connection("b", "uri", nil), connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b"}),
 	}, "PEM")
-	if err != nil || len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
-		t.Errorf("entries %q, error %v", data, err)
+	if len(data) != 2 || string(data["c"]) != `{"bucket":"b","default_bucket":"b","type":"s3"}` {
+		t.Errorf("entries %q", data)
 	}
-	if data, err := buildStorageData(nil, "PEM"); data != nil || err != nil {
-		t.Errorf("unexpected result for no entries: %q, error %v", data, err)
+	if data := buildStorageData(nil, "PEM"); data != nil {
+		t.Errorf("unexpected result for no entries: %q", data)
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -73,7 +74,8 @@ func newTestEnv(t *testing.T, served capability.Set, existing ...client.Object) 
 			LegacyManagers: modelmesh.LegacyManagers(), StripAnnotations: modelmesh.LegacyAnnotations()}),
 		enabled: func(context.Context, string) (bool, error) { return s.enabled, s.enabledErr },
 	}
-	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", clock: s.clock, connections: labelled{s.server}}
+	s.namespaces = &namespaceReconciler{baseReconciler: base, monitoring: "monitoring", connections: labelled{s.server},
+		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: s.clock}}
 	base.applier = routeApplier(base.applier)
 	s.routes = newInferenceServiceReconciler(base, s.server, s.clock)
 	return s

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -55,10 +56,10 @@ func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration,
 		if slices.ContainsFunc(containers[:ownCount], func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name }) {
 			return nil, fmt.Errorf("spec.containers: ModelMesh has a container named %q itself: choose another name", *c.Name)
 		}
-		containers = replaceOrAppend(containers, c)
+		containers = replaceOrAppend(containers, c, containerName)
 	}
 	if p.Spec.BuiltInAdapter != nil {
-		containers = replaceOrAppend(containers, p.buildAdapter())
+		containers = replaceOrAppend(containers, p.buildAdapter(), containerName)
 	}
 	if p.Settings.RESTProxy.Enabled {
 		containers = append(containers, p.buildRESTProxy())
@@ -71,14 +72,15 @@ func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration,
 	return containers, nil
 }
 
-// replaceOrAppend replaces the container of the same name, or appends the container.
-func replaceOrAppend(containers []*corev1ac.ContainerApplyConfiguration, c *corev1ac.ContainerApplyConfiguration) []*corev1ac.ContainerApplyConfiguration {
-	index := slices.IndexFunc(containers, func(o *corev1ac.ContainerApplyConfiguration) bool { return *o.Name == *c.Name })
-	if index < 0 {
-		return append(containers, c)
+func containerName(c *corev1ac.ContainerApplyConfiguration) string { return *c.Name }
+
+// replaceOrAppend replaces the item of the same name, or appends the item.
+func replaceOrAppend[T any](items []T, item T, name func(T) string) []T {
+	if i := slices.IndexFunc(items, func(other T) bool { return name(other) == name(item) }); i >= 0 {
+		items[i] = item
+		return items
 	}
-	containers[index] = c
-	return containers
+	return append(items, item)
 }
 
 // buildRuntime builds a container of the runtime. It has no readiness probe: the mesh decides about the readiness of the pod.
@@ -89,30 +91,20 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 	runtimeMounts := c.VolumeMounts
 	c.VolumeMounts = nil
 	if !slices.ContainsFunc(runtimeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
-		return m.Name != nil && *m.Name == modelmesh.ModelsVolume && m.MountPath != nil && *m.MountPath == modelsDir
+		return ptr.Deref(m.Name, "") == modelmesh.ModelsVolume && ptr.Deref(m.MountPath, "") == modelsDir
 	}) {
 		c.WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir))
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
 	for i := range runtimeMounts {
-		c.WithVolumeMounts(withNameAndPath(&runtimeMounts[i]))
+		m := &runtimeMounts[i]
+		c.WithVolumeMounts(m.WithName(ptr.Deref(m.Name, "")).WithMountPath(ptr.Deref(m.MountPath, ""))) // the conversion omits empty values
 	}
 	if dir := p.endpoints.SocketDir(); dir != "" {
 		c.WithVolumeMounts(mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.runtimeSecurity(c.SecurityContext)
 	return c.WithLifecycle(waitForModels())
-}
-
-// withNameAndPath sets an unset name and path to "".
-func withNameAndPath(m *corev1ac.VolumeMountApplyConfiguration) *corev1ac.VolumeMountApplyConfiguration {
-	if m.Name == nil {
-		m.WithName("")
-	}
-	if m.MountPath == nil {
-		m.WithMountPath("")
-	}
-	return m
 }
 
 // waitForModels returns the preStop hook that waits until the models of the pod were moved to other pods.

@@ -41,7 +41,8 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	labels := p.deploymentLabels()
+	labels := serviceLabels(p.Settings.ServiceName)
+	labels[LabelName] = p.deploymentName()
 	template := corev1ac.PodTemplateSpec().WithLabels(p.podLabels(labels)).WithAnnotations(p.podAnnotations()).WithSpec(spec)
 	deployment := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{
@@ -65,13 +66,6 @@ func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:16], nil
-}
-
-// deploymentLabels returns the labels of the Deployment, which its pods have too.
-func (p *podBuilder) deploymentLabels() map[string]string {
-	labels := serviceLabels(p.Settings.ServiceName)
-	labels[LabelName] = p.deploymentName()
-	return labels
 }
 
 // podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, by which pods are selected,

@@ -126,10 +126,7 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	service := &corev1.Service{}
 	service.Name, service.Namespace, service.UID = in.Settings.ServiceName, r.in.Namespace, "7f0c2f5e-0000-4000-8000-000000000003"
 	owner := servingRuntime(r.in)
-	constraints, err := BuildConstraints(r.in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{r.in.Name: r.in.Spec}, r.in.Settings.RESTProxy.Enabled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	constraints := BuildConstraints(r.in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{r.in.Name: r.in.Spec}, r.in.Settings.RESTProxy.Enabled)
 	all := []*unstructured.Unstructured{
 		buildDeploymentFor(t, r.in),
 		rendered(t, namespace, apply.Object{Config: BuildService(in)}),

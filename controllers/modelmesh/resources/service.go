@@ -159,14 +159,10 @@ const (
 
 // BuildConstraints builds the ConfigMap with the type constraints, which map models to runtimes. runtimes are all runtimes of the
 // namespace by name; disabled ones are ignored.
-func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) (*corev1ac.ConfigMapApplyConfiguration, error) {
-	constraints, err := modelmesh.TypeConstraints(runtimes, restProxy)
-	if err != nil {
-		return nil, err
-	}
+func BuildConstraints(namespace string, runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy bool) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(ConstraintsName, namespace).
 		WithLabels(commonLabels()).
-		WithBinaryData(map[string][]byte{constraintsKey: constraints, dataPlaneKey: []byte(modelmesh.DataPlaneConfig())}), nil
+		WithBinaryData(map[string][]byte{constraintsKey: modelmesh.TypeConstraints(runtimes, restProxy), dataPlaneKey: []byte(modelmesh.DataPlaneConfig())})
 }
 
 // BuildEtcdSecret builds the Secret by which the pods of a namespace connect to etcd.

@@ -109,10 +109,7 @@ func TestServiceMonitorEnabled(t *testing.T) {
 // Each namespace has one file for all of its runtimes. [modelmesh-11]
 func TestBuildConstraints(t *testing.T) {
 	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": runtimeSpec(), "off": runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
-	config, err := BuildConstraints("vision", runtimes, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := BuildConstraints("vision", runtimes, true)
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = "vision", "1"
 	m := typed[corev1.ConfigMap](t, rendered(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
@@ -65,7 +66,7 @@ func (p *podBuilder) adapterEnv() environment {
 		}
 	}
 	for _, v := range toPointers(resources.MustApplyEach[corev1ac.EnvVarApplyConfiguration](a.Env)) {
-		env.setVar(withName(v))
+		env.setVar(v.WithName(ptr.Deref(v.Name, "")))
 	}
 	return env
 }
@@ -154,13 +155,7 @@ func (e *environment) set(name, value string) {
 
 // setVar replaces the variable of the same name, or appends it.
 func (e *environment) setVar(v *corev1ac.EnvVarApplyConfiguration) {
-	for i, old := range *e {
-		if *old.Name == *v.Name {
-			(*e)[i] = v
-			return
-		}
-	}
-	*e = append(*e, v)
+	*e = replaceOrAppend(*e, v, func(v *corev1ac.EnvVarApplyConfiguration) string { return *v.Name })
 }
 
 // setFieldRef replaces or appends a variable with a field of the pod.
@@ -173,28 +168,20 @@ func (e *environment) setFieldRef(name, path string) {
 func (p *podBuilder) dedupEnv(container string, env []corev1ac.EnvVarApplyConfiguration) []corev1ac.EnvVarApplyConfiguration {
 	lastIndex := map[string]int{}
 	for i, v := range env {
-		lastIndex[*withName(&v).Name] = i
+		lastIndex[ptr.Deref(v.Name, "")] = i
 	}
 	if len(lastIndex) == len(env) {
 		return env
 	}
 	var deduplicated []corev1ac.EnvVarApplyConfiguration
 	for i, v := range env {
-		if lastIndex[*v.Name] == i {
+		if v.WithName(ptr.Deref(v.Name, "")); lastIndex[*v.Name] == i {
 			deduplicated = append(deduplicated, v)
 			continue
 		}
 		p.addNotice("spec.containers[%s].env: %s is set more than once, and the last value is used: remove the others", container, *v.Name)
 	}
 	return deduplicated
-}
-
-// withName sets an unset name to "".
-func withName(v *corev1ac.EnvVarApplyConfiguration) *corev1ac.EnvVarApplyConfiguration {
-	if v.Name == nil {
-		v.WithName("")
-	}
-	return v
 }
 
 // dedupPorts keeps the first port of each number and protocol.
@@ -206,13 +193,7 @@ func (p *podBuilder) dedupPorts(container string, ports []corev1ac.ContainerPort
 	seen := map[key]bool{}
 	var deduplicated []corev1ac.ContainerPortApplyConfiguration
 	for _, port := range ports {
-		k := key{protocol: corev1.ProtocolTCP}
-		if port.ContainerPort != nil {
-			k.number = *port.ContainerPort
-		}
-		if port.Protocol != nil {
-			k.protocol = *port.Protocol
-		}
+		k := key{ptr.Deref(port.ContainerPort, 0), ptr.Deref(port.Protocol, corev1.ProtocolTCP)}
 		if seen[k] {
 			p.addNotice("spec.containers[%s].ports: %d is listed more than once, and the first entry is used: remove the others", container, k.number)
 			continue

@@ -33,7 +33,7 @@ func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cach
 // Deployment and pods.
 func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState, rt modelmesh.Runtime, deployment string) (modelmesh.Cause, error) {
 	for _, action := range []string{actionValidate, actionApplyGuards, actionApply} {
-		if message := r.reporter.lastMessage(state.Namespace, rt.Object, action); message != "" {
+		if message := state.lastMessage(rt.Object, action); message != "" {
 			return modelmesh.Cause{Message: message, Invalid: action == actionValidate}, nil
 		}
 	}
@@ -54,16 +54,11 @@ func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState
 
 // availabilityChanged admits updates of a Deployment that change its availability or the reason why it is unavailable.
 func availabilityChanged() predicate.Predicate {
-	availability := func(o client.Object) (available bool, cause string) {
-		if d, ok := o.(*appsv1.Deployment); ok {
-			available, cause = d.Status.AvailableReplicas > 0, conditions.Cause(d, nil)
-		}
-		return available, cause
-	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		available, cause := availability(e.ObjectOld)
-		availableNow, causeNow := availability(e.ObjectNew)
-		return available != availableNow || cause != causeNow
+		old, isDeployment := e.ObjectOld.(*appsv1.Deployment)
+		current, isStill := e.ObjectNew.(*appsv1.Deployment)
+		return isDeployment && isStill && ((old.Status.AvailableReplicas > 0) != (current.Status.AvailableReplicas > 0) ||
+			conditions.Cause(old, nil) != conditions.Cause(current, nil))
 	}}
 }
 

@@ -42,12 +42,9 @@ func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) err
 		r.storage.Forget(namespace)
 		r.tls.Forget(namespace)
 	}
-	r.reporter.forgetDeleted(namespace, nil)
 	r.MissingReferences.Forget(namespace)
 	r.Causes.Forget(namespace)
-	r.idleRuntimes.DeleteFunc(func(runtime types.NamespacedName) bool { return runtime.Namespace == namespace })
-	r.headlessServices.Delete(namespace)
-	r.grantedAccounts.Delete(namespace)
+	r.caches.Delete(namespace)
 	r.applier.ForgetNamespace(namespace)
 	return err
 }
@@ -142,10 +139,7 @@ func (l *legacyCleaner) deleteLegacyObjects(ctx context.Context) error {
 	var errs []error
 	for kind, label := range labelByKind {
 		list, err := l.listLegacy(ctx, kind, label)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		errs = append(errs, err)
 		for i := range list {
 			errs = append(errs, l.deleteUnlessDesired(ctx, kind, &list[i]))
 		}

@@ -1,6 +1,8 @@
 package runtimes
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,74 +41,70 @@ const (
 	ReasonReplaced = "PodsReplaced"
 )
 
-// reporter records each Event once per namespace instead of in every reconcile.
+// reporter records the Events about runtimes in one namespace, each once instead of in every reconcile.
 type reporter struct {
 	recorder     events.EventRecorder
-	lastMessages modelmesh.SyncMap[eventKey, string]
+	namespace    string
+	lastMessages map[eventKey]string
 }
 
-// eventKey identifies the last message of an object and action in a namespace.
+// eventKey identifies the last message of an object and action.
 type eventKey struct {
-	namespace string
-	uid       types.UID
-	action    string
+	uid    types.UID
+	action string
 }
 
 // warn records a warning Event if its message differs from the last one of the action. An empty message clears the last one. It reports
 // whether the message has changed.
-func (r *reporter) warn(namespace string, object client.Object, action, reason, message string) (changed bool) {
-	return r.event(corev1.EventTypeWarning, namespace, object, action, reason, message)
+func (r *reporter) warn(object client.Object, action, reason, message string) (changed bool) {
+	return r.event(corev1.EventTypeWarning, object, action, reason, message)
 }
 
 // event is warn for Events of the given type.
-func (r *reporter) event(eventType, namespace string, object client.Object, action, reason, message string) (changed bool) {
-	key := eventKey{namespace, object.GetUID(), action}
-	var previous string
-	if message == "" {
-		previous, _ = r.lastMessages.Delete(key)
-	} else {
-		previous = r.lastMessages.Set(key, message)
+func (r *reporter) event(eventType string, object client.Object, action, reason, message string) (changed bool) {
+	key := eventKey{object.GetUID(), action}
+	changed = r.lastMessages[key] != message
+	if r.lastMessages[key] = message; message == "" {
+		delete(r.lastMessages, key)
 	}
-	changed = previous != message
 	if changed && message != "" {
-		related, prefix := eventScope(object, namespace)
+		related, prefix := eventScope(object, r.namespace)
 		r.recorder.Eventf(object, related, eventType, reason, action, "%s", conditions.Clip(prefix+message, modelmesh.MaxEventNoteBytes))
 	}
 	return changed
 }
 
 // reportPaused reports whether a runtime is paused, and records an Event about it.
-func (r *reporter) reportPaused(namespace string, object client.Object) bool {
+func (r *reporter) reportPaused(object client.Object) bool {
 	message := ""
 	paused, _ := names.Paused(object.GetAnnotations())
 	if paused = paused && object.GetDeletionTimestamp().IsZero(); paused {
 		message = "annotation " + names.PausedAnnotation + " is set: its Deployment does not change"
 	}
-	r.event(corev1.EventTypeNormal, namespace, object, actionPause, ReasonPaused, message)
+	r.event(corev1.EventTypeNormal, object, actionPause, ReasonPaused, message)
 	return paused
 }
 
 // reportInvalid records why a runtime is invalid. With a nil error it records once that the runtime is valid again.
-func (r *reporter) reportInvalid(namespace string, object client.Object, err error) {
+func (r *reporter) reportInvalid(object client.Object, err error) {
 	message := ""
 	if err != nil {
 		message = err.Error()
 	}
-	if r.warn(namespace, object, actionValidate, ReasonInvalid, message) && message == "" {
-		related, prefix := eventScope(object, namespace)
+	if r.warn(object, actionValidate, ReasonInvalid, message) && message == "" {
+		related, prefix := eventScope(object, r.namespace)
 		r.recorder.Eventf(object, related, corev1.EventTypeNormal, ReasonValid, actionValidate, "%s", prefix+"the runtime is valid again")
 	}
 }
 
 // lastMessage returns the last message of an action, or "".
-func (r *reporter) lastMessage(namespace string, object client.Object, action string) string {
-	message, _ := r.lastMessages.Get(eventKey{namespace, object.GetUID(), action})
-	return message
+func (r *reporter) lastMessage(object client.Object, action string) string {
+	return r.lastMessages[eventKey{object.GetUID(), action}]
 }
 
 // forgetDeleted removes the messages of objects that no longer exist.
-func (r *reporter) forgetDeleted(namespace string, existing map[types.UID]bool) {
-	r.lastMessages.DeleteFunc(func(key eventKey) bool { return key.namespace == namespace && !existing[key.uid] })
+func (r *reporter) forgetDeleted(existing map[types.UID]bool) {
+	maps.DeleteFunc(r.lastMessages, func(key eventKey, _ string) bool { return !existing[key.uid] })
 }
 
 // eventScope returns the related object and the message prefix by which Events on a cluster-scoped object differ between namespaces.

@@ -28,7 +28,7 @@ func recordedEvents(r *events.FakeRecorder) []string {
 // [M28] Each message is recorded once per namespace, and again when it changes. The end of a problem is recorded too.
 func TestReporterRecordsMessageOnce(t *testing.T) {
 	recorder := events.NewFakeRecorder(100)
-	s := &reporter{recorder: recorder}
+	a, b := &reporter{recorder, "a", map[eventKey]string{}}, &reporter{recorder, "b", map[eventKey]string{}}
 	local, global := &v1alpha1.ServingRuntime{}, &v1alpha1.ClusterServingRuntime{}
 	local.UID, local.Namespace, local.Name = "1", "a", "local"
 	global.UID, global.Name = "2", "global"
@@ -37,26 +37,26 @@ func TestReporterRecordsMessageOnce(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"nothing is wrong", func() { s.reportInvalid("a", local, nil) }, nil},
-		{"trouble", func() { s.reportInvalid("a", local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
-		{"the same", func() { s.reportInvalid("a", local, errors.New("bad")) }, nil},
-		{"another", func() { s.reportInvalid("a", local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
-		{"over", func() { s.reportInvalid("a", local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
-		{"still over", func() { s.reportInvalid("a", local, nil) }, nil},
+		{"nothing is wrong", func() { a.reportInvalid(local, nil) }, nil},
+		{"trouble", func() { a.reportInvalid(local, errors.New("bad")) }, []string{"Warning InvalidRuntime bad"}},
+		{"the same", func() { a.reportInvalid(local, errors.New("bad")) }, nil},
+		{"another", func() { a.reportInvalid(local, errors.New("worse")) }, []string{"Warning InvalidRuntime worse"}},
+		{"over", func() { a.reportInvalid(local, nil) }, []string{"Normal ValidRuntime the runtime is valid again"}},
+		{"still over", func() { a.reportInvalid(local, nil) }, nil},
 		{"in two namespaces", func() {
-			s.reportInvalid("a", global, errors.New("bad"))
-			s.reportInvalid("b", global, errors.New("bad"))
+			a.reportInvalid(global, errors.New("bad"))
+			b.reportInvalid(global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad", "Warning InvalidRuntime in namespace b: bad"}},
 		{"two subjects", func() {
-			s.warn("a", local, "one", ReasonNotice, "x")
-			s.warn("a", local, "two", ReasonNotice, "x")
+			a.warn(local, "one", ReasonNotice, "x")
+			a.warn(local, "two", ReasonNotice, "x")
 		}, []string{"Warning RuntimeNotice x", "Warning RuntimeNotice x"}},
-		{"more than the API server takes", func() { s.warn("a", local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
+		{"more than the API server takes", func() { a.warn(local, "long", ReasonNotice, strings.Repeat("x", 2000)) },
 			[]string{"Warning RuntimeNotice " + strings.Repeat("x", modelmesh.MaxEventNoteBytes-3) + "..."}},
 		{"forgotten", func() {
-			s.forgetDeleted("a", nil)
-			s.reportInvalid("a", global, errors.New("bad"))
-			s.reportInvalid("b", global, errors.New("bad"))
+			a.forgetDeleted(nil)
+			a.reportInvalid(global, errors.New("bad"))
+			b.reportInvalid(global, errors.New("bad"))
 		}, []string{"Warning InvalidRuntime in namespace a: bad"}},
 	} {
 		step.do()

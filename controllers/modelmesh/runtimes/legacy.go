@@ -2,21 +2,22 @@ package runtimes
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/authproxy"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/oauthproxy"
 )
 
@@ -32,85 +33,23 @@ func isLegacy(live metav1.Object) bool {
 
 func adoptIfLegacy(live *unstructured.Unstructured) bool { return isLegacy(live) }
 
-// templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod.
-// Additional fields, such as defaults, are ignored.
+// templateContains reports whether the live pod template has all fields of the desired one, so that applying it restarts no pod. Additional
+// fields, such as defaults, are ignored.
 func templateContains(desired any, live *corev1.PodTemplateSpec) (bool, error) {
-	typed, err := pkgresources.Apply[corev1.PodTemplateSpec](desired) // normalizes quantities
+	desiredJSON, desiredErr := json.Marshal(desired)
+	liveJSON, liveErr := json.Marshal(live)
+	if err := errors.Join(desiredErr, liveErr); err != nil {
+		return false, fmt.Errorf("encoding the pod templates: %w", err)
+	}
+	merged := &corev1.PodTemplateSpec{}
+	patched, err := strategicpatch.StrategicMergePatch(liveJSON, desiredJSON, merged)
+	if err == nil {
+		err = json.Unmarshal(patched, merged)
+	}
 	if err != nil {
-		return false, fmt.Errorf("the pod template: %w", err)
+		return false, fmt.Errorf("merging the pod templates: %w", err)
 	}
-	desiredFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return false, fmt.Errorf("the pod template: %w", err)
-	}
-	liveFields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
-		return false, fmt.Errorf("the live pod template: %w", err)
-	}
-	return contains(liveFields, desiredFields), nil
-}
-
-// contains reports whether live has all values of desired.
-func contains(live, desired any) bool {
-	switch w := desired.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		l, ok := live.(map[string]any)
-		if !ok {
-			return len(w) == 0
-		}
-		for name, value := range w {
-			if !contains(l[name], value) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, ok := live.([]any)
-		return ok && containsItems(l, w) || !ok && len(w) == 0
-	default:
-		return reflect.DeepEqual(live, desired)
-	}
-}
-
-// containsItems compares lists by their merge key if all items have one, else as a whole.
-func containsItems(live, desired []any) bool {
-	if key := mergeKey(desired); key != "" {
-		for _, w := range desired {
-			if !containsItem(live, w, key) {
-				return false
-			}
-		}
-		return true
-	}
-	return reflect.DeepEqual(live, desired)
-}
-
-func containsItem(live []any, desired any, key string) bool {
-	w, _ := desired.(map[string]any)
-	for _, item := range live {
-		if l, ok := item.(map[string]any); ok && l[key] == w[key] && contains(l, w) {
-			return true
-		}
-	}
-	return false
-}
-
-// mergeKey returns the field that identifies the items of a list in a pod template, or "".
-func mergeKey(items []any) string {
-	for _, key := range []string{"mountPath", "name", "containerPort"} {
-		all := len(items) > 0
-		for _, item := range items {
-			m, ok := item.(map[string]any)
-			_, has := m[key]
-			all = all && ok && has
-		}
-		if all {
-			return key
-		}
-	}
-	return ""
+	return equality.Semantic.DeepEqual(live, merged), nil
 }
 
 // hasLegacyProxy reports whether the legacy controller added its OAuth proxy to a pod template. A runtime can have a container of that

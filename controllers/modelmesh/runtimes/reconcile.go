@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,13 +60,7 @@ type runtimeReconciler struct {
 	storage       *reference.SecretCache[storageContent]
 	tls           *reference.SecretCache[tlsContent]
 
-	reporter *reporter
-	// idleRuntimes holds the time since which no model needs a runtime; zero while one does.
-	idleRuntimes modelmesh.SyncMap[types.NamespacedName, time.Time]
-	// grantedAccounts holds the etcd account of each namespace and the time of its last verification.
-	grantedAccounts modelmesh.SyncMap[string, grantedAccount]
-	// headlessServices holds whether the Service of a namespace is headless.
-	headlessServices modelmesh.SyncMap[string, bool]
+	caches modelmesh.SyncMap[string, *namespaceCache]
 	// operatorDeployment owns the Service in a single-namespace installation.
 	operatorDeployment atomic.Pointer[appsv1.Deployment]
 }
@@ -81,7 +76,7 @@ type tlsContent struct {
 type storageContent struct {
 	claims  []string
 	notices []string
-	keys    map[string]bool
+	keys    sets.Set[string]
 }
 
 // newReconciler initializes the fields that depend on others.
@@ -90,7 +85,6 @@ func newReconciler(s *runtimeReconciler) *runtimeReconciler {
 	s.namespaceEtcd = reference.NewSecretCache(s.Cached, s.live, foreignSecretData)
 	s.storage = reference.NewSecretCache(s.Cached, s.live, readStorage)
 	s.tls = reference.NewSecretCache(s.Cached, s.live, readTLS)
-	s.reporter = &reporter{recorder: s.recorder}
 	return s
 }
 
@@ -112,11 +106,7 @@ func foreignSecretData(secret *corev1.Secret) map[string][]byte {
 
 func readStorage(secret *corev1.Secret) storageContent {
 	claims, notices := meshsettings.StorageClaims(secret.Data)
-	keys := make(map[string]bool, len(secret.Data))
-	for key := range secret.Data {
-		keys[key] = true
-	}
-	return storageContent{claims: claims, notices: notices, keys: keys}
+	return storageContent{claims: claims, notices: notices, keys: sets.KeySet(secret.Data)}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -181,7 +171,7 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	}
 	state.errPrerequisites = errors.Join(r.applier.Apply(ctx, state.owner, guards), r.reconcileSharedConfig(ctx, state))
 	serviceErr := r.reconcileService(ctx, state)
-	r.reportToAllRuntimes(state, actionApplyService, userMessage(serviceErr)) // users see no other report of this error
+	state.reportToAllRuntimes(actionApplyService, userMessage(serviceErr)) // users see no other report of this error
 	errs := []error{serviceErr, state.errPrerequisites}
 	if state.Settings.EtcdUserPerNamespace {
 		requeueAfter = grantInterval
@@ -191,25 +181,25 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 		rt := state.runtimes[name]
 		existingRuntimes[rt.Object.GetUID()] = true
 		deployment := resources.DeploymentName(state.Settings.ServiceName, name)
-		if r.reporter.reportPaused(state.Namespace, rt.Object) {
+		if state.reportPaused(rt.Object) {
 			keptDeployments[deployment] = true
 			continue
 		}
 		if !rt.NeedsDeployment() {
-			r.idleRuntimes.Delete(namespacedName(state.Namespace, name))
+			delete(state.idleSince, name)
 			continue
 		}
 		keptDeployments[deployment] = true
 		runtimeRequeue, err := r.reconcileRuntime(ctx, state, name, rt)
-		r.reporter.warn(state.Namespace, rt.Object, actionApplyGuards, ReasonRefused, userMessage(state.blockedError(deployment)))
-		r.reporter.warn(state.Namespace, rt.Object, actionApply, ReasonRefused, userMessage(err))
+		state.warn(rt.Object, actionApplyGuards, ReasonRefused, userMessage(state.blockedError(deployment)))
+		state.warn(rt.Object, actionApply, ReasonRefused, userMessage(err))
 		var causeErr error
 		causes[name], causeErr = r.findCause(ctx, state, rt, deployment)
 		errs = append(errs, err, causeErr)
 		requeueAfter = modelmesh.MinNonZero(requeueAfter, runtimeRequeue)
 	}
 	r.Causes.Set(state.Namespace, causes)
-	r.reporter.forgetDeleted(state.Namespace, existingRuntimes)
+	state.forgetDeleted(existingRuntimes)
 	deploymentsLeft, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
 	errs = append(errs, err)
 	if len(keptDeployments) > 0 || !deploymentsLeft {

@@ -585,8 +585,8 @@ func TestRejectedDeploymentsAreReportedOnce(t *testing.T) {
 		w.must(w.api.Delete(t.Context(), r))
 	}
 	w.reconcileOnce("ns")
-	if w.reporter.lastMessages.Len() > 0 {
-		t.Errorf("messages of deleted runtimes were kept: %d", w.reporter.lastMessages.Len())
+	if cached, _ := w.caches.Get("ns"); len(cached.lastMessages) > 0 {
+		t.Errorf("messages of deleted runtimes were kept: %d", len(cached.lastMessages))
 	}
 }
 

@@ -125,10 +125,7 @@ func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 // buildNamespaceObjects returns the objects that all runtimes of the namespace share.
 func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
 	inputs := in.namespaceInputs(in.tlsInputs())
-	constraints, err := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
-	if err != nil {
-		return nil, fmt.Errorf("building ConfigMap %s: %w", resources.ConstraintsName, err)
-	}
+	constraints := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
 	guards, err := in.buildGuards(inputs)
 	if err != nil {

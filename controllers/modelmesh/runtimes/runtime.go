@@ -35,7 +35,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 		return 0, err
 	}
 	if problem != nil {
-		r.reporter.reportInvalid(state.Namespace, rt.Object, problem)
+		state.reportInvalid(rt.Object, problem)
 		return 0, nil // the Deployment is not changed; a correction triggers a reconcile
 	}
 	scale, notes := pkgmodelmesh.ParseAutoscaling(rt.Object.GetAnnotations())
@@ -50,14 +50,14 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 	in.Replicas = &replicas.Count
 	config, notices, err := r.buildDeployment(ctx, state, in, live)
 	if errors.Is(err, errInvalidSpec) {
-		r.reporter.reportInvalid(state.Namespace, rt.Object, err)
+		state.reportInvalid(rt.Object, err)
 		return replicas.RequeueAfter, nil
 	}
 	if err != nil {
 		return replicas.RequeueAfter, err
 	}
-	r.reporter.reportInvalid(state.Namespace, rt.Object, nil)
-	r.reporter.warn(state.Namespace, rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, notices...), state.authProxyWarnings()...), "; "))
+	state.reportInvalid(rt.Object, nil)
+	state.warn(rt.Object, actionRender, ReasonNotice, strings.Join(append(append(notes, notices...), state.authProxyWarnings()...), "; "))
 	if !replicas.Autoscaled {
 		scale = pkgmodelmesh.Autoscale{}
 	}
@@ -74,7 +74,7 @@ func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespa
 	if err := r.applyRuntime(ctx, state, rt, in, apply.Object{Config: config, Version: version}, scale); err != nil || state.errPrerequisites != nil {
 		return replicas.RequeueAfter, err
 	}
-	r.reporter.warn(state.Namespace, rt.Object, actionTakeOver, ReasonReplaced, replacedMessage)
+	state.warn(rt.Object, actionTakeOver, ReasonReplaced, replacedMessage)
 	return replicas.RequeueAfter, nil
 }
 
@@ -140,15 +140,13 @@ func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceS
 
 // decideReplicas returns the replica count of a runtime and stores since when it is idle.
 func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, rt modelmesh.Runtime, scale pkgmodelmesh.Autoscale, live *appsv1.Deployment) resources.Replicas {
-	key := namespacedName(state.Namespace, name)
 	in := state.replicaInputs(rt, scale, hasModelFor(state.models, pkgmodelmesh.Labels(name, rt.Spec, state.Settings.RESTProxy.Enabled)))
-	in.IdleSince, _ = r.idleRuntimes.Get(key)
-	in.Now = r.clock.Now()
+	in.IdleSince, in.Now = state.idleSince[name], r.clock.Now()
 	if live != nil {
 		in.CurrentReplicas = live.Spec.Replicas
 	}
 	decided := resources.DecideReplicas(in)
-	r.idleRuntimes.Set(key, decided.IdleSince)
+	state.idleSince[name] = decided.IdleSince
 	return decided
 }
 

@@ -36,7 +36,7 @@ func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespa
 // recreateService deletes the Service if it must become headless or the opposite, because clusterIP is immutable. It reports whether
 // the Service is terminating. The Service is read once, and when the setting has changed.
 func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
-	if headless, known := r.headlessServices.Get(state.Namespace); known && headless == state.Settings.HeadlessService {
+	if state.headless != nil && *state.headless == state.Settings.HeadlessService {
 		return false, nil
 	}
 	live := &corev1.Service{}
@@ -48,7 +48,7 @@ func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespac
 	if managed && (live.Spec.ClusterIP == corev1.ClusterIPNone) != state.Settings.HeadlessService {
 		return true, r.applier.DeleteOwned(ctx, state.owner.GetUID(), live)
 	}
-	r.headlessServices.Set(state.Namespace, state.Settings.HeadlessService)
+	state.headless = new(state.Settings.HeadlessService)
 	return false, nil
 }
 
@@ -61,16 +61,14 @@ func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 		target.RESTPort = state.Settings.RESTProxy.Port
 	}
 	r.stream.Ensure(state.Namespace, state.Settings.ServiceName)
-	problem := strings.Join(state.tlsWarnings, "; ")
 	var err error
 	if state.Settings.TLS.Enabled() && state.clientKeyPair == nil {
 		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
 			state.Settings.TLS.SecretName, state.Namespace, state.OperatorNamespace))
-		problem = strings.Join(state.tlsWarnings, "; ")
 	} else if err = r.pool.Ensure(state.Namespace, target); err != nil {
 		err = fmt.Errorf("connecting to the runtimes of namespace %s: %w", state.Namespace, err)
 	}
-	r.reportToAllRuntimes(state, actionConnect, problem)
+	state.reportToAllRuntimes(actionConnect, strings.Join(state.tlsWarnings, "; "))
 	return err
 }
 
@@ -113,12 +111,9 @@ func (r *runtimeReconciler) reconcileSharedConfig(ctx context.Context, state *na
 	if len(state.runtimes) == 0 {
 		return errors.Join(r.deleteManaged(ctx, state.Namespace, configMapKind, isConstraints), r.deleteManaged(ctx, state.Namespace, secretKind, isLegacy))
 	}
-	constraints, err := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
-	if err == nil {
-		desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
-		err = r.applier.Apply(ctx, state.owner, desired)
-	}
-	return errors.Join(err, r.reconcileEtcdSecret(ctx, state))
+	constraints := resources.BuildConstraints(state.Namespace, specsByName(state.runtimes), state.Settings.RESTProxy.Enabled)
+	desired := apply.Desired{{Config: constraints, Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.reconcileEtcdSecret(ctx, state))
 }
 
 // reconcileEtcdSecret applies the Secret by which the pods of a namespace reach etcd. The operator's namespace has the source Secret
@@ -130,10 +125,10 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 		return err
 	}
 	if foreignData != nil && !state.Settings.AllowNamespaceEtcd {
-		r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
+		state.reportToAllRuntimes(actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
 		return r.stream.ConnectOwn(state.Namespace, nil)
 	}
-	r.reportToAllRuntimes(state, actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, foreignData)))
+	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, foreignData)))
 	problem := ""
 	switch {
 	case state.etcd != nil:
@@ -141,7 +136,7 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 	case foreignData == nil:
 		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, operatorNamespace)
 	}
-	r.reportToAllRuntimes(state, actionReadEtcdSecret, problem)
+	state.reportToAllRuntimes(actionReadEtcdSecret, problem)
 	if state.etcd == nil || foreignData != nil || state.Namespace == operatorNamespace {
 		return nil
 	}
@@ -151,10 +146,10 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 		data, err = meshetcd.Copy(state.etcd, operatorNamespace, state.Namespace, account)
 	}
 	if err != nil {
-		r.reportToAllRuntimes(state, actionReadEtcdSecret, secretError(name, operatorNamespace, err))
+		state.reportToAllRuntimes(actionReadEtcdSecret, secretError(name, operatorNamespace, err))
 		return nil
 	}
-	if err := r.grantAccount(ctx, state.Namespace, account); err != nil {
+	if err := r.grantAccount(ctx, state, account); err != nil {
 		return err
 	}
 	desired := apply.Desired{{Config: resources.BuildEtcdSecret(name, state.Namespace, data), Ownership: apply.Unowned, AdoptIf: adoptIfLegacy}}
@@ -186,13 +181,12 @@ func newEtcdAccount(state *namespaceState) (*meshetcd.Account, error) {
 
 // grantAccount creates an etcd account unless it was verified within grantInterval. If it was verified before, an unavailable etcd is
 // not an error.
-func (r *runtimeReconciler) grantAccount(ctx context.Context, namespace string, account *meshetcd.Account) error {
+func (r *runtimeReconciler) grantAccount(ctx context.Context, state *namespaceState, account *meshetcd.Account) error {
 	if account == nil {
 		return nil
 	}
-	granted, found := r.grantedAccounts.Get(namespace)
-	found = found && granted.account == *account
-	if found && r.clock.Since(granted.grantedAt) < grantInterval {
+	found := state.granted.account == *account
+	if found && r.clock.Since(state.granted.grantedAt) < grantInterval {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
@@ -200,9 +194,9 @@ func (r *runtimeReconciler) grantAccount(ctx context.Context, namespace string, 
 	if err := r.stream.Grant(ctx, *account); err != nil && found {
 		return nil //nolint:nilerr // the next reconcile retries, and the watches report that etcd is unavailable
 	} else if err != nil {
-		return fmt.Errorf("creating the user of namespace %s: %w", namespace, err)
+		return fmt.Errorf("creating the user of namespace %s: %w", state.Namespace, err)
 	}
-	r.grantedAccounts.Set(namespace, grantedAccount{*account, r.clock.Now()})
+	state.granted = grantedAccount{*account, r.clock.Now()}
 	return nil
 }
 

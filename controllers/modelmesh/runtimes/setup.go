@@ -3,12 +3,12 @@ package runtimes
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,19 +98,19 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, served *capability.Watcher, settings *meshsettings.Source) error {
 	whenMetadataChanged := builder.WithPredicates(metadataChanged())
 	controllerBuilder := reconciler.NewController(mgr, modelmesh.ComponentName).
-		Watches(&v1alpha1.Predictor{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecChanged())).
-		Watches(&appsv1.Deployment{}, modelmesh.EnqueueNamespace(), builder.WithPredicates(predicate.Or(metadataChanged(), availabilityChanged()))).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), modelmesh.EnqueueNamespace(), podProblemChanged())).
-		WatchesMetadata(&corev1.Service{}, modelmesh.EnqueueNamespace(), whenMetadataChanged).
-		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, modelmesh.EnqueueNamespace(), whenMetadataChanged).
+		Watches(&v1alpha1.Predictor{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(modelmesh.SpecOrAnnotationsChanged())).
+		Watches(&appsv1.Deployment{}, r.Namespaces.Enqueue(), builder.WithPredicates(predicate.Or(metadataChanged(), availabilityChanged()))).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), r.Namespaces.Enqueue(), podProblemChanged())).
+		WatchesMetadata(&corev1.Service{}, r.Namespaces.Enqueue(), whenMetadataChanged).
+		WatchesMetadata(&autoscalingv2.HorizontalPodAutoscaler{}, r.Namespaces.Enqueue(), whenMetadataChanged).
 		WatchesMetadata(&corev1.ConfigMap{}, r.Namespaces.EnqueueEnabled(), builder.WithPredicates(metadataChanged(), predicate.NewPredicateFuncs(mayBeReferenced))).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueForSecret()).
 		WatchesRawSource(source.Kind(claims, client.Object(capability.MetadataOf(pvcKind)), r.Namespaces.EnqueueEnabled(), modelmesh.CreatedOrDeleted())).
-		WatchesRawSource(settings.Changes(r.Namespaces.EnqueueByName())).
-		WatchesRawSource(served.EventSource(&corev1.Namespace{}, r.Namespaces.EnqueueAllEnabled())).
+		WatchesRawSource(settings.Changes(r.Namespaces.Enqueue())).
+		WatchesRawSource(served.EventSource(&corev1.Namespace{}, r.Namespaces.Enqueue())).
 		WatchesRawSource(r.enqueueOperatorNamespace())
 	if namespaces, watched := r.Namespaces.Source(&handler.EnqueueRequestForObject{}); watched {
-		controllerBuilder.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, modelmesh.EnqueueNamespace(), whenMetadataChanged)
+		controllerBuilder.WatchesRawSource(namespaces).WatchesMetadata(&networkingv1.NetworkPolicy{}, r.Namespaces.Enqueue(), whenMetadataChanged)
 	}
 	r.watchOptionalAPIs(controllerBuilder, mgr.GetCache(), served)
 	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
@@ -132,12 +132,12 @@ func (r *runtimeReconciler) watchOptionalAPIs(b *builder.Builder, cached cache.C
 	}
 	watch(capability.ServingRuntime, &v1alpha1.ServingRuntime{}, r.Namespaces.EnqueueEnabled())
 	if r.UsesClusterRuntimes() {
-		watch(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.EnqueueAllEnabled())
+		watch(capability.ClusterServingRuntime, &v1alpha1.ClusterServingRuntime{}, r.Namespaces.Enqueue())
 	}
 	if !r.Config.IgnoreInferenceServices {
 		watch(capability.InferenceService, &v1beta1.InferenceService{}, r.Namespaces.EnqueueEnabled())
 	}
-	b.WatchesRawSource(served.Kind(cached, capability.ServiceMonitor, nil, modelmesh.EnqueueNamespace(), metadataChanged()))
+	b.WatchesRawSource(served.Kind(cached, capability.ServiceMonitor, nil, r.Namespaces.Enqueue(), metadataChanged()))
 }
 
 // enqueueForSecret enqueues the namespaces that read a Secret: all of them for shared Secrets in the operator's namespace.
@@ -170,13 +170,10 @@ func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca
 // metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields
 // entry of this operator, so a change of it shows that another client changed a field that the operator sets.
 func metadataChanged() predicate.Predicate {
+	metadata := func(o client.Object) []any {
+		return []any{o.GetUID(), o.GetDeletionTimestamp(), o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), o.GetManagedFields()}
+	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		oldObject, newObject := e.ObjectOld, e.ObjectNew
-		return oldObject.GetUID() != newObject.GetUID() ||
-			!oldObject.GetDeletionTimestamp().Equal(newObject.GetDeletionTimestamp()) ||
-			!reflect.DeepEqual(oldObject.GetLabels(), newObject.GetLabels()) ||
-			!reflect.DeepEqual(oldObject.GetAnnotations(), newObject.GetAnnotations()) ||
-			!reflect.DeepEqual(oldObject.GetOwnerReferences(), newObject.GetOwnerReferences()) ||
-			!reflect.DeepEqual(oldObject.GetManagedFields(), newObject.GetManagedFields())
+		return !equality.Semantic.DeepEqual(metadata(e.ObjectOld), metadata(e.ObjectNew))
 	}}
 }

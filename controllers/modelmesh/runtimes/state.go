@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +22,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
+// namespaceCache is the state of a namespace between reconciles, which run one at a time.
+type namespaceCache struct {
+	reporter
+	// idleSince holds the time since which no model needs a runtime, by the name of the runtime; zero while one does.
+	idleSince map[string]time.Time
+	// granted is the etcd account and the time of its last verification.
+	granted grantedAccount
+	// headless reports whether the Service is headless; nil if that is not known.
+	headless *bool
+}
+
 // namespaceState is the observed state of a namespace, from which a reconcile builds the desired objects.
 type namespaceState struct {
 	RenderInputs
+	*namespaceCache
 	// owner owns the Service: the Namespace, or the operator's Deployment in a single-namespace installation.
 	owner client.Object
 	// restricted is true if the namespace enforces the restricted Pod Security Standard.
@@ -63,6 +76,14 @@ func (r *runtimeReconciler) collectState(ctx context.Context, namespace string) 
 	state := &namespaceState{RenderInputs: RenderInputs{
 		Namespace: namespace, Served: r.Served(), SingleNamespace: r.Namespaces.SingleNamespace(), OperatorNamespace: r.Namespaces.OperatorNamespace,
 	}}
+	var found bool
+	if state.namespaceCache, found = r.caches.Get(namespace); !found {
+		state.namespaceCache = &namespaceCache{
+			reporter:  reporter{recorder: r.recorder, namespace: namespace, lastMessages: map[eventKey]string{}},
+			idleSince: map[string]time.Time{},
+		}
+		r.caches.Set(namespace, state.namespaceCache)
+	}
 	var err error
 	if state.Settings, err = r.Settings(ctx, namespace); err != nil {
 		return nil, err
@@ -119,10 +140,10 @@ func (state *namespaceState) addTLSWarning(namespace string, content tlsContent)
 }
 
 // reportToAllRuntimes records an Event on each runtime that needs a Deployment; an empty text clears the last one.
-func (r *runtimeReconciler) reportToAllRuntimes(state *namespaceState, subject, text string) {
+func (state *namespaceState) reportToAllRuntimes(subject, text string) {
 	for _, name := range sortedNames(state.runtimes) {
 		if rt := state.runtimes[name]; rt.NeedsDeployment() {
-			r.reporter.warn(state.Namespace, rt.Object, subject, ReasonRefused, text)
+			state.warn(rt.Object, subject, ReasonRefused, text)
 		}
 	}
 }
@@ -186,7 +207,7 @@ func (r *runtimeReconciler) updateMissingReferences(ctx context.Context, state *
 
 func (r *runtimeReconciler) findMissingReferences(ctx context.Context, state *namespaceState, model pkgmodelmesh.Model) ([]reference.Missing, error) {
 	var missing []reference.Missing
-	if key := model.StorageKey(); key != nil && *key != "" && !state.storage.keys[*key] {
+	if key := model.StorageKey(); key != nil && *key != "" && !state.storage.keys.Has(*key) {
 		missingEntry := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: state.Settings.StorageSecretName}}
 		if state.storageSecretExists {
 			missingEntry.Key = *key

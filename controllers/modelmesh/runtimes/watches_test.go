@@ -61,10 +61,10 @@ func TestObjectsEnqueueNamespaces(t *testing.T) {
 		"gone":     {nil, []string{"gone"}},
 	} {
 		w.expect("an object of a user in "+namespace, enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed(namespace, "x")), want.users)
-		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, modelmesh.EnqueueNamespace(), secretNamed(namespace, "x")), want.managed)
+		w.expect("an object of ours in "+namespace, enqueuedNamespaces(t, w.Namespaces.Enqueue(), secretNamed(namespace, "x")), want.managed)
 	}
 	w.expect("a namespace", enqueuedNamespaces(t, &handler.EnqueueRequestForObject{}, meshtest.Namespace("closed", "false")), []string{"closed"})
-	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
+	w.expect("something of the cluster", enqueuedNamespaces(t, w.Namespaces.Enqueue(), clusterRuntime("r", "f")), []string{"ns", "other", "own"})
 }
 
 // The operator's namespace is reconciled without an event.
@@ -88,7 +88,7 @@ func TestEnqueueAfterReadError(t *testing.T) {
 	w := newWatchWorld(t)
 	w.Namespaces = &modelmesh.Namespaces{OperatorNamespace: "own", Cache: meshtest.Cache{Reader: brokenReader{}}}
 	w.expect("an object of a user", enqueuedNamespaces(t, w.Namespaces.EnqueueEnabled(), secretNamed("ns", "x")), []string{"ns"})
-	w.expect("all", enqueuedNamespaces(t, w.Namespaces.EnqueueAllEnabled(), secretNamed("ns", "x")), nil)
+	w.expect("all", enqueuedNamespaces(t, w.Namespaces.Enqueue(), clusterRuntime("r", "f")), nil)
 	w.expect("a Secret", enqueuedNamespaces(t, w.enqueueForSecret(), secretNamed("ns", meshsettings.DefaultStorageSecret)), []string{"ns"})
 }
 
@@ -105,8 +105,8 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 // Changed settings enqueue their namespace, or all enabled ones.
 func TestSettingsEnqueueNamespaces(t *testing.T) {
 	w := newWatchWorld(t)
-	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), meshtest.Namespace("ns", "")), []string{"ns"})
-	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.EnqueueByName(), &corev1.Namespace{}), []string{"ns", "other", "own"})
+	w.expect("of one namespace", enqueuedNamespaces(t, w.Namespaces.Enqueue(), meshtest.Namespace("ns", "")), []string{"ns"})
+	w.expect("of all", enqueuedNamespaces(t, w.Namespaces.Enqueue(), &corev1.Namespace{}), []string{"ns", "other", "own"})
 }
 
 // Few of the Secrets, which are cached as metadata, are relevant [M10] [M30] [M31].
@@ -189,8 +189,7 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 		lets      []string
 	}{
 		"managed objects": {metadataChanged(), []string{"a label", "an annotation", "an owner", "deletion", "our fields", "recreated with another UID"}},
-		"models":          {modelmesh.SpecChanged(), []string{"deletion", "recreated with another UID", "spec"}},
-		"runtimes":        {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "deletion", "recreated with another UID", "spec"}},
+		"kinds of KServe": {modelmesh.SpecOrAnnotationsChanged(), []string{"an annotation", "deletion", "recreated with another UID", "spec"}},
 		"claims":          {modelmesh.CreatedOrDeleted(), []string{"recreated with another UID"}},
 	} {
 		var lets []string

@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,23 +20,18 @@ type document struct {
 	lastMessage string // of the last Event
 }
 
-func newDocument(meta metav1.Object, data map[string]string) *document {
-	maps.DeleteFunc(data, func(key, _ string) bool { return key != ConfigMapKey && key != DefaultsKey })
-	return &document{ConfigMap: &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUID(), ResourceVersion: meta.GetResourceVersion(),
-		},
-		Data: data,
-	}}
-}
-
-// fromConfigMap returns the document of a ConfigMap, or nil for nil.
-func fromConfigMap(stored *corev1.ConfigMap) *document {
+// newDocument returns the document of a ConfigMap, or nil for nil.
+func newDocument(stored *corev1.ConfigMap) *document {
 	if stored == nil {
 		return nil
 	}
-	return newDocument(stored, maps.Clone(stored.Data))
+	data := maps.Clone(stored.Data)
+	maps.DeleteFunc(data, func(key, _ string) bool { return key != ConfigMapKey && key != DefaultsKey })
+	return &document{ConfigMap: &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: stored.Namespace, Name: stored.Name, UID: stored.UID, ResourceVersion: stored.ResourceVersion},
+		Data:       data,
+	}}
 }
 
 // fromUnstructured returns the document of an object from a watch, or nil for nil.
@@ -43,8 +39,10 @@ func fromUnstructured(object *unstructured.Unstructured) *document {
 	if object == nil {
 		return nil
 	}
-	data, _, _ := unstructured.NestedStringMap(object.Object, "data") // the API server validates the type
-	return newDocument(object, data)
+	stored := &corev1.ConfigMap{}
+	stored.Namespace, stored.Name, stored.UID, stored.ResourceVersion = object.GetNamespace(), object.GetName(), object.GetUID(), object.GetResourceVersion()
+	stored.Data, _, _ = unstructured.NestedStringMap(object.Object, "data") // the API server validates the type
+	return newDocument(stored)
 }
 
 // equals reports whether two documents are the same object with the same data.
@@ -115,18 +113,14 @@ type Documents struct {
 // Resolve returns the settings that a new Source would return for a namespace, without a cluster. Notes describe keys without effect.
 // Unlike a Source, it returns an error for an invalid document of the namespace.
 func Resolve(cfg config.ModelMesh, d Documents) (Settings, []string, error) {
-	settings, allNotes, err := baseSettings(cfg, fromConfigMap(d.Defaults))
-	var notes []string
-	if err == nil {
-		settings, notes, err = adminSettings(cfg, settings, fromConfigMap(d.Admin))
-		allNotes = append(allNotes, notes...)
-	}
-	if err == nil {
-		settings, notes, err = fromConfigMap(d.Namespace).applyTo(settings, ConfigMapKey, ReadOverride)
-		allNotes = append(allNotes, notes...)
-	}
+	settings, notes, err := baseSettings(cfg, newDocument(d.Defaults))
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	return settings, allNotes, nil
+	settings, adminNotes, err := adminSettings(cfg, settings, newDocument(d.Admin))
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	settings, namespaceNotes, err := newDocument(d.Namespace).applyTo(settings, ConfigMapKey, ReadOverride)
+	return settings, slices.Concat(notes, adminNotes, namespaceNotes), err
 }

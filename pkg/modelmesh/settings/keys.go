@@ -118,14 +118,9 @@ func object(name string, keys ...keySpec) keySpec { return keySpec{name: name, k
 func image(name string, target *Image, extraKeys ...keySpec) keySpec {
 	var parts struct{ name, tag, digest *string }
 	part := func(name string, to **string) keySpec {
-		return setting(name, adminOnly, func(r *parser, path string, value any) {
-			text, ok := value.(string)
-			if text = strings.TrimSpace(text); !ok || strings.ContainsAny(text, " \t\n\"'") || strings.Contains(text, "://") {
-				r.refuse(path, value, imagePart)
-				return
-			}
-			*to = &text
-		})
+		return setting(name, adminOnly, scalar(to, imagePart, func(text string) (*string, bool) {
+			return &text, !strings.ContainsAny(text, " \t\n\"'") && !strings.Contains(text, "://")
+		}))
 	}
 	return keySpec{
 		name: name, keys: append(extraKeys, part("name", &parts.name), part("tag", &parts.tag), part("digest", &parts.digest)),

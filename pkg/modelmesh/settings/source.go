@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,9 +56,8 @@ type Source struct {
 	Options
 	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed, or "" for all
 	watchers  []*singleton.Watcher
-	readMutex sync.Mutex // held during the first read from the API server
 
-	mu              sync.Mutex
+	mu              sync.Mutex                       // also held during the first read from the API server
 	loaded          struct{ defaults, configs bool } // whether the documents were read
 	defaults, admin *document
 	validBase       *Settings // of the last valid defaults; nil before
@@ -111,11 +109,7 @@ func (s *Source) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, f := range s.watchers {
 		f.SetServed(true)
-		all.Go(func() {
-			if err := f.Start(ctx); err != nil {
-				s.Log.Error(err, "Following a ConfigMap has ended")
-			}
-		})
+		all.Go(func() { _ = f.Start(ctx) }) // returns no error
 	}
 	all.Wait()
 	return nil
@@ -128,11 +122,11 @@ func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx
 // default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings, or else those
 // of the administrators, apply.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.readOnce(ctx); err != nil {
 		return Settings{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.adminSettings == nil {
 		return Settings{}, s.lastError
 	}
@@ -160,27 +154,22 @@ func (s *Source) overrideOf(override *namespaceOverride) Settings {
 	return override.settings
 }
 
-// readOnce reads the documents that the watches have not delivered yet.
+// readOnce reads the documents that the watches have not delivered yet. mu is held.
 func (s *Source) readOnce(ctx context.Context) error {
-	s.readMutex.Lock()
-	defer s.readMutex.Unlock()
-	s.mu.Lock()
-	loaded := s.loaded
-	s.mu.Unlock()
-	if !loaded.defaults {
-		stored := &corev1.ConfigMap{}
-		key := types.NamespacedName{Namespace: s.Config.Namespace, Name: DefaultsName}
-		switch err := s.APIReader.Get(ctx, key, stored); {
-		case apierrors.IsNotFound(err):
-			stored = nil
-		case err != nil:
+	if !s.loaded.defaults {
+		stored, key := &corev1.ConfigMap{}, types.NamespacedName{Namespace: s.Config.Namespace, Name: DefaultsName}
+		err := s.APIReader.Get(ctx, key, stored)
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		}
-		s.setDefaults(fromConfigMap(stored), true)
+		if err != nil {
+			stored = nil
+		}
+		s.setDefaults(newDocument(stored))
 	}
-	if !loaded.configs {
+	if !s.loaded.configs {
 		list := &corev1.ConfigMapList{}
-		options := []client.ListOption{client.MatchingFields{"metadata.name": ConfigMapName}}
+		options := []client.ListOption{client.MatchingFields{metav1.ObjectNameField: ConfigMapName}}
 		if s.Config.NamespaceScope {
 			options = append(options, client.InNamespace(s.Config.Namespace))
 		}
@@ -189,57 +178,50 @@ func (s *Source) readOnce(ctx context.Context) error {
 		}
 		var documents []*document
 		for i := range list.Items {
-			documents = append(documents, fromConfigMap(&list.Items[i]))
+			documents = append(documents, newDocument(&list.Items[i]))
 		}
-		s.setConfigs(documents, true)
+		s.setConfigs(documents)
 	}
 	return nil
 }
 
 func (s *Source) onDefaults(object *unstructured.Unstructured) {
-	s.setDefaults(fromUnstructured(object), false)
+	s.mu.Lock()
+	changed := s.setDefaults(fromUnstructured(object))
+	s.mu.Unlock()
+	s.notify(changed, nil)
 }
 
 func (s *Source) onConfigs(objects []*unstructured.Unstructured) {
-	documents := make([]*document, 0, len(objects))
+	var documents []*document
 	for _, object := range objects {
 		documents = append(documents, fromUnstructured(object))
 	}
-	s.setConfigs(documents, false)
+	s.mu.Lock()
+	changed, namespaces := s.setConfigs(documents)
+	s.mu.Unlock()
+	s.notify(changed, namespaces)
 }
 
-// setDefaults sets the ConfigMap of defaults, nil if it does not exist. With first, the result of readOnce, it does not replace a document
-// that a watch has delivered since.
-func (s *Source) setDefaults(stored *document, first bool) {
-	s.mu.Lock()
-	changed := false
-	if !s.loaded.defaults || !first && !s.defaults.equals(stored) {
-		s.loaded.defaults, s.defaults = true, stored
-		changed = s.recompute()
+// setDefaults sets the ConfigMap of defaults, nil if it does not exist, and reports whether the settings of the administrators have changed.
+// mu is held.
+func (s *Source) setDefaults(stored *document) (changed bool) {
+	if s.loaded.defaults && s.defaults.equals(stored) {
+		return false
 	}
-	s.mu.Unlock()
-	if !first {
-		s.notify(changed, nil)
-	}
+	s.loaded.defaults, s.defaults = true, stored
+	return s.recompute()
 }
 
-// setConfigs sets the ConfigMaps of the administrators and of namespaces.
-func (s *Source) setConfigs(documents []*document, first bool) {
-	s.mu.Lock()
-	var changedNamespaces []string
-	changed := false
-	if !s.loaded.configs || !first {
-		var admin *document
-		admin, changedNamespaces = s.splitConfigs(documents)
-		if !s.loaded.configs || !s.admin.equals(admin) {
-			s.loaded.configs, s.admin = true, admin
-			changed = s.recompute()
-		}
+// setConfigs sets the ConfigMaps of the administrators and of namespaces. It reports whether the settings of the administrators have changed,
+// and returns the namespaces with a changed document. mu is held.
+func (s *Source) setConfigs(documents []*document) (changed bool, namespaces []string) {
+	admin, namespaces := s.splitConfigs(documents)
+	if s.loaded.configs && s.admin.equals(admin) {
+		return false, namespaces
 	}
-	s.mu.Unlock()
-	if !first { // the caller of readOnce gets the settings, and there were none before
-		s.notify(changed, changedNamespaces)
-	}
+	s.loaded.configs, s.admin = true, admin
+	return s.recompute(), namespaces
 }
 
 // splitConfigs returns the document of the administrators and the namespaces with a changed document, and updates overrides. mu is held.

@@ -20,16 +20,21 @@ import (
 // setter parses a value of a document: a string, a list or an object. It records an error for an invalid value.
 type setter func(r *parser, path string, raw any)
 
-// text parses a string that check accepts; want describes it in errors.
-func text(target *string, expected string, check func(string) bool) setter {
+// scalar parses a string without surrounding spaces; expected describes it in errors.
+func scalar[T any](target *T, expected string, parse func(text string) (value T, valid bool)) setter {
 	return func(r *parser, path string, raw any) {
-		value, ok := raw.(string)
-		if value = strings.TrimSpace(value); !ok || !check(value) {
+		text, isText := raw.(string)
+		if value, valid := parse(strings.TrimSpace(text)); isText && valid {
+			*target = value
+		} else {
 			r.refuse(path, raw, expected)
-			return
 		}
-		*target = value
 	}
+}
+
+// text parses a string that check accepts.
+func text(target *string, expected string, check func(string) bool) setter {
+	return scalar(target, expected, func(text string) (string, bool) { return text, check(text) })
 }
 
 // clientAuth accepts any word, as the legacy controller does, and notes unknown ones.
@@ -43,30 +48,18 @@ func clientAuth(target *string) setter {
 }
 
 func boolean(target *bool) setter {
-	return func(r *parser, path string, raw any) {
-		value, _ := raw.(string)
-		switch strings.ToLower(strings.TrimSpace(value)) {
-		case "true", "yes", "on", "1":
-			*target = true
-		case "false", "no", "off", "0":
-			*target = false
-		default:
-			r.refuse(path, raw, "true or false")
-		}
-	}
+	return scalar(target, "true or false", func(text string) (bool, bool) {
+		isTrue := oneOf("true", "yes", "on", "1")(strings.ToLower(text))
+		return isTrue, isTrue || oneOf("false", "no", "off", "0")(strings.ToLower(text))
+	})
 }
 
 // integer parses a number from low to high.
 func integer[T int32 | int64](target *T, low, high int64) setter {
-	return func(r *parser, path string, raw any) {
-		value, _ := raw.(string)
-		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		if err != nil || n < low || n > high {
-			r.refuse(path, raw, fmt.Sprintf("a whole number from %d to %d", low, high))
-			return
-		}
-		*target = T(n)
-	}
+	return scalar(target, fmt.Sprintf("a whole number from %d to %d", low, high), func(text string) (T, bool) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		return T(n), err == nil && n >= low && n <= high
+	})
 }
 
 func port(target *int32) setter { return integer(target, 1, math.MaxUint16) }

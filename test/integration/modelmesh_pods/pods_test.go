@@ -102,8 +102,7 @@ var _ = Describe("Objects of a namespace", func() {
 		in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMaxScale: "3"}
 		scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
 		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
-		constraints, err := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
-		Expect(err).NotTo(HaveOccurred())
+		constraints := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace, nil)
 		Expect(err).NotTo(HaveOccurred())
 		var desired apply.Desired
