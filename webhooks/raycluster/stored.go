@@ -73,9 +73,11 @@ func (p *plan) keepStored(old, g *group) {
 	spec := old.spec()
 	if g.sidecar != nil {
 		stored := nested.ByName(nested.List(spec, "containers"), g.sidecar["name"])
+		defaultPort := p.sidecar() // that of releases that did not read the port of the dashboard
+		defaultPort.DashboardPort = 0
 		switch {
 		case stored == nil:
-		case equalContainers(stored, g.sidecar, "image"), equalContainers(stored, p.defaultPortSidecar(), "image"):
+		case equalContainers(stored, g.sidecar, "image"), equalContainers(stored, elementOf(defaultPort.Container()), "image"):
 			g.sidecar = stored
 		case p.isLegacySidecar(stored, g.sidecar):
 			g.sidecar = stored
@@ -85,13 +87,6 @@ func (p *plan) keepStored(old, g *group) {
 	if stored := nested.ByName(nested.List(spec, "initContainers"), raycluster.InitCertificate); stored != nil && g.initContainer != nil && p.isKnownInitContainer(stored, g) {
 		g.initContainer = stored
 	}
-}
-
-// defaultPortSidecar returns the sidecar of releases that did not read the port of the dashboard.
-func (p *plan) defaultPortSidecar() element {
-	sidecar := p.sidecar()
-	sidecar.DashboardPort = 0
-	return elementOf(sidecar.Container())
 }
 
 // isLegacySidecar reports whether a sidecar is that of the CodeFlare operator.
