@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -90,11 +92,5 @@ func componentsOf(specs []componentSpec) []component.Component {
 
 // enabledSpecs returns the specs of the enabled components.
 func enabledSpecs(specs []componentSpec, enabled func(string) bool) []componentSpec {
-	var out []componentSpec
-	for _, r := range specs {
-		if enabled(r.Name) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(specs), func(r componentSpec) bool { return !enabled(r.Name) })
 }

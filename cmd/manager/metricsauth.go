@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 const (
@@ -108,17 +110,10 @@ func (s metricsAuth) authorize(r *http.Request) (int, error) {
 	if !tokenReview.Status.Authenticated {
 		return http.StatusUnauthorized, nil
 	}
-	user := tokenReview.Status.User
-	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-	for k, v := range user.Extra {
-		extra[k] = authorizationv1.ExtraValue(v)
-	}
-	accessReview, err := s.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		return 0, fmt.Errorf("reviewing the access of %s: %w", user.Username, err)
+	accessReview := admission.NewReview(tokenReview.Status.User)
+	accessReview.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.URL.Path, Verb: strings.ToLower(r.Method)}
+	if accessReview, err = s.access.Create(ctx, accessReview, metav1.CreateOptions{}); err != nil {
+		return 0, fmt.Errorf("reviewing the access of %s: %w", tokenReview.Status.User.Username, err)
 	}
 	if !accessReview.Status.Allowed || accessReview.Status.Denied {
 		return http.StatusForbidden, nil

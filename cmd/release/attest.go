@@ -15,32 +15,11 @@ import (
 	"strings"
 )
 
-// statement is one of https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md about https://slsa.dev/spec/v1.0/provenance.
-type statement struct {
-	Type          string     `json:"_type"`
-	Subject       []subject  `json:"subject"`
-	PredicateType string     `json:"predicateType"`
-	Predicate     provenance `json:"predicate"`
-}
-
 // subject is a file of the release, an image, or one of their sources.
 type subject struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
 	Digest map[string]string `json:"digest,omitempty"`
-}
-
-type provenance struct {
-	BuildDefinition struct {
-		BuildType            string            `json:"buildType"`
-		ExternalParameters   map[string]string `json:"externalParameters"`
-		ResolvedDependencies []subject         `json:"resolvedDependencies"`
-	} `json:"buildDefinition"`
-	RunDetails struct {
-		Builder struct {
-			ID string `json:"id"`
-		} `json:"builder"`
-	} `json:"runDetails"`
 }
 
 const (
@@ -58,24 +37,30 @@ func (r *release) attest(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the version of the tool chain: %w", err)
 	}
-	s := statement{Type: "https://in-toto.io/Statement/v1", PredicateType: "https://slsa.dev/provenance/v1"}
+	var subjects []subject
 	for _, name := range slices.Sorted(maps.Keys(r.subjects)) {
-		s.Subject = append(s.Subject, subject{Name: name, Digest: map[string]string{"sha256": strings.TrimPrefix(r.subjects[name], "sha256:")}})
+		subjects = append(subjects, subject{Name: name, Digest: map[string]string{"sha256": strings.TrimPrefix(r.subjects[name], "sha256:")}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		// Those of images are named by the digest of the image.
 		if !strings.HasPrefix(name, "images/") {
-			s.Subject = append(s.Subject, subject{Name: name, Digest: map[string]string{"sha256": sums[name]}})
+			subjects = append(subjects, subject{Name: name, Digest: map[string]string{"sha256": sums[name]}})
 		}
 	}
-	s.Predicate.BuildDefinition.BuildType = repository + "/blob/main/docs/release.md"
-	s.Predicate.BuildDefinition.ExternalParameters = map[string]string{"target": "release", "VERSION": r.version, "REGISTRY": r.registry}
-	s.Predicate.BuildDefinition.ResolvedDependencies = []subject{
-		{URI: "git+" + repository, Digest: map[string]string{"gitCommit": r.source.commit}},
-		{URI: "pkg:golang/toolchain@" + toolchain},
-	}
-	s.Predicate.RunDetails.Builder.ID = r.builder
-	text, err := json.MarshalIndent(s, "", "  ")
+	// https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md about https://slsa.dev/spec/v1.0/provenance
+	text, err := json.MarshalIndent(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1", "predicate": map[string]any{
+			"buildDefinition": map[string]any{
+				"buildType":          repository + "/blob/main/docs/release.md",
+				"externalParameters": map[string]string{"target": "release", "VERSION": r.version, "REGISTRY": r.registry},
+				"resolvedDependencies": []subject{
+					{URI: "git+" + repository, Digest: map[string]string{"gitCommit": r.source.commit}},
+					{URI: "pkg:golang/toolchain@" + toolchain},
+				},
+			},
+			"runDetails": map[string]any{"builder": map[string]string{"id": r.builder}},
+		},
+	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the provenance: %w", err)
 	}

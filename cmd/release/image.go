@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,11 +101,7 @@ func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
 		if strings.HasSuffix(zone.Name, "/") {
 			continue
 		}
-		in, err := zone.Open()
-		if err != nil {
-			return nil, fmt.Errorf("reading time zone %s: %w", zone.Name, err)
-		}
-		content, err := io.ReadAll(in)
+		content, err := fs.ReadFile(zones, zone.Name)
 		if err != nil {
 			return nil, fmt.Errorf("reading time zone %s: %w", zone.Name, err)
 		}

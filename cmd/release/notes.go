@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,11 @@ import (
 
 // upgradePage is the page with a section for the upgrade to each version, below the root of the checkout.
 const upgradePage = "docs/upgrade/README.md"
+
+// notesLayout is the text of the notes.
+//
+//go:embed notes.txt
+var notesLayout string
 
 // notes writes what to do before an upgrade to this version, how to install and verify it, and its section of the changelog.
 func (r *release) notes(context.Context) error {
@@ -28,23 +34,7 @@ func (r *release) notes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf(`# odh-platform-operator %[1]s
-
-%[6]s## Install
-
-    helm install odh-platform-operator oci://%[2]s/charts/odh-platform-operator --version %[1]s -n opendatahub --create-namespace --wait
-
-or
-
-    kubectl apply --server-side -f %[3]s
-
-Image: %[4]s. [Install](docs/install.md) describes OpenShift and Open Data Hub, [OLM](docs/olm.md) the catalog, and [verify](docs/release.md#verify)
-how to check signatures and checksums.
-
-## Changes
-
-%[5]s
-`, r.version, r.registry, r.download("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes,
+	text := fmt.Sprintf(notesLayout, r.version, r.registry, r.download("install-kubernetes.yaml"), "`"+r.reference(operatorName)+"`", changes,
 		absoluteLinks(upgradeSection(string(page), r.version), r.version, path.Dir(upgradePage)))
 	return r.write("RELEASE_NOTES.md", []byte(absoluteLinks(text, r.version, ".")))
 }

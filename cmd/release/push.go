@@ -62,18 +62,16 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 	case !missing(err):
 		return err
 	}
+	var content remote.Taggable
 	if d.MediaType.IsIndex() {
-		index, err := root.ImageIndex(d.Digest)
-		if err != nil {
-			return err
-		}
-		return remote.WriteIndex(reference, index, options...)
+		content, err = root.ImageIndex(d.Digest)
+	} else {
+		content, err = root.Image(d.Digest)
 	}
-	image, err := root.Image(d.Digest)
 	if err != nil {
 		return err
 	}
-	return remote.Write(reference, image, options...)
+	return remote.Push(reference, content, options...)
 }
 
 // missing reports whether err means that the image does not exist. Some registries deny access to a repository that does not exist.

@@ -434,7 +434,12 @@ func sums(t *testing.T, r *release) {
 	if len(found) > 0 {
 		t.Errorf("unexpected result without a checksum: %v", found)
 	}
-	var s statement
+	var s struct {
+		Subject   []subject
+		Predicate struct {
+			BuildDefinition struct{ ResolvedDependencies []subject }
+		}
+	}
 	if err := json.Unmarshal(read(t, r, provenanceFile), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	err = w.applier.CreateAsIs(ctx, aw, object)
 	switch {
 	case err == nil:
-		w.memory.setCreated(aw.UID, index, object.GetUID())
+		w.memory.setCreated(aw.UID, index, object.GetUID(), false)
 		return nil
 	case apierrors.IsAlreadyExists(err):
 		return w.adoptExisting(ctx, aw, index, object)
@@ -173,27 +173,21 @@ func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppW
 	err := w.applier.AdoptAsIs(ctx, aw, object)
 	switch {
 	case err == nil:
-		w.memory.setAdopted(aw.UID, index, object.GetUID())
+		w.memory.setCreated(aw.UID, index, object.GetUID(), true)
 	case apierrors.IsForbidden(err):
 		return notCreatedError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
 	}
 	return err
 }
 
-// listControlled lists, from the API server, the objects of a kind that this AppWrapper controls.
-func (w *workloadReconciler) listControlled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
-	found, err := w.listLabelled(ctx, aw, kind)
-	return slices.DeleteFunc(found, func(object metav1.PartialObjectMetadata) bool { return !controls(aw, &object) }), err
-}
-
 // listLabelled lists, from the API server, the objects of a kind with the label of this AppWrapper.
-func (w *workloadReconciler) listLabelled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+func (w *workloadReconciler) listLabelled(ctx context.Context, aw *awv1beta2.AppWrapper, kind schema.GroupVersionKind, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
-	if err != nil {
+	options = append(options, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name})
+	if err := w.kinds.live.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("looking for %s of the AppWrapper: %w", kind.Kind, err)
 	}
 	return list.Items, nil
@@ -216,7 +210,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
 	case controls(aw, observed.object):
-		w.memory.setCreated(aw.UID, index, observed.object.GetUID())
+		w.memory.setCreated(aw.UID, index, observed.object.GetUID(), false)
 		return nil
 	}
 	owner := metav1.GetControllerOf(observed.object)
@@ -263,12 +257,6 @@ func withRequiredRights(err error, kind schema.GroupVersionKind) error {
 	}
 	return fmt.Errorf("%w: bind a ClusterRole with the verbs get, list, watch, create and delete on %q of the API group %q to the service account of the operator",
 		err, resource, kind.Group)
-}
-
-// fullObject returns the unstructured object, or nil for metadata.
-func fullObject(object client.Object) *unstructured.Unstructured {
-	u, _ := object.(*unstructured.Unstructured)
-	return u
 }
 
 // componentID identifies the object of a component.

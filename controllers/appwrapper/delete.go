@@ -27,7 +27,8 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	var unreachableErr error
 	for i := range aw.Status.ComponentStatus {
 		remaining, err := w.deleteComponent(ctx, aw, i, force)
-		if w.isUnreachable(ctx, aw, i, err, force) {
+		// Its API was deleted, or deletion is forced while it is not served.
+		if isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[i]))) {
 			unreachable, unreachableErr = append(unreachable, i), err
 			continue
 		}
@@ -49,11 +50,6 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	}
 	w.deleteRemaining(ctx, aw, force, unreachable, unreachableErr, out)
 	return out
-}
-
-// isUnreachable reports whether a component can no longer be read: its API was deleted, or deletion is forced while it is not served.
-func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
-	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
 // deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted when no pods are left. Otherwise their
@@ -101,10 +97,12 @@ func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
 	if status.Name == "" { // as announced by the CodeFlare operator for generateName
-		list, err := w.listControlled(ctx, aw, kind)
+		list, err := w.listLabelled(ctx, aw, kind)
 		var out []observedObject
 		for i := range list {
-			out = append(out, observedObject{object: &list[i], unwatched: true})
+			if controls(aw, &list[i]) {
+				out = append(out, observedObject{object: &list[i], unwatched: true})
+			}
 		}
 		return out, err
 	}
@@ -166,15 +164,8 @@ func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWr
 
 // countPods counts labelled pods that the cache does not hold yet.
 func (w *workloadReconciler) countPods(ctx context.Context, aw *awv1beta2.AppWrapper, out *rules.Deletion) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(podKind.GroupVersion().WithKind("PodList"))
-	err := w.kinds.live.List(ctx, list, client.InNamespace(aw.Namespace), client.MatchingLabels{awv1beta2.LabelAppWrapper: aw.Name}, client.Limit(1))
-	if err != nil {
-		return fmt.Errorf("looking for pods that are left: %w", err)
-	}
-	out.Pods = len(list.Items)
+	remaining, err := w.listLabelled(ctx, aw, podKind, client.Limit(1))
+	out.Pods = len(remaining)
 	out.Unwatched = out.Unwatched || out.Pods > 0
-	return nil
+	return err
 }

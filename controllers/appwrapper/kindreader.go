@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -69,9 +69,7 @@ type watchedKind struct {
 // newObject returns an empty object of the type that the cache holds for the kind.
 func newObject(kind schema.GroupVersionKind) client.Object {
 	if _, ok := statusReaders[kind]; ok {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(kind)
-		return u
+		return resources.NewUnstructured(kind)
 	}
 	return capability.MetadataOf(kind)
 }

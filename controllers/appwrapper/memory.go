@@ -46,10 +46,6 @@ type componentObject struct {
 	adopted bool
 }
 
-func newMemory(c clock.PassiveClock) *memory {
-	return &memory{clock: c, objects: map[types.UID]*workloadState{}}
-}
-
 // withState calls do with the state of an AppWrapper, under the lock.
 func (m *memory) withState(aw types.UID, do func(*workloadState)) {
 	m.mu.Lock()
@@ -62,14 +58,11 @@ func (m *memory) withState(aw types.UID, do func(*workloadState)) {
 	do(r)
 }
 
-// setCreated stores the object that was created for a component.
-func (m *memory) setCreated(aw types.UID, index int, uid types.UID) {
-	m.withState(aw, func(r *workloadState) { r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now()} })
-}
-
-// setDeferred stores the state of the created components of a resuming AppWrapper.
-func (m *memory) setDeferred(aw types.UID, components []awv1beta2.AppWrapperComponentStatus) {
-	m.withState(aw, func(r *workloadState) { r.deferred = components })
+// setCreated stores the object that was created or adopted for a component.
+func (m *memory) setCreated(aw types.UID, index int, uid types.UID, adopted bool) {
+	m.withState(aw, func(r *workloadState) {
+		r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: adopted}
+	})
 }
 
 // restoreDeferred sets the state of created components that is not stored yet, and drops it once the AppWrapper is in another phase.
@@ -80,13 +73,6 @@ func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 		} else if len(r.deferred) == len(aw.Status.ComponentStatus) {
 			aw.Status.ComponentStatus = (&awv1beta2.AppWrapperStatus{ComponentStatus: r.deferred}).DeepCopy().ComponentStatus
 		}
-	})
-}
-
-// setAdopted stores the restored object that was adopted for a component.
-func (m *memory) setAdopted(aw types.UID, index int, uid types.UID) {
-	m.withState(aw, func(r *workloadState) {
-		r.objects[index] = componentObject{uid: uid, createdAt: m.clock.Now(), adopted: true}
 	})
 }
 
@@ -109,10 +95,6 @@ func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
 func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
 	m.withState(aw, func(r *workloadState) { count, ok = r.minReady[index] })
 	return count, ok
-}
-
-func (m *memory) setMinReady(aw types.UID, index, count int) {
-	m.withState(aw, func(r *workloadState) { r.minReady[index] = count })
 }
 
 // isRecentlyCreated reports whether the cache may not hold the object of a component yet.

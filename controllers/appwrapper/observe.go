@@ -162,17 +162,12 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 		return out, owner, nil
 	}
 	w.memory.setObserved(aw.UID, index, observed.object.GetUID())
-	state := readState(kind, fullObject(observed.object))
+	state := readState(kind, observed.object)
 	out.Outcome, out.Message = state.outcome, state.message
 	owner.uid, owner.rayCluster = observed.object.GetUID(), state.rayCluster
-	owner.restored = w.isRestored(aw, index, observed.object)
+	created := observed.object.GetCreationTimestamp()
+	owner.restored = created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 	return out, owner, nil
-}
-
-// isRestored reports whether a component is older than its AppWrapper, so that its pods may be older too.
-func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, object client.Object) bool {
-	created := object.GetCreationTimestamp()
-	return created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 }
 
 // findComponent returns the object of a component if matches accepts it. It falls back from the cache to the API server, unless trustCache.

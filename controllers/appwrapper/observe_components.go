@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
@@ -42,12 +43,13 @@ var statusReaders = map[schema.GroupVersionKind]statusReader{
 }
 
 // readState returns the state that an object of any kind reports.
-func readState(kind schema.GroupVersionKind, object *unstructured.Unstructured) reportedState {
-	reader, ok := statusReaders[kind]
-	if !ok || object == nil {
+func readState(kind schema.GroupVersionKind, object client.Object) reportedState {
+	reader, known := statusReaders[kind]
+	u, isFull := object.(*unstructured.Unstructured) // otherwise metadata
+	if !known || !isFull {
 		return reportedState{}
 	}
-	return reader.read(nested.Pick(nested.Map(object.Object, "status"), statusFields...))
+	return reader.read(nested.Pick(nested.Map(u.Object, "status"), statusFields...))
 }
 
 // conditionsReader reads kinds that complete with one of two conditions.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -27,7 +28,7 @@ type workloadReconciler struct {
 
 // newWorkloadReconciler returns a reconciler with an empty memory.
 func newWorkloadReconciler(settings Settings, applier *apply.Applier, kinds *kindReader, mapper meta.RESTMapper) *workloadReconciler {
-	return &workloadReconciler{settings: settings, applier: applier, kinds: kinds, mapper: mapper, memory: newMemory(settings.Clock)}
+	return &workloadReconciler{settings: settings, applier: applier, kinds: kinds, mapper: mapper, memory: &memory{clock: settings.Clock, objects: map[types.UID]*workloadState{}}}
 }
 
 // logic returns the logic of the base reconciler.
@@ -104,7 +105,7 @@ func (w *workloadReconciler) decideAndExecute(ctx context.Context, aw *awv1beta2
 		}
 	}
 	if d.Defer {
-		w.memory.setDeferred(aw.UID, aw.Status.ComponentStatus)
+		w.memory.withState(aw.UID, func(r *workloadState) { r.deferred = aw.Status.ComponentStatus })
 		aw.Status.ComponentStatus = stored
 	}
 	ctrl.LoggerFrom(ctx).V(2).Info("Decided", "rule", d.Rule, "from", aw.Status.Phase, "to", d.NextPhase)

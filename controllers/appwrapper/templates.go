@@ -67,6 +67,6 @@ func (w *workloadReconciler) minReady(ctx context.Context, aw *awv1beta2.AppWrap
 	if template, err := podset.Decode(&aw.Spec.Components[index]); err == nil {
 		count = int(podset.MinReady(template, aw.Status.ComponentStatus[index].PodSets))
 	}
-	w.memory.setMinReady(aw.UID, index, count)
+	w.memory.withState(aw.UID, func(r *workloadState) { r.minReady[index] = count })
 	return count, nil
 }

@@ -100,7 +100,7 @@ func componentHandler(queue workqueue.TypedInterface[reconcile.Request], onSucce
 }
 
 func stateOf(o client.Object) reportedState {
-	return readState(o.GetObjectKind().GroupVersionKind(), fullObject(o))
+	return readState(o.GetObjectKind().GroupVersionKind(), o)
 }
 
 // transform is the transform of the cache, which may hold thousands of pods: it keeps only fields that are read.

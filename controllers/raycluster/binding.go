@@ -89,12 +89,6 @@ func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstru
 	return client.IgnoreNotFound(r.patchMetadata(ctx, cluster, "finalizers", remove))
 }
 
-// deleteOrphanedBindings deletes the bindings of a deleted cluster: its finalizer may have been removed by force.
-func (r *clusterReconciler) deleteOrphanedBindings(ctx context.Context, name types.NamespacedName) error {
-	cluster := raycluster.View(map[string]any{"metadata": map[string]any{"name": name.Name, "namespace": name.Namespace}})
-	return r.deleteBindings(ctx, r.cached, "", cluster, "")
-}
-
 // deleteBindings deletes the bindings that reader returns for both names of the cluster, except the one named except.
 func (r *clusterReconciler) deleteBindings(ctx context.Context, reader client.Reader, uid types.UID, c raycluster.Cluster, except string) error {
 	for _, name := range []string{c.HashedNames().ClusterRoleBinding, c.LegacyNames().ClusterRoleBinding} {

@@ -70,7 +70,8 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	err := r.cacheReader.Get(ctx, request.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName, "")
-		return ctrl.Result{}, r.deleteOrphanedBindings(ctx, request.NamespacedName)
+		deleted := raycluster.View(map[string]any{"metadata": map[string]any{"name": request.Name, "namespace": request.Namespace}})
+		return ctrl.Result{}, r.deleteBindings(ctx, r.cached, "", deleted, "") // the finalizer may have been removed by force
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)

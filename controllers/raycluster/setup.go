@@ -127,11 +127,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	r.certificates = &certificates.Reconciler{
 		Cached: mgr.GetClient(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Applier: d.Applier, Clock: d.Clock, Recorder: r.recorder,
 	}
+	all := r.enqueueAll()
 	sources := []source.Source{
-		d.Settings.EventSource(anyRayCluster(), r.enqueueAll()), d.Served.EventSource(anyRayCluster(), r.enqueueAll()), d.Domain.EventSource(anyRayCluster(), r.enqueueAll()),
+		d.Settings.EventSource(emptyRayCluster(), all), d.Served.EventSource(emptyRayCluster(), all), d.Domain.EventSource(emptyRayCluster(), all),
 	}
 	for _, value := range kubeRay.sources() {
-		sources = append(sources, value.EventSource(anyRayCluster(), r.enqueueAll()))
+		sources = append(sources, value.EventSource(emptyRayCluster(), all))
 	}
 	if err := r.watch(mgr, podCache, d.Served, sources); err != nil {
 		return fmt.Errorf("building the RayCluster controller: %w", err)
@@ -141,7 +142,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 
 // watch builds the controller.
 func (r *clusterReconciler) watch(mgr ctrl.Manager, podCache cache.Cache, served *capability.Watcher, sources []source.Source) error {
-	owned := enqueueOwner(mgr)
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), emptyRayCluster(), handler.OnlyControllerOwner())
 	b := reconciler.NewController(mgr, ComponentName, sources...).
 		For(emptyRayCluster(), builder.WithPredicates(clusterChanged())).
 		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(bindingToCluster)).
@@ -162,11 +163,6 @@ func clusterChanged() predicate.Predicate {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}})
-}
-
-// enqueueOwner maps an object to the RayCluster that controls it.
-func enqueueOwner(mgr ctrl.Manager) handler.EventHandler {
-	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), emptyRayCluster(), handler.OnlyControllerOwner())
 }
 
 // bindingToCluster maps a ClusterRoleBinding to its RayCluster.
@@ -193,6 +189,3 @@ func (r *clusterReconciler) enqueueAll() handler.EventHandler {
 		return requests
 	})
 }
-
-// anyRayCluster is the object of events that concern all RayClusters.
-func anyRayCluster() client.Object { return emptyRayCluster() }

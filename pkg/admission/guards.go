@@ -2,10 +2,13 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/util/json"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -18,8 +21,11 @@ type Guards struct {
 
 // NewGuards returns guards that use the client of the manager.
 func NewGuards(mgr ctrl.Manager, rules Rules) (Guards, error) {
-	access, err := Reviews(mgr)
-	return Guards{Rules: rules, Access: access}, err
+	client, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return Guards{}, fmt.Errorf("building the client of access reviews: %w", err)
+	}
+	return Guards{Rules: rules, Access: Reviewer(client.SubjectAccessReviews())}, nil
 }
 
 // ForManagerOnly returns guards that only protect objects of the manager, for kinds whose pods the manager does not create.
@@ -49,7 +55,7 @@ func (g Guards) Wrap(next admission.Handler, kind schema.GroupKind, referencesOf
 				oldReferences = References{} // treat all references as added
 			}
 		}
-		result, err := g.Rules.Review(ctx, LimitReviews(g.Access), request.UserInfo, references, oldReferences)
+		result, err := g.Rules.Review(ctx, g.Access, request.UserInfo, references, oldReferences)
 		if err != nil {
 			return CheckFailed("the permissions of the author", err)
 		}
@@ -62,10 +68,6 @@ func (g Guards) Wrap(next admission.Handler, kind schema.GroupKind, referencesOf
 
 // isBeingDeleted reports whether the stored object has a deletionTimestamp: rules must not block its deletion.
 func isBeingDeleted(raw []byte) bool {
-	var object struct {
-		Metadata struct {
-			DeletionTimestamp any `json:"deletionTimestamp"`
-		} `json:"metadata"`
-	}
-	return len(raw) > 0 && kjson.Unmarshal(raw, &object) == nil && object.Metadata.DeletionTimestamp != nil
+	object := &metav1.PartialObjectMetadata{}
+	return len(raw) > 0 && kjson.Unmarshal(raw, object) == nil && object.DeletionTimestamp != nil
 }

@@ -25,6 +25,14 @@ func (c DisabledComponent) Handle(context.Context, admission.Request) admission.
 	return admission.Allowed("").WithWarnings(string(c))
 }
 
+// Unless returns the handler of an enabled component, and otherwise that of the disabled one.
+func (c DisabledComponent) Unless(enabled bool, handler admission.Handler) admission.Handler {
+	if enabled {
+		return handler
+	}
+	return c
+}
+
 // Deny returns a Forbidden response with one cause per error, or allows the request if there is none.
 func Deny(kind schema.GroupKind, errs field.ErrorList) admission.Response {
 	if len(errs) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -113,16 +114,12 @@ type Result struct {
 // an error if an access review failed.
 func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.UserInfo, references, oldReferences References) (Result, error) {
 	var result Result
-	reviewed := map[authorizationv1.ResourceAttributes]bool{}
+	access = LimitReviews(access)
 	hasRight := func(right authorizationv1.ResourceAttributes) (bool, error) {
-		if allowed, found := reviewed[right]; found {
-			return allowed, nil
-		}
 		allowed, err := access(ctx, user, right)
 		if err != nil {
 			return false, fmt.Errorf("checking whether %s may %s: %w", user.Username, describeRight(right), err)
 		}
-		reviewed[right] = allowed
 		return allowed, nil
 	}
 	for _, reference := range references.addedSince(oldReferences) {
@@ -199,15 +196,18 @@ func sufficientRights(namespace string, reference Reference) []authorizationv1.R
 	}
 }
 
-// describeRight returns a permission as text for messages.
-func describeRight(right authorizationv1.ResourceAttributes) string {
+// ResourceName returns the resource of a permission for messages.
+func ResourceName(right authorizationv1.ResourceAttributes) string {
 	resource := right.Resource
 	if right.Subresource != "" {
 		resource += "/" + right.Subresource
 	}
-	if right.Group != "" {
-		resource += "." + right.Group
-	}
+	return schema.GroupResource{Group: right.Group, Resource: resource}.String()
+}
+
+// describeRight returns a permission as text for messages.
+func describeRight(right authorizationv1.ResourceAttributes) string {
+	resource := ResourceName(right)
 	if right.Name != "" {
 		resource += " " + right.Name
 	}

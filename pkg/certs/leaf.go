@@ -93,11 +93,14 @@ func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (
 	}
 	signer, _ := pair.PrivateKey.(crypto.Signer) // tls.X509KeyPair accepts signers only
 	c, key := pair.Leaf, &signingKey{signer, data[dataKeyPrivateKey]}
+	isDue := now.Before(c.NotBefore) || !now.Before(r.renewalTime(o, c))
 	switch {
 	case c.IsCA:
 		return nil, nil, dataKeyCert + " holds a CA"
-	case !now.Before(r.renewalTime(o, c)) || now.Before(c.NotBefore):
-		return nil, nil, o.renewalFraction() + " of its life is over"
+	case isDue && o.ServerOnly:
+		return nil, nil, "two thirds of its life is over"
+	case isDue:
+		return nil, nil, "a third of its life is over"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
 		return c, key, "another CA signs"
 	}
@@ -116,14 +119,6 @@ func (r *Root) renewalTime(o LeafOptions, c *x509.Certificate) time.Time {
 		return c.NotAfter
 	}
 	return c.NotBefore.Add(lifetime(c) / 3)
-}
-
-// renewalFraction returns the fraction of the lifetime after which a certificate is renewed.
-func (o LeafOptions) renewalFraction() string {
-	if o.ServerOnly {
-		return "two thirds"
-	}
-	return "a third"
 }
 
 // firstMissingName returns the first required name or address that a certificate lacks.

@@ -25,11 +25,7 @@ var injectedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.Gauge
 }, []string{"kind", "name"})
 
 func recordInjection(target Target, injected bool) {
-	value := 0.0
-	if injected {
-		value = 1
-	}
-	injectedGauge.WithLabelValues(target.Kind.Kind, target.Name).Set(value)
+	injectedGauge.WithLabelValues(target.Kind.Kind, target.Name).Set(map[bool]float64{true: 1}[injected])
 }
 
 func recordExpiry(p *certificatePair) {

@@ -45,36 +45,39 @@ type Program struct {
 
 // Config is the validated configuration. It is not modified after the start.
 type Config struct {
+	// Kubeconfig is the file of --kubeconfig; empty selects the defaults (KUBECONFIG, ServiceAccount, home directory).
+	Kubeconfig string `flag:"kubeconfig" help:"kubeconfig file; default: KUBECONFIG, else the ServiceAccount of the pod, else ~/.kube/config"`
 	// Namespace is the namespace of operands: a DNS label, never empty.
-	Namespace string
+	Namespace string `flag:"namespace" env:"POD_NAMESPACE" key:"namespace" default:"opendatahub" help:"namespace of the manager, in which MLflow runs"`
 	// OperatorNamespace is the namespace of the manager's own objects (Lease, certificate Secret): POD_NAMESPACE, else the namespace of
 	// the mounted ServiceAccount, else Namespace (outside a cluster).
 	OperatorNamespace string
-	// Kubeconfig is the file of --kubeconfig; empty selects the defaults (KUBECONFIG, ServiceAccount, home directory).
-	Kubeconfig string
-
-	LeaderElection LeaderElection
-	Metrics        Metrics
-	Health         Health
-	Webhook        Webhook
 	// PlatformType is the product that runs this operator; empty unless the platform operator sets it.
-	PlatformType string
+	PlatformType string `env:"ODH_MODULE_OPERATOR_PLATFORM_TYPE" key:"platform.type" help:"product that runs this operator, for status.distribution of an AIHub and MLflowOperator; the platform operator sets it"`
+
+	LeaderElection LeaderElection `section:""`
+	Metrics        Metrics        `section:""`
+	// TLSMinVersion and TLSCipherSuites are parsed into TLS.
+	TLSMinVersion   string  `flag:"tls-min-version" env:"TLS_MIN_VERSION" key:"tls.minVersion" help:"lowest TLS version of the metrics, the webhooks, and the servers and proxies in pods: VersionTLS12 or VersionTLS13; if empty, the TLS profile of OpenShift, with spec.tlsAdherence also for pods"`
+	TLSCipherSuites string  `flag:"tls-cipher-suites" env:"TLS_CIPHER_SUITES" key:"tls.cipherSuites" parse:"list" help:"cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"`
+	Health          Health  `section:""`
+	Webhook         Webhook `section:""`
 	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or for pods that of the cluster.
 	TLS tlsprofile.Profile
 	// Authors are the rules for the pods of custom resources, with the account of the manager.
 	Authors admission.Rules
 	// Logging are the options of the zap logger, from the --zap-* flags.
 	Logging zap.Options
+
 	// Exposure applies to mlflow, modelregistry and modelcatalog.
 	Exposure Exposure
 	MLflow   MLflow
 	// ModelRegistry applies to the components modelregistry and modelcatalog.
 	ModelRegistry ModelRegistry
 	ModelMesh     ModelMesh
+
 	// Warnings are messages about legacy settings without effect.
 	Warnings []string
-
-	tlsMinVersion, tlsCipherSuites string
 
 	enabled  map[string]bool
 	explicit map[string]value // of componentSections, for [Config.AppWrapper] and [Config.RayCluster]
@@ -82,33 +85,37 @@ type Config struct {
 
 // LeaderElection configures the leader election of replicas.
 type LeaderElection struct {
-	Enabled bool
+	Enabled bool `flag:"leader-elect" key:"leaderElection.enabled" default:"true" help:"elect one replica that reconciles"`
 	// Namespace is the namespace of the Lease.
-	Namespace string
+	Namespace string `flag:"leader-election-namespace" key:"leaderElection.namespace" help:"namespace of the Lease; default: the namespace of the manager"`
 	// Identity is the holder of the Lease, the name of the pod; empty if it is unknown.
-	Identity                                  string
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	Identity      string
+	LeaseDuration time.Duration `flag:"leader-elect-lease-duration" key:"leaderElection.leaseDuration" default:"15s" help:"how long other replicas wait for a leader that no longer renews its Lease; the manifests for OpenShift set 137s"`
+	RenewDeadline time.Duration `flag:"leader-elect-renew-deadline" key:"leaderElection.renewDeadline" default:"10s" help:"how long the leader tries to renew its Lease before it gives up; on OpenShift 107s"`
+	RetryPeriod   time.Duration `flag:"leader-elect-retry-period" key:"leaderElection.retryPeriod" default:"2s" help:"pause between two renewals of the Lease; on OpenShift 26s"`
 }
 
 // Metrics configures the listener of /metrics; BindAddress "0" disables it.
 type Metrics struct {
-	BindAddress                 string
-	Secure                      bool
-	CertPath, CertName, CertKey string
+	BindAddress string `flag:"metrics-bind-address" key:"metrics.bindAddress" default:"0" parse:"address" help:"address of the metrics listener, host:port or :port; 0 disables it"`
+	Secure      bool   `flag:"metrics-secure" key:"metrics.secure" default:"true" help:"serve metrics over HTTPS, to clients that the API server authorizes"`
+	CertPath    string `flag:"metrics-cert-path" key:"metrics.certPath" help:"directory with the metrics certificate; if empty, the certificate that the manager issues for its webhooks, else a self-signed one"`
+	CertName    string `flag:"metrics-cert-name" key:"metrics.certName" default:"tls.crt" parse:"required" help:"file name of the metrics certificate"`
+	CertKey     string `flag:"metrics-cert-key" key:"metrics.certKey" default:"tls.key" parse:"required" help:"file name of the key of the metrics certificate"`
 	// Pprof serves profiles on the same listener.
-	Pprof bool
+	Pprof bool `flag:"pprof" key:"metrics.pprof" default:"false" help:"serve profiles below /debug/pprof/ on the metrics listener, to clients that the API server authorizes"`
 }
 
 // Health configures the listener of /healthz and /readyz; BindAddress "0" disables it.
 type Health struct {
-	BindAddress string
+	BindAddress string `flag:"health-probe-bind-address" key:"health.bindAddress" default:":8081" parse:"address" help:"address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"`
 }
 
 // Webhook configures the listener for admission and conversion.
 type Webhook struct {
-	Port    int
-	CertDir string
-	Mode    WebhookMode
+	Port    int         `flag:"webhook-port" key:"webhook.port" default:"9443" help:"port of the webhook listener"`
+	CertDir string      `flag:"webhook-cert-dir" key:"webhook.certDir" default:"$TMPDIR/k8s-webhook-server/serving-certs" parse:"required" help:"directory of a mounted webhook certificate"`
+	Mode    WebhookMode `flag:"webhook-cert-mode" key:"webhook.mode" default:"auto" oneof:"auto mounted self" help:"source of the webhook certificate: auto, mounted or self"`
 	// Listener is the file descriptor of the listener that a process keeps when the program starts again in it; 0 for none.
 	Listener int
 }
@@ -131,19 +138,20 @@ const (
 // MLflow holds the settings of the component mlflow.
 type MLflow struct {
 	// Image is the default image of custom resources.
-	Image string
+	Image string `env:"RELATED_IMAGE_ODH_MLFLOW_IMAGE MLFLOW_IMAGE" key:"mlflow.image" parse:"image" help:"MLflow image, if the custom resource names none"`
 	// Version is the oldest supported MLflow release without a leading "v".
 	Version string
 	// GatewayName and GatewayNamespace identify the parent of HTTPRoutes.
-	GatewayName, GatewayNamespace string
+	GatewayName      string `env:"MLFLOW_GATEWAY_NAME GATEWAY_NAME" key:"mlflow.gatewayName" default:"data-science-gateway" parse:"subdomain" help:"Gateway to which the HTTPRoute of MLflow attaches"`
+	GatewayNamespace string `env:"MLFLOW_GATEWAY_NAMESPACE" key:"mlflow.gatewayNamespace" parse:"namespace?" help:"namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there is no HTTPRoute"`
 	// ExternalURL is the external base URL without a trailing slash; empty if it is not configured.
-	ExternalURL string
+	ExternalURL string `env:"MLFLOW_URL" key:"mlflow.url" parse:"baseURL" help:"external base URL of MLflow, without a path"`
 	// SectionTitle is the section of the application menu in the console.
-	SectionTitle string
+	SectionTitle string `env:"SECTION_TITLE" key:"mlflow.sectionTitle" default:"MLflow" parse:"required" help:"section of the application menu in the OpenShift console"`
 	// ResourceNamePrefix is the prefix of the names of the aggregated ClusterRoles.
-	ResourceNamePrefix string
+	ResourceNamePrefix string `env:"RESOURCE_NAME_PREFIX" key:"mlflow.resourceNamePrefix" default:"mlflow-operator-" parse:"prefix" help:"prefix of the names of the aggregated ClusterRoles; must match the name prefix of the installation"`
 	// NamespaceRBAC grants the groups of the platform access to namespaces with the workspace label.
-	NamespaceRBAC bool
+	NamespaceRBAC bool `flag:"mlflow-namespace-rbac" env:"ENABLE_NAMESPACE_RBAC" key:"mlflow.namespaceRBAC" default:"false" help:"give the groups in the platform's Auth resource access to namespaces with the label opendatahub.io/global-mlflow-workspace"`
 }
 
 // Enabled reports whether a component is enabled; false for unknown names.
@@ -210,7 +218,7 @@ func Load(p Program, args []string, lookup func(string) (string, bool), read fun
 	if cfg.enabled, err = src.components(p.Components, p.EnabledComponents); err != nil {
 		return Config{}, err
 	}
-	profile, err := tlsprofile.FromFlags(cfg.tlsMinVersion, cfg.tlsCipherSuites)
+	profile, err := tlsprofile.FromFlags(cfg.TLSMinVersion, cfg.TLSCipherSuites)
 	if err != nil {
 		return Config{}, err
 	}
@@ -277,8 +285,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("leader election renew deadline %s is not longer than 1.2 times the retry period %s: "+
 			"raise --leader-elect-renew-deadline or lower --leader-elect-retry-period", le.RenewDeadline, le.RetryPeriod)
 	}
-	if err := c.Exposure.validate(); err != nil {
-		return err
+	if c.Exposure.Ingress() && c.Exposure.IngressDomain == "" {
+		return fmt.Errorf("--exposure=%s needs a domain for the hosts of Ingresses: set --ingress-domain, INGRESS_DOMAIN or exposure.ingressDomain", ExposeIngress)
 	}
 	// Their components read them later, but errors in the file must be reported at the start.
 	_, _, appWrapperErr := c.AppWrapper()

@@ -11,20 +11,19 @@ import (
 // ModelRegistry holds the settings of the components modelregistry and modelcatalog; see registrySettings for their meaning.
 type ModelRegistry struct {
 	// Namespace is the only allowed namespace of registries and the catalog; empty means any.
-	Namespace string
+	Namespace string `env:"REGISTRIES_NAMESPACE" key:"modelregistry.namespace" parse:"namespace?" help:"the only namespace for registries and the catalog; if empty, any namespace"`
 	// DefaultDomain is the domain of Routes; empty means that of the cluster.
-	DefaultDomain string
-	Gateway       RegistryGateway
+	DefaultDomain string          `env:"DEFAULT_DOMAIN" key:"modelregistry.defaultDomain" parse:"domain" help:"domain for Routes whose registry names none; if empty, the domain of the cluster"`
+	Gateway       RegistryGateway `section:""`
 	// Exposure is the exposure of all components.
 	Exposure Exposure
 	// TLS is the profile of all listeners.
 	TLS tlsprofile.Profile
 	// Images are the default images of custom resources; none is empty.
-	Images RegistryImages
+	Images RegistryImages `section:""`
 	// ValidateInReconciler is true if no webhooks validate objects.
-	ValidateInReconciler bool
-	StorageMigration     StorageMigration
-
+	ValidateInReconciler bool             `env:"ENABLE_WEBHOOKS" key:"modelregistry.webhooks" default:"true" parse:"false" help:"registries are validated by webhooks; if false, they are validated in every reconcile instead"`
+	StorageMigration     StorageMigration `section:""`
 	// EnableModelCatalog is false if the objects of a legacy operator for the catalog must be deleted. RequestModelCatalog is true if a user
 	// enabled the catalog: a Catalog is then created even if no legacy operator ran one.
 	EnableModelCatalog, RequestModelCatalog bool
@@ -37,11 +36,12 @@ type ModelRegistry struct {
 // RegistryGateway configures the HTTPRoutes of registries.
 type RegistryGateway struct {
 	// Domain is the host of the Gateway; empty disables gateway mode.
-	Domain string
+	Domain string `env:"GATEWAY_DOMAIN" key:"modelregistry.gatewayDomain" parse:"gatewayDomain" help:"host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"`
 	// Name and Namespace identify the Gateway.
-	Name, Namespace string
+	Name      string `env:"GATEWAY_NAME" key:"modelregistry.gatewayName" default:"data-science-gateway" parse:"subdomain" help:"Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"`
+	Namespace string `env:"GATEWAY_NAMESPACE" key:"modelregistry.gatewayNamespace" parse:"namespace?" help:"namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
 	// RouteNamespace is the namespace of the HTTPRoutes.
-	RouteNamespace string
+	RouteNamespace string `env:"HTTPROUTE_NAMESPACE" key:"modelregistry.routeNamespace" parse:"namespace?" help:"namespace of the HTTPRoutes of registries; if empty, redhat-ods-applications on OpenShift, and elsewhere there are none"`
 	// NamespacesUnset is true if a namespace is not configured, and its default can be created by tenants.
 	NamespacesUnset bool
 }
@@ -55,12 +55,17 @@ func (g RegistryGateway) ForPlatform(openShift bool) RegistryGateway {
 
 // RegistryImages are the images of the two components.
 type RegistryImages struct {
-	REST, KubeRBACProxy, Postgres, CatalogData, BenchmarkData string
+	REST          string `env:"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE REST_IMAGE" key:"modelregistry.image" default:"quay.io/opendatahub/model-registry:latest" parse:"requiredImage" help:"image of registries and the catalog"`
+	KubeRBACProxy string `env:"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE KUBE_RBAC_PROXY_IMAGE" key:"modelregistry.kubeRBACProxyImage" default:"quay.io/openshift/origin-kube-rbac-proxy:latest" parse:"requiredImage" help:"image of kube-rbac-proxy in front of registries and the catalog"`
+	Postgres      string `env:"RELATED_IMAGE_POSTGRESQL_16_IMAGE POSTGRES_IMAGE" key:"modelregistry.postgresImage" default:"quay.io/sclorg/postgresql-16-c10s:latest" parse:"requiredImage" help:"image of the databases of registries and the catalog"`
+	// CatalogData and BenchmarkData are in catalogSettings.
+	CatalogData, BenchmarkData string
 }
 
 // StorageMigration holds the API versions of the storage migration; equal values disable it.
 type StorageMigration struct {
-	Source, Target string
+	Source string `env:"STORAGE_MIGRATION_SOURCE_VERSION" key:"modelregistry.storageMigrationSource" default:"v1alpha1" parse:"version" help:"API version from which stored registries are migrated; if it equals the target, none are"`
+	Target string `env:"STORAGE_MIGRATION_TARGET_VERSION" key:"modelregistry.storageMigrationTarget" default:"v1beta1" parse:"version" help:"API version to which stored registries are migrated"`
 }
 
 // defaultGateway is the Gateway of registries and Ray clusters. On OpenShift its namespace is OpenShiftGateways.
@@ -70,36 +75,6 @@ var defaultGateway = RegistryGateway{Name: "data-science-gateway"}
 const OpenShiftGateways = "openshift-ingress"
 
 const defaultCatalogData = "quay.io/opendatahub/odh-model-metadata-collection:latest"
-
-func registrySettings(m *ModelRegistry) []setting {
-	g := &m.Gateway
-	return []setting{
-		{env: []string{"REGISTRIES_NAMESPACE"}, key: "modelregistry.namespace", set: optional(namespace, &m.Namespace),
-			help: "the only namespace for registries and the catalog; if empty, any namespace"},
-		{env: []string{"DEFAULT_DOMAIN"}, key: "modelregistry.defaultDomain", set: domain(&m.DefaultDomain),
-			help: "domain for Routes whose registry names none; if empty, the domain of the cluster"},
-		{env: []string{"GATEWAY_DOMAIN"}, key: "modelregistry.gatewayDomain", set: gatewayDomain(&g.Domain),
-			help: "host of the Gateway, with or without a scheme; if set, registries are published through the Gateway"},
-		{env: []string{"GATEWAY_NAME"}, key: "modelregistry.gatewayName", defaultValue: defaultGateway.Name,
-			set: subdomain(&g.Name), help: "Gateway to which the HTTPRoutes of registries and of models of ModelMesh attach"},
-		{env: []string{"GATEWAY_NAMESPACE"}, key: "modelregistry.gatewayNamespace", set: optional(namespace, &g.Namespace),
-			help: "namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"},
-		{env: []string{"HTTPROUTE_NAMESPACE"}, key: "modelregistry.routeNamespace", set: optional(namespace, &g.RouteNamespace),
-			help: "namespace of the HTTPRoutes of registries; if empty, redhat-ods-applications on OpenShift, and elsewhere there are none"},
-		{env: []string{"RELATED_IMAGE_ODH_MODEL_REGISTRY_IMAGE", "REST_IMAGE"}, key: "modelregistry.image",
-			defaultValue: "quay.io/opendatahub/model-registry:latest", set: requiredImage(&m.Images.REST), help: "image of registries and the catalog"},
-		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "modelregistry.kubeRBACProxyImage",
-			defaultValue: "quay.io/openshift/origin-kube-rbac-proxy:latest", set: requiredImage(&m.Images.KubeRBACProxy), help: "image of kube-rbac-proxy in front of registries and the catalog"},
-		{env: []string{"RELATED_IMAGE_POSTGRESQL_16_IMAGE", "POSTGRES_IMAGE"}, key: "modelregistry.postgresImage",
-			defaultValue: "quay.io/sclorg/postgresql-16-c10s:latest", set: requiredImage(&m.Images.Postgres), help: "image of the databases of registries and the catalog"},
-		{env: []string{"ENABLE_WEBHOOKS"}, key: "modelregistry.webhooks", defaultValue: "true", valueType: typeBool, set: equals("false", &m.ValidateInReconciler),
-			help: "registries are validated by webhooks; if false, they are validated in every reconcile instead"},
-		{env: []string{"STORAGE_MIGRATION_SOURCE_VERSION"}, key: "modelregistry.storageMigrationSource", defaultValue: "v1alpha1",
-			set: version(&m.StorageMigration.Source), help: "API version from which stored registries are migrated; if it equals the target, none are"},
-		{env: []string{"STORAGE_MIGRATION_TARGET_VERSION"}, key: "modelregistry.storageMigrationTarget", defaultValue: "v1beta1",
-			set: version(&m.StorageMigration.Target), help: "API version to which stored registries are migrated"},
-	}
-}
 
 func catalogSettings(m *ModelRegistry) []setting {
 	return []setting{

@@ -87,15 +87,12 @@ func address(dst *string) func(string) error {
 }
 
 // oneOf parses one of the known values.
-func oneOf[T ~string](dst *T, known ...T) func(string) error {
-	words := make([]string, len(known))
-	for i, word := range known {
-		words[i] = string(word)
-	}
-	last := len(words) - 1
+func oneOf(store func(string), known ...string) func(string) error {
+	last := len(known) - 1
 	return func(raw string) error {
-		if *dst = T(strings.TrimSpace(raw)); !slices.Contains(known, *dst) {
-			return errors.New("must be " + strings.Join(words[:last], ", ") + " or " + words[last])
+		raw = strings.TrimSpace(raw)
+		if store(raw); !slices.Contains(known, raw) {
+			return errors.New("must be " + strings.Join(known[:last], ", ") + " or " + known[last])
 		}
 		return nil
 	}
@@ -137,28 +134,28 @@ func image(dst *string) func(string) error {
 		"must be an image reference such as quay.io/opendatahub/mlflow:odh-stable")
 }
 
-// setURL parses and normalizes the external URL. Both placeholders count as unset: the legacy operators published them like configured URLs.
-func (m *MLflow) setURL(raw string) error {
-	base := strings.TrimRight(strings.TrimSpace(raw), "/")
-	if base == "" {
-		m.ExternalURL = ""
+// baseURL parses and normalizes an external URL. Both placeholders count as unset: the legacy operators published them like configured URLs.
+func baseURL(dst *string) func(string) error {
+	return func(raw string) error {
+		base := strings.TrimRight(strings.TrimSpace(raw), "/")
+		if *dst = ""; base == "" {
+			return nil
+		}
+		if !strings.Contains(base, "://") {
+			base = "https://" + base // a bare host has only one sensible reading, and existing installations start with it
+		}
+		u, err := url.Parse(base)
+		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" {
+			return errors.New("must be an http or https URL with a host, for example https://gateway.apps.example.org")
+		}
+		if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New("must be a base URL without user, query and fragment")
+		}
+		if base != ExampleURL && base != PlaceholderURL { // any user could register their hosts
+			*dst = base
+		}
 		return nil
 	}
-	if !strings.Contains(base, "://") {
-		base = "https://" + base // a bare host has only one sensible reading, and existing installations start with it
-	}
-	u, err := url.Parse(base)
-	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" {
-		return errors.New("must be an http or https URL with a host, for example https://gateway.apps.example.org")
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("must be a base URL without user, query and fragment")
-	}
-	m.ExternalURL = base
-	if base == ExampleURL || base == PlaceholderURL {
-		m.ExternalURL = "" // any user could register the host
-	}
-	return nil
 }
 
 func isTrue(raw string) bool {

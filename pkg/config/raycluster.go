@@ -39,44 +39,33 @@ const (
 	KubeRaySecurityDeny  = "deny"
 )
 
-// Default images, those of the CodeFlare operator except kube-rbac-proxy.
-const (
-	defaultOAuthProxyImage    = "registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366"
-	defaultCertGeneratorImage = "registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328"
-	defaultAuthProxyImage     = "quay.io/brancz/kube-rbac-proxy:v0.19.1"
-)
-
-// RayCluster holds the settings of the component raycluster; see rayClusterSettings for their meaning. It is not modified after loading.
+// RayCluster holds the settings of the component raycluster; see their tags for their meaning. It is not modified after loading.
 type RayCluster struct {
-	OAuth bool
-	MTLS  bool
-	// IngressDomain is empty unless it is configured.
-	IngressDomain      string
-	OAuthProxyImage    string
-	CertGeneratorImage string
-	AuthProxyImage     string
-	// SidecarResources and CertificateResources are the defaults for our containers.
-	SidecarResources     corev1.ResourceRequirements
-	CertificateResources corev1.ResourceRequirements
-	// Certificates is one of the constants above; CertificateKeyAlgorithm is ECDSA or RSA.
-	Certificates            string
-	CertificateKeyAlgorithm string
-	CertManagerIssuer       Issuer
-	ClusterDomain           string
-	// KubeRayNamespaces and IngressNamespaces are empty unless they are configured.
-	KubeRayNamespaces    []string
-	IngressNamespaces    []string
-	MonitoringNamespaces []string
+	OAuth bool `key:"raycluster.rayDashboardOAuthEnabled" default:"true" help:"restrict the dashboard to users who may get pods of the namespace, by an OAuth proxy on OpenShift and kube-rbac-proxy elsewhere"`
+	MTLS  bool `key:"raycluster.mTLSEnabled" default:"true" help:"secure the traffic between Ray pods with certificates"`
 	// OpenToNamespace allows all pods of the namespace to reach the head without the proxy.
-	OpenToNamespace bool
-	// Publish is one of the constants above.
-	Publish          string
-	GatewayName      string
-	GatewayNamespace string
-	// KubeRaySecurity is one of the constants above.
-	KubeRaySecurity string
+	OpenToNamespace bool   `key:"raycluster.openToNamespace" default:"true" help:"allow all pods of the namespace to reach the dashboard and the client port without the proxy, as with the CodeFlare operator; the submitters of RayJobs require it"`
+	KubeRaySecurity string `key:"raycluster.kubeRaySecurity" default:"warn" oneof:"warn trust deny" help:"what to do if users let KubeRay secure their cluster (spec.authOptions, tlsOptions and networkPolicy): warn (a warning; the operator adds its sidecar and NetworkPolicies, but no certificates), trust (the operator adds none of these, and publishes a dashboard that is protected only by a token of Ray) or deny (new clusters of this kind are refused)"`
 	// AllowPause makes the pause annotation effective on RayClusters, whose editors can set it.
-	AllowPause bool
+	AllowPause bool `key:"raycluster.allowPause" default:"false" help:"let the annotation platform.opendatahub.io/paused take effect on a RayCluster even if its namespace does not have it; editors of RayClusters can set this annotation"`
+	// KubeRayNamespaces and IngressNamespaces are empty unless they are configured.
+	KubeRayNamespaces    []string `key:"raycluster.kubeRayNamespaces" help:"namespaces of KubeRay, from which it can reach the dashboards; if empty, the namespace of the ServiceAccount in ClusterRoleBinding kuberay-operator, the namespace of the manager if it contains Deployment kuberay-operator, and the namespace of the platform; if none of these is known, KubeRay cannot reach the dashboards"`
+	IngressNamespaces    []string `key:"raycluster.ingressNamespaces" help:"namespaces of ingress controllers, from which they can reach Ray Serve and dashboards without a sidecar; if empty, on OpenShift the namespace of its router, elsewhere none"`
+	MonitoringNamespaces []string `key:"raycluster.monitoringNamespaces" default:"openshift-monitoring,openshift-user-workload-monitoring" help:"namespaces from which metrics can be scraped"`
+	OAuthProxyImage      string   `env:"OAUTH_PROXY_IMAGE" key:"raycluster.oauthProxyImage" default:"registry.redhat.io/openshift4/ose-oauth-proxy@sha256:1ea6a01bf3e63cdcf125c6064cbd4a4a270deaf0f157b3eabb78f60556840366" parse:"requiredImage" help:"image of the OAuth proxy in front of Ray dashboards on OpenShift"`
+	AuthProxyImage       string   `env:"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE KUBE_RBAC_PROXY_IMAGE" key:"raycluster.authProxyImage" default:"quay.io/brancz/kube-rbac-proxy:v0.19.1" parse:"requiredImage" help:"image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"`
+	CertGeneratorImage   string   `env:"CERT_GENERATOR_IMAGE" key:"raycluster.certGeneratorImage" default:"registry.redhat.io/ubi9@sha256:770cf07083e1c85ae69c25181a205b7cdef63c11b794c89b3b487d4670b4c328" parse:"requiredImage" help:"image of create-cert, the init container of Ray pods"`
+	// SidecarResources and CertificateResources are the defaults for our containers, see resourceSettings.
+	SidecarResources, CertificateResources corev1.ResourceRequirements
+	Certificates                           string `key:"raycluster.certificates" default:"operator" oneof:"operator pod cert-manager" help:"who issues the certificates of new clusters: operator (this manager), pod (each pod, with the key of the CA, as with the CodeFlare operator) or cert-manager"`
+	CertificateKeyAlgorithm                string `key:"raycluster.certificateKeyAlgorithm" default:"ECDSA" oneof:"ECDSA RSA" help:"key algorithm of the certificates of pods: ECDSA or RSA"`
+	CertManagerIssuer                      Issuer `section:""`
+	ClusterDomain                          string `key:"raycluster.clusterDomain" default:"cluster.local" parse:"trimmed" help:"DNS domain of Services in the cluster"`
+	Publish                                string `key:"raycluster.publish" default:"auto" oneof:"auto open gateway none" help:"how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if exposure.kind is gateway, otherwise an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway below, whatever exposure.kind is) or none"`
+	// IngressDomain is empty unless it is configured.
+	IngressDomain    string `key:"raycluster.ingressDomain" parse:"trimmed" help:"domain of host names; if empty, the domain in the Ingress configuration of OpenShift; elsewhere, if exposure.kind is ingress, exposure.ingressDomain"`
+	GatewayName      string `key:"raycluster.gatewayName" parse:"trimmed" help:"Gateway to which HTTPRoutes attach; if exposure.kind is gateway, the default is modelregistry.gatewayName"`
+	GatewayNamespace string `key:"raycluster.gatewayNamespace" parse:"trimmed" help:"namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"`
 	// Exposure is the exposure of all servers; see ForPlatform.
 	Exposure Exposure
 	// TLS is the profile of all listeners.
@@ -98,9 +87,9 @@ func (r RayCluster) ForPlatform(openShift bool) RayCluster {
 
 // Issuer identifies an issuer of cert-manager; Name is empty if there is none.
 type Issuer struct {
-	Name  string
-	Kind  string
-	Group string
+	Name  string `key:"raycluster.certManagerIssuer.name" parse:"trimmed" help:"issuer of the certificates if raycluster.certificates is cert-manager"`
+	Kind  string `key:"raycluster.certManagerIssuer.kind" default:"ClusterIssuer" oneof:"Issuer ClusterIssuer" help:"kind of the issuer: Issuer or ClusterIssuer"`
+	Group string `key:"raycluster.certManagerIssuer.group" default:"cert-manager.io" parse:"trimmed" help:"group of the issuer"`
 }
 
 // DefaultRayCluster returns the settings without any configuration.
@@ -127,96 +116,20 @@ func (c Config) RayCluster(legacy *LegacyConfig) (RayCluster, []string, error) {
 	return settings, warnings, err
 }
 
+// rayClusterSettings returns the settings of the component. The default of the Gateway depends on other settings.
 func rayClusterSettings(r *RayCluster, gateway RegistryGateway) []setting {
-	return slices.Concat(rayAccess(r), rayContainers(r), rayCertificates(r), rayPublication(r, gateway))
+	all := fieldSettings(r)
+	all[indexOf(all, "raycluster.gatewayName")].defaultValue = gateway.Name
+	all[indexOf(all, "raycluster.gatewayNamespace")].defaultValue = gateway.Namespace
+	return slices.Insert(all, indexOf(all, "raycluster.certificates"), resourceSettings(r)...)
 }
 
-func rayAccess(r *RayCluster) []setting {
+func resourceSettings(r *RayCluster) []setting {
 	return []setting{
-		{key: "raycluster.rayDashboardOAuthEnabled", defaultValue: "true", valueType: typeBool, set: boolean(&r.OAuth),
-			help: "restrict the dashboard to users who may get pods of the namespace, by an OAuth proxy on OpenShift and kube-rbac-proxy elsewhere"},
-		{key: "raycluster.mTLSEnabled", defaultValue: "true", valueType: typeBool,
-			set: boolean(&r.MTLS), help: "secure the traffic between Ray pods with certificates"},
-		{key: "raycluster.openToNamespace", defaultValue: "true", valueType: typeBool, set: boolean(&r.OpenToNamespace),
-			help: "allow all pods of the namespace to reach the dashboard and the client port without the proxy, as with the CodeFlare operator; the " +
-				"submitters of RayJobs require it"},
-		{key: "raycluster.kubeRaySecurity", defaultValue: KubeRaySecurityWarn,
-			set: oneOf(&r.KubeRaySecurity, KubeRaySecurityWarn, KubeRaySecurityTrust, KubeRaySecurityDeny),
-			help: "what to do if users let KubeRay secure their cluster (spec.authOptions, tlsOptions and networkPolicy): warn (a warning; the operator adds its " +
-				"sidecar and NetworkPolicies, but no certificates), trust (the operator adds none of these, and publishes a dashboard that is protected only " +
-				"by a token of Ray) or deny (new clusters of this kind are refused)"},
-		{key: "raycluster.allowPause", defaultValue: "false", valueType: typeBool, set: boolean(&r.AllowPause),
-			help: "let the annotation platform.opendatahub.io/paused take effect on a RayCluster even if its namespace does not have it; editors of RayClusters " +
-				"can set this annotation"},
-		{key: "raycluster.kubeRayNamespaces", valueType: typeList, set: namespaces(&r.KubeRayNamespaces),
-			help: "namespaces of KubeRay, from which it can reach the dashboards; if empty, the namespace of the ServiceAccount in ClusterRoleBinding " +
-				"kuberay-operator, the namespace of the manager if it contains Deployment kuberay-operator, and the namespace of the platform; if none of " +
-				"these is known, KubeRay cannot reach the dashboards"},
-		{key: "raycluster.ingressNamespaces", valueType: typeList, set: namespaces(&r.IngressNamespaces),
-			help: "namespaces of ingress controllers, from which they can reach Ray Serve and dashboards without a sidecar; if empty, on OpenShift the " +
-				"namespace of its router, elsewhere none"},
-		{key: "raycluster.monitoringNamespaces", defaultValue: "openshift-monitoring,openshift-user-workload-monitoring", valueType: typeList,
-			set:  namespaces(&r.MonitoringNamespaces),
-			help: "namespaces from which metrics can be scraped"},
-	}
-}
-
-func rayContainers(r *RayCluster) []setting {
-	return []setting{
-		{env: []string{"OAUTH_PROXY_IMAGE"}, key: "raycluster.oauthProxyImage", defaultValue: defaultOAuthProxyImage,
-			set:  requiredImage(&r.OAuthProxyImage),
-			help: "image of the OAuth proxy in front of Ray dashboards on OpenShift"},
-		{env: []string{"RELATED_IMAGE_ODH_KUBE_RBAC_PROXY_IMAGE", "KUBE_RBAC_PROXY_IMAGE"}, key: "raycluster.authProxyImage", defaultValue: defaultAuthProxyImage,
-			set: requiredImage(&r.AuthProxyImage), help: "image of kube-rbac-proxy in front of Ray dashboards, except on OpenShift"},
-		{env: []string{"CERT_GENERATOR_IMAGE"}, key: "raycluster.certGeneratorImage", defaultValue: defaultCertGeneratorImage,
-			set:  requiredImage(&r.CertGeneratorImage),
-			help: "image of create-cert, the init container of Ray pods"},
-		{key: "raycluster.sidecarResources.requests", defaultValue: `{"cpu": "20m", "memory": "64Mi"}`, valueType: typeObject,
-			set:  quantities(&r.SidecarResources.Requests),
-			help: "requests of the sidecar, unless the user sets its resources in the cluster; replaces the whole default"},
-		{key: "raycluster.sidecarResources.limits", defaultValue: `{"cpu": "500m", "memory": "256Mi"}`, valueType: typeObject,
-			set:  quantities(&r.SidecarResources.Limits),
-			help: "limits of the sidecar, in the same way"},
-		{key: "raycluster.certificateResources.requests", defaultValue: `{"cpu": "20m", "memory": "32Mi"}`, valueType: typeObject,
-			set:  quantities(&r.CertificateResources.Requests),
-			help: "requests of create-cert, in the same way"},
-		{key: "raycluster.certificateResources.limits", defaultValue: `{"cpu": "500m", "memory": "128Mi"}`, valueType: typeObject,
-			set:  quantities(&r.CertificateResources.Limits),
-			help: "limits of create-cert, in the same way"},
-	}
-}
-
-func rayCertificates(r *RayCluster) []setting {
-	i := &r.CertManagerIssuer
-	return []setting{
-		{key: "raycluster.certificates", defaultValue: CertificatesByOperator,
-			set: oneOf(&r.Certificates, CertificatesByOperator, CertificatesByPod, CertificatesByCertManager),
-			help: "who issues the certificates of new clusters: operator (this manager), pod (each pod, with the key of the CA, as with the CodeFlare operator) " +
-				"or cert-manager"},
-		{key: "raycluster.certificateKeyAlgorithm", defaultValue: "ECDSA", set: oneOf(&r.CertificateKeyAlgorithm, "ECDSA", "RSA"),
-			help: "key algorithm of the certificates of pods: ECDSA or RSA"},
-		{key: "raycluster.certManagerIssuer.name",
-			set: trimmedSubdomain(&i.Name), help: "issuer of the certificates if raycluster.certificates is cert-manager"},
-		{key: "raycluster.certManagerIssuer.kind", defaultValue: "ClusterIssuer",
-			set: oneOf(&i.Kind, "Issuer", "ClusterIssuer"), help: "kind of the issuer: Issuer or ClusterIssuer"},
-		{key: "raycluster.certManagerIssuer.group", defaultValue: "cert-manager.io", set: trimmedSubdomain(&i.Group), help: "group of the issuer"},
-		{key: "raycluster.clusterDomain", defaultValue: "cluster.local",
-			set: trimmedSubdomain(&r.ClusterDomain), help: "DNS domain of Services in the cluster"},
-	}
-}
-
-func rayPublication(r *RayCluster, gateway RegistryGateway) []setting {
-	return []setting{
-		{key: "raycluster.publish", defaultValue: PublishAuto, set: oneOf(&r.Publish, PublishAuto, PublishOpen, PublishGateway, PublishNone),
-			help: "how a dashboard is published: auto (on OpenShift a Route, only with a sidecar; elsewhere an HTTPRoute if exposure.kind is gateway, otherwise " +
-				"an Ingress), open (like auto, and also without a sidecar if OAuth is disabled), gateway (HTTPRoute to the Gateway below, whatever " +
-				"exposure.kind is) or none"},
-		{key: "raycluster.ingressDomain", set: trimmedSubdomain(&r.IngressDomain),
-			help: "domain of host names; if empty, the domain in the Ingress configuration of OpenShift; elsewhere, if exposure.kind is ingress, exposure.ingressDomain"},
-		{key: "raycluster.gatewayName", defaultValue: gateway.Name, set: trimmedSubdomain(&r.GatewayName),
-			help: "Gateway to which HTTPRoutes attach; if exposure.kind is gateway, the default is modelregistry.gatewayName"},
-		{key: "raycluster.gatewayNamespace", defaultValue: gateway.Namespace, set: trimmedSubdomain(&r.GatewayNamespace),
-			help: "namespace of that Gateway; if exposure.kind is gateway, the default is modelregistry.gatewayNamespace; if empty, openshift-ingress on OpenShift, and elsewhere there are no HTTPRoutes"},
+		{key: "raycluster.sidecarResources.requests", defaultValue: `{"cpu": "20m", "memory": "64Mi"}`, valueType: typeObject, set: quantities(&r.SidecarResources.Requests), help: "requests of the sidecar, unless the user sets its resources in the cluster; replaces the whole default"},
+		{key: "raycluster.sidecarResources.limits", defaultValue: `{"cpu": "500m", "memory": "256Mi"}`, valueType: typeObject, set: quantities(&r.SidecarResources.Limits), help: "limits of the sidecar, in the same way"},
+		{key: "raycluster.certificateResources.requests", defaultValue: `{"cpu": "20m", "memory": "32Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Requests), help: "requests of create-cert, in the same way"},
+		{key: "raycluster.certificateResources.limits", defaultValue: `{"cpu": "500m", "memory": "128Mi"}`, valueType: typeObject, set: quantities(&r.CertificateResources.Limits), help: "limits of create-cert, in the same way"},
 	}
 }
 

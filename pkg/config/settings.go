@@ -4,12 +4,15 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// setting defines the sources, the default and the parser of one setting.
+// setting defines the sources, the default and the parser of one setting. Most settings are fields with the tag help, see fieldSettings.
 type setting struct {
 	flag         string    // name without dashes; "" when only the file and the environment have it
 	env          []string  // environment variables in order of precedence
@@ -22,10 +25,86 @@ type setting struct {
 	set          func(raw string) error
 }
 
+// fieldSettings returns the settings of a struct, in the order of its fields: those with the tag help, and those in fields with the tag
+// section. The other tags are flag, env, key, default and null as in setting, and those of parserOf. $TMPDIR in a default is the directory for
+// temporary files.
+func fieldSettings(section any) []setting {
+	var out []setting
+	fields := reflect.ValueOf(section).Elem()
+	for i := range fields.NumField() {
+		field, tag := fields.Field(i), fields.Type().Field(i).Tag
+		if _, isSection := tag.Lookup("section"); isSection {
+			out = append(out, fieldSettings(field.Addr().Interface())...)
+		}
+		if help, found := tag.Lookup("help"); found {
+			s := setting{flag: tag.Get("flag"), env: strings.Fields(tag.Get("env")), key: tag.Get("key"), nullValue: tag.Get("null"), itemKeys: strings.Fields(tag.Get("items")), help: help}
+			s.defaultValue = strings.Replace(tag.Get("default"), "$TMPDIR", filepath.Clean(os.TempDir()), 1)
+			s.valueType, s.set = parserOf(field, tag)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// indexOf returns the index of the setting with a key.
+func indexOf(all []setting, key string) int {
+	return slices.IndexFunc(all, func(s setting) bool { return s.key == key })
+}
+
+// parserOf returns the type of a field in the file, and the parser that sets the field. The type of the field selects both, and the tag oneof a
+// parser of the listed values. The tag parse is the name of one of the textParsers, where a question mark also accepts an empty text; for a
+// bool it is the only word with the value true.
+func parserOf(field reflect.Value, tag reflect.StructTag) (valueType, func(string) error) {
+	name, isOptional := strings.CutSuffix(tag.Get("parse"), "?")
+	if known := strings.Fields(tag.Get("oneof")); len(known) > 0 {
+		return typeString, oneOf(field.SetString, known...)
+	}
+	switch dst := field.Addr().Interface().(type) {
+	case *bool:
+		if name != "" {
+			return typeBool, equals(name, dst)
+		}
+		return typeBool, boolean(dst)
+	case *int32:
+		return typeInt, number(dst)
+	case *int:
+		return typeInt, port(dst)
+	case *time.Duration:
+		if name == "nanoseconds" {
+			return typeDuration, legacyDuration(dst)
+		}
+		return typeString, duration(dst)
+	case *[]string:
+		return typeList, namespaces(dst)
+	case *map[string]string:
+		return typeList, keyValues(dst)
+	case *map[string][]NodeTaint:
+		return typeObject, taints(dst)
+	case *string:
+		switch {
+		case name == "list":
+			return typeList, text(dst)
+		case isOptional:
+			return typeString, optional(textParsers[name], dst)
+		}
+		return typeString, textParsers[name](dst)
+	}
+	return typeString, discard
+}
+
+// textParsers are the parsers of strings by name.
+var textParsers = map[string]func(*string) func(string) error{
+	"": text, "required": required, "namespace": namespace, "subdomain": subdomain, "trimmed": trimmedSubdomain, "prefix": prefix, "version": version,
+	"image": image, "requiredImage": requiredImage, "domain": domain, "gatewayDomain": gatewayDomain, "address": address, "baseURL": baseURL,
+}
+
 // settings returns all settings that Load evaluates.
 func settings(c *Config, components []string) []setting {
-	return slices.Concat(processSettings(c), listenerSettings(c), authorSettings(&c.Authors), exposureSettings(&c.Exposure), mlflowSettings(c),
-		registrySettings(&c.ModelRegistry), catalogSettings(&c.ModelRegistry), modelMeshSettings(&c.ModelMesh), modelMeshImages(&c.ModelMesh.Images),
+	return slices.Concat(
+		[]setting{{flag: "config", set: discard, help: "configuration file, a " + fileKind}},
+		fieldSettings(c), authorSettings(&c.Authors), fieldSettings(&c.Exposure), fieldSettings(&c.MLflow),
+		fieldSettings(&c.ModelRegistry), catalogSettings(&c.ModelRegistry), fieldSettings(&c.ModelMesh),
+		[]setting{{flag: "leader-elect-type", defaultValue: "lease", set: leaderElectType, help: "type of leader election; only lease is supported"}},
 		loggingSettings(c), componentSettings(components))
 }
 
@@ -35,89 +114,15 @@ func componentSections() []setting {
 	return append(rayClusterSettings(&RayCluster{}, defaultGateway), appWrapperSettings(&AppWrapper{})...)
 }
 
-func processSettings(c *Config) []setting {
-	le := &c.LeaderElection
-	return []setting{
-		{flag: "config", set: discard, help: "configuration file, a " + fileKind},
-		{flag: "kubeconfig", set: text(&c.Kubeconfig), help: "kubeconfig file; default: KUBECONFIG, else the ServiceAccount of the pod, else ~/.kube/config"},
-		{flag: "namespace", env: []string{"POD_NAMESPACE"}, key: "namespace", defaultValue: "opendatahub",
-			set: text(&c.Namespace), help: "namespace of the manager, in which MLflow runs"},
-		{env: []string{"ODH_MODULE_OPERATOR_PLATFORM_TYPE"}, key: "platform.type", set: text(&c.PlatformType),
-			help: "product that runs this operator, for status.distribution of an AIHub and MLflowOperator; the platform operator sets it"},
-		{flag: "leader-elect", key: "leaderElection.enabled", defaultValue: "true", valueType: typeBool,
-			set: boolean(&le.Enabled), help: "elect one replica that reconciles"},
-		{flag: "leader-election-namespace", key: "leaderElection.namespace", set: text(&le.Namespace),
-			help: "namespace of the Lease; default: the namespace of the manager"},
-		{flag: "leader-elect-lease-duration", key: "leaderElection.leaseDuration", defaultValue: "15s",
-			set: duration(&le.LeaseDuration), help: "how long other replicas wait for a leader that no longer renews its Lease; the manifests for OpenShift set 137s"},
-		{flag: "leader-elect-renew-deadline", key: "leaderElection.renewDeadline", defaultValue: "10s",
-			set: duration(&le.RenewDeadline), help: "how long the leader tries to renew its Lease before it gives up; on OpenShift 107s"},
-		{flag: "leader-elect-retry-period", key: "leaderElection.retryPeriod", defaultValue: "2s",
-			set: duration(&le.RetryPeriod), help: "pause between two renewals of the Lease; on OpenShift 26s"},
-	}
-}
-
-func listenerSettings(c *Config) []setting {
-	m, w := &c.Metrics, &c.Webhook
-	// OLM mounts webhook certificates here. It is also the default of controller-runtime.
-	certDir := filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs")
-	return []setting{
-		{flag: "metrics-bind-address", key: "metrics.bindAddress", defaultValue: "0", set: address(&m.BindAddress),
-			help: "address of the metrics listener, host:port or :port; 0 disables it"},
-		{flag: "metrics-secure", key: "metrics.secure", defaultValue: "true", valueType: typeBool, set: boolean(&m.Secure),
-			help: "serve metrics over HTTPS, to clients that the API server authorizes"},
-		{flag: "metrics-cert-path", key: "metrics.certPath", set: text(&m.CertPath),
-			help: "directory with the metrics certificate; if empty, the certificate that the manager issues for its webhooks, else a self-signed one"},
-		{flag: "metrics-cert-name", key: "metrics.certName", defaultValue: "tls.crt", set: required(&m.CertName),
-			help: "file name of the metrics certificate"},
-		{flag: "metrics-cert-key", key: "metrics.certKey", defaultValue: "tls.key", set: required(&m.CertKey),
-			help: "file name of the key of the metrics certificate"},
-		{flag: "pprof", key: "metrics.pprof", defaultValue: "false", valueType: typeBool, set: boolean(&m.Pprof),
-			help: "serve profiles below /debug/pprof/ on the metrics listener, to clients that the API server authorizes"},
-		{flag: "tls-min-version", env: []string{"TLS_MIN_VERSION"}, key: "tls.minVersion", set: text(&c.tlsMinVersion),
-			help: "lowest TLS version of the metrics, the webhooks, and the servers and proxies in pods: VersionTLS12 or VersionTLS13; if empty, the " +
-				"TLS profile of OpenShift, with spec.tlsAdherence also for pods"},
-		{flag: "tls-cipher-suites", env: []string{"TLS_CIPHER_SUITES"}, key: "tls.cipherSuites", valueType: typeList, set: text(&c.tlsCipherSuites),
-			help: "cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"},
-		{flag: "health-probe-bind-address", key: "health.bindAddress", defaultValue: ":8081", set: address(&c.Health.BindAddress),
-			help: "address of the listener for /healthz and /readyz, host:port or :port; 0 disables it"},
-		{flag: "webhook-port", key: "webhook.port", defaultValue: "9443", valueType: typeInt, set: port(&w.Port), help: "port of the webhook listener"},
-		{flag: "webhook-cert-dir", key: "webhook.certDir", defaultValue: certDir, set: required(&w.CertDir),
-			help: "directory of a mounted webhook certificate"},
-		{flag: "webhook-cert-mode", key: "webhook.mode", defaultValue: string(WebhookAuto),
-			set:  oneOf(&w.Mode, WebhookAuto, WebhookMounted, WebhookSelf),
-			help: "source of the webhook certificate: auto, mounted or self"},
-	}
-}
-
 func authorSettings(r *admission.Rules) []setting {
 	return []setting{
 		{flag: "author-checks", env: []string{"AUTHOR_CHECKS"}, key: "admission.authorChecks", defaultValue: string(admission.Enforce),
-			set: oneOf(&r.Mode, admission.Enforce, admission.Warn, admission.Off),
+			set: oneOf(func(mode string) { r.Mode = admission.Mode(mode) }, string(admission.Enforce), string(admission.Warn), string(admission.Off)),
 			help: "what to do if custom resources use new ServiceAccounts, Secrets, images or pod fields without the permission of their author: Enforce, Warn or Off; " +
 				"objects of the manager are always refused"},
 		{flag: "pod-security-level", env: []string{"POD_SECURITY_LEVEL"}, key: "admission.podSecurityLevel", defaultValue: string(admission.Baseline),
-			set:  oneOf(&r.Level, admission.Privileged, admission.Baseline, admission.Restricted),
+			set:  oneOf(func(level string) { r.Level = admission.Level(level) }, string(admission.Privileged), string(admission.Baseline), string(admission.Restricted)),
 			help: "highest Pod Security level for the pods of custom resources: privileged, baseline or restricted"},
-	}
-}
-
-func mlflowSettings(c *Config) []setting {
-	m := &c.MLflow
-	return []setting{
-		{env: []string{"RELATED_IMAGE_ODH_MLFLOW_IMAGE", "MLFLOW_IMAGE"}, key: "mlflow.image", set: image(&m.Image),
-			help: "MLflow image, if the custom resource names none"},
-		{env: []string{"MLFLOW_GATEWAY_NAME", "GATEWAY_NAME"}, key: "mlflow.gatewayName", defaultValue: "data-science-gateway",
-			set: subdomain(&m.GatewayName), help: "Gateway to which the HTTPRoute of MLflow attaches"},
-		{env: []string{"MLFLOW_GATEWAY_NAMESPACE"}, key: "mlflow.gatewayNamespace", set: optional(namespace, &m.GatewayNamespace),
-			help: "namespace of that Gateway; if empty, openshift-ingress on OpenShift, and elsewhere there is no HTTPRoute"},
-		{env: []string{"MLFLOW_URL"}, key: "mlflow.url", set: m.setURL, help: "external base URL of MLflow, without a path"},
-		{env: []string{"SECTION_TITLE"}, key: "mlflow.sectionTitle", defaultValue: "MLflow", set: required(&m.SectionTitle),
-			help: "section of the application menu in the OpenShift console"},
-		{env: []string{"RESOURCE_NAME_PREFIX"}, key: "mlflow.resourceNamePrefix", defaultValue: "mlflow-operator-",
-			set: prefix(&m.ResourceNamePrefix), help: "prefix of the names of the aggregated ClusterRoles; must match the name prefix of the installation"},
-		{flag: "mlflow-namespace-rbac", env: []string{"ENABLE_NAMESPACE_RBAC"}, key: "mlflow.namespaceRBAC", defaultValue: "false", valueType: typeBool,
-			set: boolean(&m.NamespaceRBAC), help: "give the groups in the platform's Auth resource access to namespaces with the label opendatahub.io/global-mlflow-workspace"},
 	}
 }
 

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"crypto/rand"
+	_ "embed"
 	"encoding/base64"
 	"regexp"
 	"strconv"
@@ -23,19 +24,13 @@ const PostgresGraceSeconds int64 = 120
 // postgresCommand starts the server of the sclorg images (https://github.com/sclorg/postgresql-container) once no other server uses the
 // volume at $1. A Deployment may replace a terminating pod whose server still runs, which PostgreSQL does not detect, because both have
 // process ID 1. Descriptor 9 holds the lock and is inherited by all server processes, so that the lock ends with the last of them.
-const postgresCommand = `command -v flock >/dev/null || { echo "This image has no flock (util-linux), which keeps two servers from using one volume." >&2; exit 1; }
-exec 9>>"$1/.lock" || exit 1
-trap 'exit 0' INT TERM
-until flock --timeout 10 9; do
-  [ $? -eq 1 ] || exit 1
-  echo "Another server still uses this volume; waiting until it has stopped." >&2
-done
-trap - INT TERM
-exec container-entrypoint run-postgresql`
+//
+//go:embed postgres_run.sh
+var postgresCommand string
 
 // ExclusivePostgres makes a container of an sclorg image wait until no other server uses the volume at dir.
 func ExclusivePostgres(container *corev1ac.ContainerApplyConfiguration, dir string) *corev1ac.ContainerApplyConfiguration {
-	return StopPostgresFast(container).WithCommand("/bin/sh", "-c", postgresCommand, "postgres", dir)
+	return StopPostgresFast(container).WithCommand("/bin/sh", "-c", strings.TrimSpace(postgresCommand), "postgres", dir)
 }
 
 // StopPostgresFast adds a preStop hook for a fast shutdown. After SIGTERM alone the server would wait for clients to disconnect, which

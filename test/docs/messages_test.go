@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -193,6 +194,12 @@ func messagesOf(t *testing.T, path string) []message {
 			return true
 		}
 		if field, ok := node.(*ast.Field); ok {
+			if field.Tag != nil {
+				tag, _ := strconv.Unquote(field.Tag.Value) // the file was parsed
+				if help := reflect.StructTag(tag).Get("help"); len(strings.Fields(help)) >= 4 {
+					found = append(found, message{descriptions, help})
+				}
+			}
 			field.Tag = nil
 		}
 		if expression, ok := node.(ast.Expr); ok {

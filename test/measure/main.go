@@ -1,10 +1,11 @@
 // Command measure checks the code against the limits of the project: lengths of functions and files, nesting,
 // depth of imports, lines of tests per line of production, suppressed findings and panics. It prints a table and exits 1
-// if a figure is out of bounds. Generated files do not count; types files count in the totals only. Totals are lines of
+// if a figure is out of bounds, after the production lines of each folder and those in other languages. Generated files do not count; types files count in the totals only. Totals are lines of
 // code, without blanks and comments.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,6 +26,11 @@ type sources struct {
 	production, tests          int
 	suppressed, panics         int
 	imports                    map[string][]string
+	folders, languages         map[string]int
+}
+
+func newSources() *sources {
+	return &sources{imports: map[string][]string{}, folders: map[string]int{}, languages: map[string]int{}}
 }
 
 // place is the largest value of a figure and its location.
@@ -40,8 +46,8 @@ func (p *place) raise(value int, where string) {
 }
 
 func main() {
-	s := &sources{imports: map[string][]string{}}
-	if err := filepath.WalkDir(".", s.visit); err != nil {
+	s := newSources()
+	if err := errors.Join(filepath.WalkDir(".", s.visit), s.reportLines(os.Stdout)); err != nil {
 		fmt.Fprintln(os.Stderr, "measuring the tree:", err)
 		os.Exit(1)
 	}
@@ -60,7 +66,10 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 		}
 		return nil
 	}
-	if name := entry.Name(); !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".pb.go") || strings.HasPrefix(name, "zz_generated") {
+	if !strings.HasSuffix(path, ".go") {
+		return s.others(path)
+	}
+	if name := entry.Name(); strings.HasSuffix(name, ".pb.go") || strings.HasPrefix(name, "zz_generated") {
 		return nil
 	}
 	return s.file(path)
@@ -82,6 +91,7 @@ func (s *sources) file(path string) error {
 		s.tests += len(code)
 	} else {
 		s.production += len(code)
+		s.folders[folder(path)] += len(code)
 		s.suppressed += strings.Count(string(text), "//nolint")
 		s.note(path, tree)
 	}

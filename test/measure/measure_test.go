@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -43,7 +46,8 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sources{imports: map[string][]string{"b": {"c"}}}
+	s := newSources()
+	s.imports["b"] = []string{"c"}
 	s.note("a/p.go", tree)
 	s.imports["pkg/names"] = []string{"b"}
 	for _, d := range tree.Decls[1:] {
@@ -82,6 +86,26 @@ func TestReportFailsOutOfBounds(t *testing.T) {
 		if got := report(&out, []figure{c.figure}); got != c.ok || strings.Contains(out.String(), "OUT OF BOUNDS") == c.ok {
 			t.Errorf("%s: report = %t\n%s", name, got, out.String())
 		}
+	}
+}
+
+func TestLinesByFolderAndLanguage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"pkg/a/a.go": sample, "pkg/a/deeper/a.go": "package a\n", "pkg/a/a_test.go": "package a\n",
+		"config/a.yaml": "# comment\n\na: b\n", "config/crd/bases/b.yaml": "a: b\n", "test/a.py": "a = 1\n", "pkg/a/a.sh": "ls\n", "pkg/a/a.md": "text\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSources()
+	var out strings.Builder
+	if err := errors.Join(filepath.WalkDir(".", s.visit), s.reportLines(&out)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "pkg/a  23\n\nYAML   1\nshell  1\n\n"; out.String() != want {
+		t.Errorf("lines:\n%s\nwant:\n%s", out.String(), want)
 	}
 }
 

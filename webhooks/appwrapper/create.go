@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,8 +41,6 @@ type creation struct {
 	unauthorized bool
 	// podSetsUnknown reports whether a component could not be validated, so that podSets is incomplete.
 	podSetsUnknown bool
-	// reviewed caches the results of the access reviews of this request.
-	reviewed map[authorizationv1.ResourceAttributes]bool
 }
 
 // validate returns the errors of the components, in their order, and then those of the AppWrapper.
@@ -149,29 +146,15 @@ func (c *creation) checkKind(ctx context.Context, object *unstructured.Unstructu
 		return
 	}
 	for _, right := range requiredRights(object, mapping.Resource, c.namespace) {
-		allowed, err := c.isAllowed(ctx, right)
+		allowed, err := c.access(ctx, c.user, right)
 		switch {
 		case err != nil:
-			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, resourceName(right), err)))
+			c.errs = append(c.errs, field.InternalError(path, fmt.Errorf("checking whether %s may create %s: %w", c.user.Username, pkgadmission.ResourceName(right), err)))
 		case !allowed:
-			detail := fmt.Sprintf("User %s is not authorized to create %s in %s: grant the user this permission", c.user.Username, resourceName(right), c.namespace)
+			detail := fmt.Sprintf("User %s is not authorized to create %s in %s: grant the user this permission", c.user.Username, pkgadmission.ResourceName(right), c.namespace)
 			c.errs, c.unauthorized = append(c.errs, field.Forbidden(path, detail)), true
 		}
 	}
-}
-
-func (c *creation) isAllowed(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
-	if allowed, found := c.reviewed[right]; found {
-		return allowed, nil
-	}
-	allowed, err := c.access(ctx, c.user, right)
-	if err == nil {
-		if c.reviewed == nil {
-			c.reviewed = map[authorizationv1.ResourceAttributes]bool{}
-		}
-		c.reviewed[right] = allowed
-	}
-	return allowed, err
 }
 
 // nameErrors rejects names that Kueue or the API server would reject later: the name is a label value on every component, and Kueue appends

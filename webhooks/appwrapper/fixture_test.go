@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 const home = "team"
@@ -138,7 +139,7 @@ var alice = authenticationv1.UserInfo{
 // validate returns the errors of a creation by alice.
 func (c *cluster) validate(t *testing.T, components ...string) field.ErrorList {
 	t.Helper()
-	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: c.review, podSetLimit: always(maxPodSets)}
+	request := &creation{wrapper: wrapperOf(t, components...), namespace: home, user: alice, mapper: c.mapper, access: pkgadmission.LimitReviews(c.review), podSetLimit: always(maxPodSets)}
 	return request.validate(t.Context())
 }
 

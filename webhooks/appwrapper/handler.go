@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -147,15 +148,11 @@ const maxLabelLength = 63
 
 // labelsPatch returns the patch that sets the creator labels and, if there is no queue label, the default queue; nil if nothing changes.
 func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]pkgadmission.Operation, error) {
-	var object struct {
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-	}
-	if err := kjson.Unmarshal(raw, &object); err != nil {
+	object := &metav1.PartialObjectMetadata{}
+	if err := kjson.Unmarshal(raw, object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
 	}
-	current, desired := object.Metadata.Labels, map[string]string{}
+	current, desired := object.Labels, map[string]string{}
 	maps.Copy(desired, current)
 	desired[v1beta2.LabelUser], desired[v1beta2.LabelUserID] = Sanitize(user.Username), Sanitize(user.UID)
 	if _, found := current[v1beta2.LabelQueue]; !found && queue != "" {

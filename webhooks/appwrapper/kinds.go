@@ -78,12 +78,3 @@ func hasCustomHost(object *unstructured.Unstructured) bool {
 	}
 	return false
 }
-
-// resourceName returns the resource of a right for messages.
-func resourceName(right authorizationv1.ResourceAttributes) string {
-	resource := right.Resource
-	if right.Subresource != "" {
-		resource += "/" + right.Subresource
-	}
-	return schema.GroupResource{Group: right.Group, Resource: resource}.String()
-}

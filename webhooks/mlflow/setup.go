@@ -20,10 +20,7 @@ const disabled = pkgadmission.DisabledComponent("the component mlflow is disable
 
 // Register adds the webhook to the server of the manager. namespace is that of MLflow servers.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, namespace string) {
-	var next admission.Handler = disabled
-	if enabled {
-		next = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	}
+	next := disabled.Unless(enabled, admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") }))
 	handler := guards.Wrap(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf(namespace))
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }

@@ -115,11 +115,7 @@ const ValidatingConfiguration = "modelmesh-servingruntime.serving.kserve.io"
 // Register adds the webhook to the server of the manager. While the component is disabled, it only checks the permissions of the author and
 // warns.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, serverTypes ServerTypes) {
-	var next admission.Handler = disabledHandler
-	if enabled {
-		next = &validator{serverTypes}
-	}
-	handler := guards.Wrap(next, v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), referencesOfObject)
+	handler := guards.Wrap(disabledHandler.Unless(enabled, &validator{serverTypes}), v1alpha1.GroupVersion.WithKind("ServingRuntime").GroupKind(), referencesOfObject)
 	mgr.GetWebhookServer().Register(ValidatePath, &admission.Webhook{Handler: handler})
 }
 

@@ -42,7 +42,7 @@ func setDefaults(object, old map[string]any, s Settings) {
 		return
 	}
 	defaultRoute(nestedMap(spec, "rest"), v1beta1.RouteDisabled)
-	dropEmptyDatabases(spec, isHostOptional(database))
+	dropEmptyDatabases(spec, database["generateDeployment"] == true || !isEmpty(database["connectionSecretName"]))
 	if isAlpha {
 		conversion.ReplaceIstio(spec)
 	} else if oauth := nestedMap(spec, "oauthProxy"); oauth != nil {
@@ -119,11 +119,6 @@ func dropEmptyDatabases(spec map[string]any, hostOptional bool) {
 	}
 }
 
-// isHostOptional reports whether a database is generated or configured by a Secret.
-func isHostOptional(postgres map[string]any) bool {
-	return postgres["generateDeployment"] == true || !isEmpty(postgres["connectionSecretName"])
-}
-
 func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
@@ -156,7 +151,8 @@ func clearDefaults(object map[string]any, s Settings) {
 	}
 	rest := nestedMap(nestedMap(object, "spec"), "rest")
 	image, _ := rest["image"].(string)
-	if image == "" || !containsImage(image, s.RESTImages) {
+	isDefault := func(other string) bool { return parseImage(other) == parseImage(image) } // in any notation
+	if image == "" || !slices.ContainsFunc(s.RESTImages, isDefault) {
 		return
 	}
 	delete(rest, "image")
@@ -211,9 +207,4 @@ func parseImage(image string) imageReference {
 		r.tag = "latest"
 	}
 	return r
-}
-
-// containsImage reports whether a list contains an image, in any notation.
-func containsImage(image string, others []string) bool {
-	return slices.ContainsFunc(others, func(other string) bool { return parseImage(other) == parseImage(image) })
 }

@@ -57,11 +57,8 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 	server.Register(ConvertPath, converter{})
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
 	const off = pkgadmission.DisabledComponent("the component modelregistry is disabled: the ModelRegistry is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELREGISTRY=true to change this")
-	var mutating, validating admission.Handler = off, off
-	if enabled {
-		mutating, validating = &defaulter{settings}, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
-	}
-	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
+	validating := off.Unless(enabled, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)})
+	server.Register(MutatePath, &admission.Webhook{Handler: off.Unless(enabled, &defaulter{settings})})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
 }
 
@@ -69,10 +66,8 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 // a warning.
 func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	kind := aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)
-	var next admission.Handler = pkgadmission.DisabledComponent("the component modelcatalog is disabled: the Catalog is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELCATALOG=true to change this")
-	if enabled {
-		next = &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)}
-	}
+	const off = pkgadmission.DisabledComponent("the component modelcatalog is disabled: the Catalog is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELCATALOG=true to change this")
+	next := off.Unless(enabled, &catalogValidator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)})
 	handler := guards.Wrap(next, kind.GroupKind(), catalogReferencesOf)
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }

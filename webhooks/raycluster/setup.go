@@ -42,11 +42,8 @@ type Options struct {
 // manager, with a warning.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Options) {
 	server := mgr.GetWebhookServer()
-	var mutating, validating admission.Handler = disabled, disabled
-	if enabled {
-		mutating, validating = &defaulter{o.settings}, &validator{o.settings}
-	}
-	server.Register(MutatePath, &admission.Webhook{Handler: mutating})
+	validating := disabled.Unless(enabled, &validator{o.settings})
+	server.Register(MutatePath, &admission.Webhook{Handler: disabled.Unless(enabled, &defaulter{o.settings})})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.ForManagerOnly().Wrap(validating, raycluster.GVK.GroupKind(), referencesOf)})
 }
 

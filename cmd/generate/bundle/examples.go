@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,7 +29,11 @@ var consoleSamples = []string{
 func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error) {
 	var objects []map[string]any
 	for _, d := range owned {
-		at := slices.IndexFunc(samples, func(s sample) bool { return slices.Contains(consoleSamples, s.file) && isSampleOf(s, d) })
+		_, group, _ := strings.Cut(d.Name, ".")
+		kind := schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind}
+		at := slices.IndexFunc(samples, func(s sample) bool {
+			return slices.Contains(consoleSamples, s.file) && s.object.GroupVersionKind() == kind
+		})
 		if at < 0 {
 			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
 		}
@@ -42,13 +47,6 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 		return "", fmt.Errorf("encoding the examples: %w", err)
 	}
 	return strings.TrimSpace(b.String()), nil
-}
-
-// isSampleOf reports whether a sample is an object of a CRD.
-func isSampleOf(s sample, d v1alpha1.CRDDescription) bool {
-	_, group, _ := strings.Cut(d.Name, ".")
-	kind := s.object.GroupVersionKind()
-	return kind.Group == group && kind.Version == d.Version && kind.Kind == d.Kind
 }
 
 // newSample parses a file; false unless it has exactly one object.

@@ -53,18 +53,13 @@ func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissio
 	if c.Kind == "MutatingWebhookConfiguration" {
 		kind = v1alpha1.MutatingAdmissionWebhook
 	}
+	// The API server calls webhooks in the order of their configurations, which OLM names after the webhook; some must precede those of Kueue.
+	first, _, _ := strings.Cut(c.Name, "-")
 	return v1alpha1.WebhookDescription{
-		GenerateName: generateName(c.Name, w.Name), Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		GenerateName: first + "." + w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 		ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, ReinvocationPolicy: w.ReinvocationPolicy,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, WebhookPath: w.ClientConfig.Service.Path,
 	}, nil
-}
-
-// generateName returns a name with the same order as the configuration. The API server calls webhooks in the order of their configurations,
-// which OLM names after the webhook; some must precede those of Kueue.
-func generateName(configuration, webhook string) string {
-	first, _, _ := strings.Cut(configuration, "-")
-	return first + "." + webhook
 }
 
 // conversions describes one webhook for each CRD whose versions are converted.
@@ -103,11 +98,6 @@ func setConversionService(crd *unstructured.Unstructured, deployment string) err
 	if err != nil || !found {
 		return err
 	}
-	config["name"] = serviceName(deployment)
+	config["name"] = strings.ReplaceAll(deployment, ".", "-") + "-service"
 	return unstructured.SetNestedMap(crd.Object, config, "spec", "conversion", "webhook", "clientConfig", "service")
-}
-
-// serviceName returns the name of the webhook Service that OLM creates for a Deployment.
-func serviceName(deployment string) string {
-	return strings.ReplaceAll(deployment, ".", "-") + "-service"
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"os"
@@ -11,64 +12,26 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-const head = `<!-- Written by cmd/generate/configuration; change pkg/config and run make generate. -->
-# Configure the manager
-
-This page is a reference of all settings of the manager, for cluster administrators. ` + "`manager --help`" + ` prints them too.
-
-You can set a value by a flag, an environment variable, or a key in the configuration file that ` + "`--config`" + ` names. The precedence is: flags,
-environment, ` + "`--config`" + ` file, defaults. An empty variable counts as unset. If a setting has several variables, the first one that is set takes
-effect. If a value is invalid, the manager exits at startup with a message that names the setting, the value and the fix.
-
-The configuration file contains a ` + "`PlatformOperatorConfiguration`" + `. The tables give each key as a path in it. Unknown keys are errors.
-
-` + "```yaml" + `
-apiVersion: config.platform.opendatahub.io/v1alpha1
-kind: PlatformOperatorConfiguration
-components: ["*", "-appwrapper"]
-namespace: opendatahub
-logging:
-  level: info
-` + "```" + `
-
-The settings of ModelMesh itself are in ConfigMaps, and changes take effect without a restart: see
-[modelmesh-settings.md](modelmesh-settings.md).
-`
-
-const between = `
-## Other variables
-
-- ` + "`KUBECONFIG`" + ` is used if ` + "`--kubeconfig`" + ` is not set and the manager runs outside a cluster.
-- ` + "`APPLICATIONS_NAMESPACE`" + ` replaces ` + "`--namespace`" + ` if the component ` + "`platform`" + ` is enabled.
-- ` + "`POD_NAME`" + ` is the holder of the Lease. The manager also uses it to find its own Deployment.
-- ` + "`POD_SERVICE_ACCOUNT`" + ` is the ServiceAccount of the manager, which no custom resource may name.
-- ` + "`GOMEMLIMIT`" + ` is the memory limit of the container, in bytes or with a unit such as ` + "`MiB`" + `. The heap stays below nine tenths of it.
-
-## Flag names of the replaced operators
-
-Deployments of the replaced operators can continue to use their names for these flags.
-
-| Old name | Flag |
-|---|---|
-`
+// layout is the page without its two tables.
+//
+//go:embed page.txt
+var layout string
 
 func page(rows []config.SettingDoc) string {
-	var out strings.Builder
-	out.WriteString(head)
+	var settings, legacy strings.Builder
 	for _, table := range tables {
-		fmt.Fprintf(&out, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", table.title)
+		fmt.Fprintf(&settings, "\n## %s\n\n| Flag | Environment | File | Default | Meaning |\n|---|---|---|---|---|\n", table.title)
 		for _, row := range rows {
 			if titleOf(row) == table.title {
-				fmt.Fprintln(&out, line(row))
+				fmt.Fprintln(&settings, line(row))
 			}
 		}
 	}
-	out.WriteString(between)
-	older := config.LegacyFlags()
-	for _, name := range slices.Sorted(maps.Keys(older)) {
-		fmt.Fprintf(&out, "| `--%s` | `--%s` |\n", name, older[name])
+	flags := config.LegacyFlags()
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		fmt.Fprintf(&legacy, "| `--%s` | `--%s` |\n", name, flags[name])
 	}
-	return out.String()
+	return fmt.Sprintf(layout, settings.String(), legacy.String())
 }
 
 // tables are selected by the first part of keys and flags; the one without sections holds the rest.

@@ -140,8 +140,7 @@ func IsRuntime(kind schema.GroupVersionKind) bool {
 
 // isMultiModel reports whether a runtime belongs to ModelMesh and not to KServe.
 func isMultiModel(u *unstructured.Unstructured) bool {
-	multi, _, _ := unstructured.NestedBool(u.Object, "spec", "multiModel")
-	return multi
+	return nested.At(u.Object, "spec", "multiModel") == true
 }
 
 // isModelMesh reports whether a model is deployed in ModelMesh and not in KServe.

@@ -104,7 +104,9 @@ func healthOf(node *corev1.Node, taints Taints) health {
 	if node.DeletionTimestamp != nil {
 		return result
 	}
-	out := isOutOfService(node)
+	out := node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
+	})
 	if out {
 		maps.Copy(result.unavailable, node.Status.Capacity)
 		delete(result.unavailable, corev1.ResourcePods)
@@ -127,13 +129,6 @@ func (h health) add(name corev1.ResourceName, effect corev1.TaintEffect, capacit
 	if amount := capacity[name]; !outOfService && effect != corev1.TaintEffectPreferNoSchedule && !amount.IsZero() {
 		h.unavailable[name] = amount
 	}
-}
-
-// isOutOfService reports whether the node is cordoned, unreachable or not ready.
-func isOutOfService(node *corev1.Node) bool {
-	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
-	})
 }
 
 // equal compares amounts by value and not by notation [D26].

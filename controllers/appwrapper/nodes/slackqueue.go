@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -49,7 +50,7 @@ func setupSlackQueue(mgr ctrl.Manager, name string, taints Taints, nodes cache.C
 		WatchesRawSource(source.Kind(nodes, client.Object(&corev1.Node{}), toQueue, healthChanged(s.taints)))
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == s.name })
 	for _, kind := range queueKinds {
-		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, newClusterQueue(kind), toQueue, named))
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, resources.NewUnstructured(kind), toQueue, named))
 	}
 	if err := b.Complete(reconciler.ClassifyErrors(s)); err != nil {
 		return fmt.Errorf("building the controller of the slack queue: %w", err)
@@ -64,12 +65,6 @@ func healthChanged(taints Taints) predicate.Predicate {
 		updated, okNew := e.ObjectNew.(*corev1.Node)
 		return !ok || !okNew || !healthOf(original, taints).equal(healthOf(updated, taints))
 	}}
-}
-
-func newClusterQueue(kind schema.GroupVersionKind) *unstructured.Unstructured {
-	queue := &unstructured.Unstructured{}
-	queue.SetGroupVersionKind(kind)
-	return queue
 }
 
 // slackQueue reconciles the lending limits of one ClusterQueue with the unavailable capacity of nodes.
@@ -87,7 +82,7 @@ func (s *slackQueue) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil || queue == nil {
 		return reconcile.Result{}, err
 	}
-	if !hasCohort(queue) {
+	if nested.String(queue.Object, "spec", "cohortName") == "" && nested.String(queue.Object, "spec", "cohort") == "" { // Kueue would reject a lending limit
 		ctrl.LoggerFrom(ctx).Info("The slack queue has no cohort, so it cannot lend quota: set its cohort, or configure another slack queue", "queue", s.name)
 		return reconcile.Result{}, nil
 	}
@@ -121,7 +116,7 @@ func (s *slackQueue) read(ctx context.Context) (*unstructured.Unstructured, erro
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		queue := newClusterQueue(kind)
+		queue := resources.NewUnstructured(kind)
 		err := s.queues.Get(ctx, types.NamespacedName{Name: s.name}, queue)
 		if apierrors.IsNotFound(err) || err == nil && queue.GetDeletionTimestamp() != nil {
 			return nil, nil
@@ -189,9 +184,4 @@ func setLendingLimit(quota map[string]any, unavailable resource.Quantity) (bool,
 	}
 	quota[field] = limit.String()
 	return true, nil
-}
-
-// hasCohort reports whether the queue is in a cohort; otherwise Kueue rejects a lending limit.
-func hasCohort(queue *unstructured.Unstructured) bool {
-	return nested.String(queue.Object, "spec", "cohortName") != "" || nested.String(queue.Object, "spec", "cohort") != ""
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // slackFixture is a cluster with a slack queue, and records writes.
@@ -31,7 +32,7 @@ type slackFixture struct {
 
 func newSlackFixture(t *testing.T, kind schema.GroupVersionKind, quotas string, nodes ...*corev1.Node) *slackFixture {
 	t.Helper()
-	queue := newClusterQueue(kind)
+	queue := resources.NewUnstructured(kind)
 	if err := yaml.Unmarshal([]byte(`
 metadata: {name: slack}
 spec:
@@ -98,7 +99,7 @@ func firstQuota(queue *unstructured.Unstructured) map[string]any {
 
 func (f *slackFixture) read() *unstructured.Unstructured {
 	f.t.Helper()
-	found := newClusterQueue(f.queue.served().UnsortedList()[0])
+	found := resources.NewUnstructured(f.queue.served().UnsortedList()[0])
 	if err := f.Get(f.t.Context(), client.ObjectKey{Name: "slack"}, found); err != nil {
 		f.t.Fatal(err)
 	}

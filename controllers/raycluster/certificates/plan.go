@@ -114,7 +114,11 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 		CommonName: "ray-" + role, DNSNames: names, Lifetime: leafLifetime, Algorithm: algorithm,
 		Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()},
 	}}
-	for _, pod := range oldestFirst(podsOfRole(role, all)) {
+	ofRole := podsOfRole(role, all)
+	slices.SortFunc(ofRole, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, pod := range ofRole {
 		addresses := pods.Addresses(pod)
 		if len(p.options.Addresses)+len(addresses) > maxAddresses {
 			p.excludedAddresses += len(addresses)
@@ -140,13 +144,6 @@ func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 		}
 	}
 	return out
-}
-
-func oldestFirst(all []*corev1.Pod) []*corev1.Pod {
-	slices.SortFunc(all, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return all
 }
 
 // Desired returns the objects that belong to the certificates of a cluster. They must not be pruned.

@@ -82,11 +82,9 @@ func IsFinished(pod *corev1.Pod) bool {
 // WaitingReasons returns the reasons of all waiting containers, init containers first.
 func WaitingReasons(pod *corev1.Pod) []string {
 	var out []string
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, s := range statuses {
-			if s.State.Waiting != nil && s.State.Waiting.Reason != "" {
-				out = append(out, s.State.Waiting.Reason)
-			}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.State.Waiting != nil && s.State.Waiting.Reason != "" {
+			out = append(out, s.State.Waiting.Reason)
 		}
 	}
 	return out

@@ -75,7 +75,9 @@ func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing objects of the CodeFlare operator: %w", err)
 	}
-	o.forget(client.ObjectKeyFromObject(cluster))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.listed, client.ObjectKeyFromObject(cluster))
 	return nil
 }
 
@@ -98,13 +100,6 @@ func (o *objects) of(ctx context.Context, cluster types.NamespacedName) ([]metav
 		o.listed = listed
 	}
 	return o.listed[cluster], nil
-}
-
-// forget drops the objects of a cluster after their deletion.
-func (o *objects) forget(cluster types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.listed, cluster)
 }
 
 func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKind) (map[types.NamespacedName][]metav1.PartialObjectMetadata, error) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
@@ -62,10 +63,7 @@ func (r inferenceRule) infer(u *unstructured.Unstructured) ([]inferredPodSet, er
 	}
 	n := &numberReader{}
 	sets := r.inferFunc(n, u.Object)
-	if n.err != nil {
-		return nil, n.err
-	}
-	return sets, nil
+	return sets, n.err
 }
 
 // Infer returns the pod sets of an object, or none for an unknown kind. Each path refers to a pod template, and replicas are not negative.
@@ -110,10 +108,7 @@ func ForComponent(component *awv1beta2.AppWrapperComponent) ([]awv1beta2.AppWrap
 
 // Replicas returns the number of pods of a pod set: 1 if unset, at least 0.
 func Replicas(set awv1beta2.AppWrapperPodSet) int32 {
-	if set.Replicas == nil {
-		return 1
-	}
-	return max(0, *set.Replicas)
+	return max(0, ptr.Deref(set.Replicas, 1))
 }
 
 // Total returns the number of pods of all pod sets, at most the maximum int32.

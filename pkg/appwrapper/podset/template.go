@@ -45,22 +45,14 @@ func Decode(component *awv1beta2.AppWrapperComponent) (*unstructured.Unstructure
 // CheckTemplate returns an error unless the path refers to a pod template. Unknown fields are ignored, because a newer Kubernetes may support
 // them.
 func CheckTemplate(object map[string]any, path string) error {
-	spec, err := specAt(object, path)
-	if err != nil {
-		return err
-	}
-	_, err = decodeSpec(spec, path)
+	_, err := decodeSpec(object, path)
 	return err
 }
 
 // UnknownFields returns a sentence for each unknown or duplicate field of the pod template at the path. It returns none if there is no pod
 // template.
 func UnknownFields(object map[string]any, path string) []string {
-	spec, err := specAt(object, path)
-	if err != nil {
-		return nil
-	}
-	unknown, err := decodeSpec(spec, path)
+	unknown, err := decodeSpec(object, path)
 	if err != nil {
 		return nil
 	}
@@ -71,7 +63,8 @@ func UnknownFields(object map[string]any, path string) []string {
 	return warnings
 }
 
-func specAt(object map[string]any, path string) (map[string]any, error) {
+// decodeSpec decodes the pod spec of the template at a path and returns its unknown fields.
+func decodeSpec(object map[string]any, path string) ([]error, error) {
 	template, err := TemplateAt(object, path)
 	if err != nil {
 		return nil, err
@@ -80,11 +73,6 @@ func specAt(object map[string]any, path string) (map[string]any, error) {
 	if !ok {
 		return nil, fmt.Errorf("content at %s does not contain a spec", path)
 	}
-	return spec, nil
-}
-
-// decodeSpec decodes a pod spec and returns its unknown fields.
-func decodeSpec(spec map[string]any, path string) ([]error, error) {
 	if err := checkQuantities(spec, path+".spec", false); err != nil {
 		return nil, fmt.Errorf("content at %s.spec not parseable as a v1.PodSpec: %w", path, err)
 	}

@@ -62,10 +62,8 @@ func diagnosePod(pod *corev1.Pod) []finding {
 		out = append(out, finding{rankEvicted, "the pod was evicted (" + strings.TrimSuffix(cause, ".") +
 			"); raise its requests or free the node"})
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, status := range statuses {
-			out = append(out, diagnoseContainer(status)...)
-		}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		out = append(out, diagnoseContainer(status)...)
 	}
 	return out
 }

@@ -64,20 +64,15 @@ func rollout(d *appsv1.Deployment, desired int32) (reason, message string) {
 		return ReasonUpdating, "new replicas are being created"
 	case status.Replicas > status.UpdatedReplicas:
 		return ReasonReplicasTerminating, "old replicas are pending termination"
+	case status.AvailableReplicas < status.UpdatedReplicas && status.ReadyReplicas >= status.UpdatedReplicas:
+		return ReasonNotAvailable, "replicas are ready and must stay ready for minReadySeconds"
 	case status.AvailableReplicas < status.UpdatedReplicas:
-		return ReasonNotAvailable, notAvailable(d)
+		return ReasonNotAvailable, "replicas are not ready yet"
 	case desired == 0:
 		return ReasonScaledToZero, "the Deployment is scaled to zero replicas"
 	default:
 		return ReasonRolledOut, "all replicas are up to date and available"
 	}
-}
-
-func notAvailable(d *appsv1.Deployment) string {
-	if d.Status.ReadyReplicas >= d.Status.UpdatedReplicas {
-		return "replicas are ready and must stay ready for minReadySeconds"
-	}
-	return "replicas are not ready yet"
 }
 
 // Cause returns why the pods of a Deployment do not run or cannot be created, in one line, or "" if neither is known.

@@ -77,13 +77,6 @@ func NewOptions(version string) *Options {
 	return o
 }
 
-func (o *Options) addTo(root *cobra.Command) {
-	flags := root.PersistentFlags()
-	o.Config.AddFlags(flags)
-	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Show all namespaces.")
-	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager. By default its Deployment is found by name.")
-}
-
 // AddOutput adds the flag -o to a command.
 func (o *Options) AddOutput(c *cobra.Command) {
 	o.Print.AddFlags(c)
@@ -206,7 +199,10 @@ func Run(ctx context.Context, o *Options, args []string, commands []Command) int
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%s: %w; see %s --help", c.Name(), err, c.CommandPath())
 	})
-	o.addTo(root)
+	flags := root.PersistentFlags()
+	o.Config.AddFlags(flags)
+	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Show all namespaces.")
+	flags.StringVar(&o.ManagerNamespace, "manager-namespace", "", "Namespace of the manager. By default its Deployment is found by name.")
 	for _, command := range commands {
 		root.AddCommand(command(o))
 	}
