@@ -80,20 +80,14 @@ func TestApplyErrors(t *testing.T) {
 	if _, err := Apply[corev1ac.AffinityApplyConfiguration]("text"); err == nil || !strings.Contains(err.Error(), "decoding") {
 		t.Errorf("error of another shape: %v", err)
 	}
-	if _, err := ApplyEach[corev1ac.AffinityApplyConfiguration]([]string{"text"}); err == nil || !strings.Contains(err.Error(), "element 0") {
-		t.Errorf("error of an element: %v", err)
-	}
 }
 
-func TestApplyEach(t *testing.T) {
-	env, err := ApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestMustApplyEach(t *testing.T) {
+	env := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
 	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
 		t.Errorf("translated to %+v", env)
 	}
-	if none, err := ApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil || err != nil {
-		t.Errorf("nothing became %v, %v", none, err)
+	if none := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil {
+		t.Errorf("nothing became %v", none)
 	}
 }

@@ -90,19 +90,6 @@ func Apply[T any](from any) (*T, error) {
 	return into, nil
 }
 
-// ApplyEach is Apply for every element of a list. It returns nil for an empty list.
-func ApplyEach[T, F any](from []F) ([]T, error) {
-	var into []T
-	for i := range from {
-		one, err := Apply[T](&from[i])
-		if err != nil {
-			return nil, fmt.Errorf("element %d: %w", i, err)
-		}
-		into = append(into, *one)
-	}
-	return into, nil
-}
-
 // MustApply is Apply for types generated from one Kubernetes type. It panics if they do not match.
 func MustApply[T any](from any) *T {
 	into, err := Apply[T](from)
@@ -112,7 +99,9 @@ func MustApply[T any](from any) *T {
 
 // MustApplyEach is MustApply for every element of a list. It returns nil for an empty list.
 func MustApplyEach[T, F any](from []F) []T {
-	into, err := ApplyEach[T](from)
-	utilruntime.Must(err)
+	var into []T
+	for i := range from {
+		into = append(into, *MustApply[T](&from[i]))
+	}
 	return into
 }
