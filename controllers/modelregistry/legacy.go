@@ -118,7 +118,7 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []servers.Key {
 		key(capability.Route, resources.PlainRouteName(m)),
 		key(capability.Route, resources.SecureRouteName(m)),
 		key(capability.Route, m.Name+"-catalog-https"),
-		key(servers.NetworkPolicy, resources.RoutePolicyName(m)),
+		key(servers.NetworkPolicy, m.Name+"-https-route"),
 		key(servers.NetworkPolicy, m.Name+"-catalog-https-route"),
 		key(servers.ConfigMap, resources.ProxyConfigName(m)),
 		key(servers.Deployment, m.Name+"-catalog"),

@@ -44,7 +44,7 @@ type Description struct {
 	// Port is the port of the Service, PortName its name.
 	Port     int32
 	PortName string
-	// Proxied: the port is that of a proxy with TLS.
+	// Proxied: the port has TLS, normally that of a proxy.
 	Proxied bool
 	// HTTPRoute and Grant are the names of HTTPRoute and ReferenceGrant. Path is the path of the server below the domain of the gateway,
 	// without leading and trailing slashes.
@@ -197,8 +197,8 @@ func (d *Description) GatewayObjects(in *Publishing) apply.Desired {
 	p := d.published()
 	p.Namespace, p.Port, p.Gateway = d.Namespace, intstr.FromInt32(d.Port), in.gateway()
 	p.Prefixes = []resources.Prefix{{Path: "/" + d.Path + "/", Rewritten: "/"}}
-	if d.Proxied && in.BackendTLSPolicies && len(in.Authority) > 0 {
-		desired.Add(p.BackendTLS(d.Meta(d.Name+"-ca"), in.Authority)...)
+	if in.BackendTLSPolicies {
+		desired.Add(d.BackendTLS(in.Authority)...)
 	}
 	if in.ReferenceGrants {
 		desired.Add(p.ReferenceGrant(d.Meta(d.Grant), in.Gateway.RouteNamespace))
@@ -206,4 +206,17 @@ func (d *Description) GatewayObjects(in *Publishing) apply.Desired {
 	route := d.metaOutside(d.HTTPRoute)
 	route.Namespace = in.Gateway.RouteNamespace
 	return append(desired, apply.Object{Config: p.HTTPRoute(route), Ownership: apply.Unowned})
+}
+
+// BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
+const BackendTLSSuffix = "-ca"
+
+// BackendTLS returns the objects with which the gateway verifies a server with TLS by the CA that issued its certificate, if there is one.
+func (d *Description) BackendTLS(authority []byte) []runtime.ApplyConfiguration {
+	if !d.Proxied || len(authority) == 0 {
+		return nil
+	}
+	p := d.published()
+	p.Port = intstr.IntOrString{} // the policy is for all ports
+	return p.BackendTLS(d.Meta(d.Name+BackendTLSSuffix), authority)
 }

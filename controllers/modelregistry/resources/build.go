@@ -59,7 +59,10 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	}
 	d := describe(m, in)
 	var desired apply.Desired
-	desired.Add(d.ServiceAccount(), userRole(m, d), d.EgressPolicy())
+	// Newer proxies check get for every method, older ones check create for POST. Create by name grants nothing else, because the API server
+	// does not authorize creations by name.
+	userRole := d.ReaderRole(d.Described(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
+	desired.Add(d.ServiceAccount(), userRole, d.EgressPolicy())
 	if in.OpenShift {
 		if in.HasUserAPI {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
@@ -91,12 +94,6 @@ func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 		ports = append(ports, restPort(m))
 	}
 	return ports
-}
-
-// userRole returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
-// POST. Create by name grants nothing else, because the API server does not authorize creations by name.
-func userRole(m *v1beta1.ModelRegistry, d *servers.Description) runtime.ApplyConfiguration {
-	return d.ReaderRole(d.Described(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
 }
 
 // Group returns the Group. Without users it does not own that field, because administrators add them.
