@@ -51,9 +51,7 @@ func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth)
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
 		return decideNothing // its content is deleted with it
-	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
-		return decideDelete
-	case m == nil || m.DeletionTimestamp != nil:
+	case namespace == nil || namespace.Labels[WorkspaceLabel] == "" || m == nil || m.DeletionTimestamp != nil:
 		return decideDelete
 	case a.State == authUnknown:
 		return decideRequeue
