@@ -97,9 +97,7 @@ type Settings struct {
 // InputsFor completes the settings with the APIs that the cluster serves. On OpenShift Exposure is ignored and GatewayNamespace has a default.
 func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	in := s.Inputs
-	in.OpenShift, in.ConsoleLinks = served.OpenShift(), served.Has(capability.ConsoleLink)
-	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
-	in.ServiceMonitors = served.Has(capability.ServiceMonitor)
+	in.Served, in.OpenShift = served, served.OpenShift()
 	if in.OpenShift {
 		in.Exposure, in.GatewayNamespace = config.Exposure{}, cmp.Or(in.GatewayNamespace, config.OpenShiftGateways)
 	}
@@ -219,14 +217,6 @@ func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHan
 
 // prunableKinds returns the served kinds whose objects are deleted when they are no longer desired.
 func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount, servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress}
-	for kind, served := range map[schema.GroupVersionKind]bool{
-		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
-		capability.BackendTLSPolicy: in.BackendTLSPolicies,
-	} {
-		if served {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+	return append(in.Served.Filter(optionalChildKinds...), servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount,
+		servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress)
 }

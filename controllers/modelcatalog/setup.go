@@ -199,10 +199,7 @@ func adminGroups(auth *unstructured.Unstructured) []string {
 	if auth == nil {
 		return nil
 	}
-	groups, _, err := unstructured.NestedStringSlice(auth.Object, "spec", "adminGroups")
-	if err != nil {
-		return nil
-	}
+	groups, _, _ := unstructured.NestedStringSlice(auth.Object, "spec", "adminGroups") // nil with an error
 	return slices.DeleteFunc(groups, func(name string) bool { return name == "" })
 }
 

@@ -135,14 +135,11 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 		servers.Deployment: namespace, servers.Service: namespace, servers.NetworkPolicy: namespace, servers.ConfigMap: namespace,
 		servers.Secret: namespace, servers.ClusterRoleBinding: "",
 	}
-	if in.OpenShift {
-		kinds[capability.Route] = namespace
+	for _, kind := range in.Served.Filter(capability.Route, capability.HTTPRoute, capability.ReferenceGrant) {
+		kinds[kind] = namespace
 	}
-	if in.HTTPRoutes {
+	if in.Served.Has(capability.HTTPRoute) {
 		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
-	}
-	if in.ReferenceGrants {
-		kinds[capability.ReferenceGrant] = namespace
 	}
 	found := map[servers.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -197,10 +198,10 @@ func (d *Description) GatewayObjects(in *Publishing) apply.Desired {
 	p := d.published()
 	p.Namespace, p.Port, p.Gateway = d.Namespace, intstr.FromInt32(d.Port), in.gateway()
 	p.Prefixes = []resources.Prefix{{Path: "/" + d.Path + "/", Rewritten: "/"}}
-	if in.BackendTLSPolicies {
+	if in.Served.Has(capability.BackendTLSPolicy) {
 		desired.Add(d.BackendTLS(in.Authority)...)
 	}
-	if in.ReferenceGrants {
+	if in.Served.Has(capability.ReferenceGrant) {
 		desired.Add(p.ReferenceGrant(d.Meta(d.Grant), in.Gateway.RouteNamespace))
 	}
 	route := d.metaOutside(d.HTTPRoute)

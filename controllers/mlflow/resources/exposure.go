@@ -28,7 +28,7 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		desired.Add(service(m, in, s))
 		desired = append(desired, describe(m, in, s).DisruptionBudget(&s.Replicas)...)
 	}
-	if in.ServiceMonitors {
+	if in.Served.Has(capability.ServiceMonitor) {
 		desired.Add(serviceMonitor(m, in))
 	}
 	switch {
@@ -40,12 +40,12 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			desired.Add(artifactsRoute(m, in))
 		}
 		for _, s := range Servers(m) {
-			if in.Exposure.Gateway() && in.BackendTLSPolicies {
+			if in.Exposure.Gateway() && in.Served.Has(capability.BackendTLSPolicy) {
 				desired.Add(describe(m, in, s).BackendTLS(in.Authorities[s.Name])...)
 			}
 		}
 	}
-	if in.ConsoleLinks && in.ExternalURL != "" {
+	if in.Served.Has(capability.ConsoleLink) && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
 	}
 	return desired
@@ -53,12 +53,12 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // ViaGateway reports whether HTTPRoutes publish the server.
 func (in Inputs) ViaGateway() bool {
-	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace != ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace != ""
 }
 
 // LacksGateway reports whether only a Gateway is not configured. Outside of OpenShift there is no default, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
-	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace == ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace == ""
 }
 
 // IngressURL returns the base of public URLs behind an Ingress, which has its own host.
