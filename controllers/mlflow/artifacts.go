@@ -13,6 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // checkArtifactsServer blocks the reconcile while a separate artifacts server cannot work: it needs an HTTPRoute and stores that
@@ -86,9 +87,9 @@ func (r *mlflowReconciler) scaleDownArtifactsServer(ctx context.Context, m *mlfl
 	if resources.HasArtifactsServer(m) || d.Workloads != migration.ScaleToZero {
 		return nil
 	}
-	existing, err := r.deployment(ctx, resources.Artifacts(m), r.Cached)
+	existing, err := servers.DeploymentFrom(ctx, r.inputs().Namespace, resources.Artifacts(m).Name, r.Cached)
 	if err != nil || !metav1.IsControlledBy(existing, m) {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	return r.Applier.PatchExisting(ctx, existing, func() { existing.Spec.Replicas = new(int32(0)) })
 }

@@ -97,7 +97,7 @@ func (r *mlflowReconciler) checkRoutes(ctx context.Context, m *mlflowv1.MLflow, 
 
 // clearURL clears the external URL that depends on the named object.
 func clearURL(m *mlflowv1.MLflow, object string) {
-	if strings.TrimSuffix(object, resources.BackendTLSSuffix) == resources.Artifacts(m).Name {
+	if strings.TrimSuffix(object, servers.BackendTLSSuffix) == resources.Artifacts(m).Name {
 		m.Status.ArtifactsURL = ""
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -186,11 +187,11 @@ func (r *mlflowReconciler) observeServers(ctx context.Context, m *mlflowv1.MLflo
 	var counts []string
 	hasArtifactsServer := false
 	for _, s := range []resources.Server{resources.Tracking(m), resources.Artifacts(m)} {
-		d, err := r.deployment(ctx, s, r.APIReader)
-		if client.IgnoreNotFound(err) != nil {
+		d, err := servers.DeploymentFrom(ctx, r.inputs().Namespace, s.Name, r.APIReader)
+		if err != nil {
 			return err
 		}
-		exists, tracking := err == nil, s.Name == resources.NameOf(m)
+		exists, tracking := d.Name != "", s.Name == resources.NameOf(m)
 		ofServer := func(pod corev1.Pod) bool { return pod.Labels[resources.LabelApp] == s.Name }
 		if exists && !tracking && !metav1.IsControlledBy(d, m) {
 			users = slices.DeleteFunc(users, ofServer)
@@ -273,7 +274,7 @@ func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLfl
 		return cause, nil
 	}
 	namespace := r.inputs().Namespace
-	resolved, err := r.References.Resolve(ctx, m.UID, namespace, references(m, resources.Servers(m)...))
+	resolved, err := r.References.Resolve(ctx, namespace, references(m, resources.Servers(m)...))
 	if err != nil || len(resolved.Missing) == 0 {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -246,12 +245,12 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 	if rolloutPending(m) {
 		readers = readers[1:] // the cache may still hold the Deployment from before the migration
 	}
-	d, err := r.deployment(ctx, s, readers...)
-	if client.IgnoreNotFound(err) != nil {
+	d, err := servers.DeploymentFrom(ctx, r.inputs().Namespace, s.Name, readers...)
+	if err != nil {
 		setCondition(m, ConditionAvailable, metav1.ConditionUnknown, ReasonRolloutUnknown, fmt.Sprintf("Deployment %s could not be read: %v", s.Name, err))
 		return false, err
 	}
-	if err != nil {
+	if d.Name == "" {
 		d.Spec.Replicas = &s.Replicas // a pinned server is not created
 	}
 	state := conditions.Rollout(d)
@@ -290,21 +289,6 @@ func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s r
 		return "", fmt.Errorf("listing the pods of the server: %w", err)
 	}
 	return r.podFailureCause(ctx, m, pods.Items)
-}
-
-// deployment returns the Deployment of a server from the first reader that has it. With an error the Deployment is empty, not nil.
-func (r *mlflowReconciler) deployment(ctx context.Context, s resources.Server, readers ...client.Reader) (*appsv1.Deployment, error) {
-	d, err := &appsv1.Deployment{}, error(nil)
-	for _, reader := range readers {
-		err = reader.Get(ctx, client.ObjectKey{Namespace: r.inputs().Namespace, Name: s.Name}, d)
-		if err == nil {
-			return d, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			break
-		}
-	}
-	return d, fmt.Errorf("reading Deployment %s: %w", s.Name, err)
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {

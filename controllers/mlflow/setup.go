@@ -2,14 +2,12 @@ package mlflow
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
@@ -100,9 +97,7 @@ type Settings struct {
 // InputsFor completes the settings with the APIs that the cluster serves. On OpenShift Exposure is ignored and GatewayNamespace has a default.
 func (s Settings) InputsFor(served capability.Set) resources.Inputs {
 	in := s.Inputs
-	in.OpenShift, in.ConsoleLinks = served.OpenShift(), served.Has(capability.ConsoleLink)
-	in.HTTPRoutes, in.BackendTLSPolicies = served.Has(capability.HTTPRoute), served.Has(capability.BackendTLSPolicy)
-	in.ServiceMonitors = served.Has(capability.ServiceMonitor)
+	in.Served, in.OpenShift = served, served.OpenShift()
 	if in.OpenShift {
 		in.Exposure, in.GatewayNamespace = config.Exposure{}, cmp.Or(in.GatewayNamespace, config.OpenShiftGateways)
 	}
@@ -212,34 +207,16 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 
 // enqueueMLflow enqueues the singleton MLflow, if it exists, for any event.
 func (r *mlflowReconciler) enqueueMLflow() handler.EventHandler {
-	return r.enqueueMLflowIf(func(*mlflowv1.MLflow, client.Object) bool { return true })
+	return servers.Enqueue(r.Cached, &mlflowv1.MLflowList{}, false, func(*mlflowv1.MLflow, client.Object) bool { return true })
 }
 
 // enqueueConsumer enqueues the MLflow if its pods consume the Secret or ConfigMap.
 func (r *mlflowReconciler) enqueueConsumer(kind reference.Kind) handler.EventHandler {
-	return r.enqueueMLflowIf(func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
-}
-
-func (r *mlflowReconciler) enqueueMLflowIf(matches func(*mlflowv1.MLflow, client.Object) bool) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		m, key := &mlflowv1.MLflow{}, client.ObjectKey{Name: mlflowv1.SingletonName}
-		if err := r.Cached.Get(ctx, key, m); apierrors.IsNotFound(err) || err == nil && !matches(m, o) {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: key}}
-	})
+	return servers.Enqueue(r.Cached, &mlflowv1.MLflowList{}, false, func(m *mlflowv1.MLflow, o client.Object) bool { return consumes(m, kind, o.GetName()) })
 }
 
 // prunableKinds returns the served kinds whose objects are deleted when they are no longer desired.
 func prunableKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount, servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress}
-	for kind, served := range map[schema.GroupVersionKind]bool{
-		capability.ServiceMonitor: in.ServiceMonitors, capability.HTTPRoute: in.HTTPRoutes, capability.ConsoleLink: in.ConsoleLinks,
-		capability.BackendTLSPolicy: in.BackendTLSPolicies,
-	} {
-		if served {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+	return append(in.Served.Filter(optionalChildKinds...), servers.DisruptionBudget, servers.CronJob, servers.ConfigMap, servers.ServiceAccount,
+		servers.ClusterRoleBinding, servers.ClusterRole, servers.Ingress)
 }

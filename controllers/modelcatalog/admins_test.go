@@ -16,11 +16,11 @@ func TestCollectInputs(t *testing.T) {
 	p := servers.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
-	if !in.OpenShift || !in.HTTPRoutes || in.ReferenceGrants || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
+	if !in.OpenShift() || !in.Served.Has(capability.HTTPRoute) || in.Served.Has(capability.ReferenceGrant) || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
 		t.Errorf("unexpected result: %+v", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
-	if in := buildInputs(&p); in.OpenShift || in.Domain != "set.example.com" || in.GatewayMode() {
+	if in := buildInputs(&p); in.OpenShift() || in.Domain != "set.example.com" || in.GatewayMode() {
 		t.Errorf("unexpected result of buildInputs: %+v", in)
 	}
 	set, plain := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}

@@ -18,6 +18,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -255,17 +256,22 @@ func TestExternalDatabase(t *testing.T) {
 // [D22] Only existing addresses are published.
 func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
-	notServed := func(in *resources.Inputs) { in.HTTPRoutes = false }
+	notServed := func(in *resources.Inputs) { in.Served = capability.NewSet(capability.Route, capability.ReferenceGrant) }
 	for name, c := range map[string]struct {
 		in   resources.Inputs
 		want string
 	}{
-		"plain":              {kubernetes(), ""},
-		"route":              {openShift(), "model-catalog.apps.example.com:443"},
-		"no domain":          {openShift(noDomain), ""},
-		"gateway":            {openShift(behindGateway), "gateway.example.com/catalog"},
-		"gateway, no API":    {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
-		"gateway, no Routes": {func() resources.Inputs { in := kubernetes(); behindGateway(&in); in.HTTPRoutes = true; return in }(), ""},
+		"plain":           {kubernetes(), ""},
+		"route":           {openShift(), "model-catalog.apps.example.com:443"},
+		"no domain":       {openShift(noDomain), ""},
+		"gateway":         {openShift(behindGateway), "gateway.example.com/catalog"},
+		"gateway, no API": {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
+		"gateway, no Routes": {func() resources.Inputs {
+			in := kubernetes()
+			behindGateway(&in)
+			in.Served = capability.NewSet(capability.HTTPRoute)
+			return in
+		}(), ""},
 	} {
 		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
 		if got := s.Annotations[servers.AnnotationAddress]; got != c.want {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -20,7 +21,7 @@ func TestExposure(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			in := kubernetes()
 			behindGateway(&in)
-			in.HTTPRoutes, in.ReferenceGrants, in.BackendTLSPolicies, in.Authority = true, true, true, []byte("PEM")
+			in.Served, in.Authority = capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy), []byte("PEM")
 			in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}
 			var got []string
 			for _, o := range built(t, sample(), in) {

@@ -43,7 +43,7 @@ func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1a
 		})
 		state.legacyDeleted = errs[0] == nil
 	}
-	if in.ReferenceGrants && !state.sharedGrantDeleted {
+	if in.Served.Has(capability.ReferenceGrant) && !state.sharedGrantDeleted {
 		state.sharedGrantDeleted, errs[1] = servers.DeleteSharedGrant(ctx, r.APIReader, r.Applier, c.UID, c.Namespace)
 	}
 	return errors.Join(errs...)

@@ -14,6 +14,7 @@ import (
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
@@ -33,7 +34,9 @@ func (v variant) catalog() *aihubv1alpha1.Catalog {
 
 func (v variant) inputs() resources.Inputs {
 	in := openShift()
-	in.OpenShift, in.SkipDatabase = v.ocp, v.skip
+	if in.SkipDatabase = v.skip; !v.ocp {
+		in.Served = capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant)
+	}
 	if v.gateway {
 		behindGateway(&in)
 	}

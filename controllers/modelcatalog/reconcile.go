@@ -337,7 +337,7 @@ const (
 
 // issuesCertificate reports whether the operator, and neither platform nor user, provides the serving certificate.
 func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
-	return resources.HasProxy(c) && !in.OpenShift && resources.ServingSecret(c) == resources.CertificateSecret
+	return resources.HasProxy(c) && !in.OpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
 // ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.

@@ -22,7 +22,7 @@ func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1
 	if !resources.HasProxy(c) {
 		errs = append(errs, r.deleteUnowned(ctx, c, servers.ClusterRoleBinding, ""))
 	}
-	if in.HTTPRoutes {
+	if in.Served.Has(capability.HTTPRoute) {
 		keep := ""
 		if in.GatewayMode() {
 			keep = in.Gateway.RouteNamespace
@@ -50,7 +50,7 @@ func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catal
 	}
 	in := r.inputsOf(c)
 	errs := []error{r.deleteUnownedByName(ctx, c, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})}
-	if in.HTTPRoutes {
+	if in.Served.Has(capability.HTTPRoute) {
 		errs = append(errs,
 			r.deleteUnownedByName(ctx, c, capability.HTTPRoute, client.ObjectKey{Namespace: in.Gateway.RouteNamespace, Name: resources.Name}),
 			r.deleteUnowned(ctx, c, capability.HTTPRoute, ""))

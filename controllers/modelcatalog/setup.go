@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -116,7 +116,9 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 	}, reconciler.Logic[*aihubv1alpha1.Catalog]{
 		Phases: r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: r.finalize, OnDeleted: r.forget,
 	})
-	enqueue, catalog := r.enqueueAllCatalogs(), &aihubv1alpha1.Catalog{}
+	catalog := &aihubv1alpha1.Catalog{}
+	// Any event enqueues all Catalogs; normally there is one.
+	enqueue := servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
 	b := servers.OwnChildren(reconciler.NewController(mgr, ComponentName, r.extraCaches.eventSources(enqueue)...).
 		For(catalog, builder.WithPredicates(reconciler.Changed())), &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Watches(&aihubv1alpha1.Catalog{}, enqueue, builder.WithPredicates(servers.ExistenceChanged())).
@@ -136,11 +138,6 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 	return b.Complete(base)
 }
 
-// enqueueAllCatalogs maps any event to all Catalogs; normally there is one.
-func (r *catalogReconciler) enqueueAllCatalogs() handler.EventHandler {
-	return servers.Enqueue(r.Cached, &aihubv1alpha1.CatalogList{}, false, func(*aihubv1alpha1.Catalog, client.Object) bool { return true })
-}
-
 // catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed: caches also hold objects of other
 // components.
 func catalogPredicate() predicate.Predicate {
@@ -155,9 +152,8 @@ type extraCaches struct {
 	// labelledConfigMaps holds the ConfigMaps of users with sources.
 	labelledConfigMaps cache.Cache
 	apiReader          client.Reader
-
-	mu              sync.Mutex
-	contentProblems map[string]string // by UID and resourceVersion of a labelled ConfigMap
+	// contentProblems holds the problem of each content, by the objectVersion of a labelled ConfigMap.
+	contentProblems *lru.Cache
 }
 
 func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
@@ -171,7 +167,7 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 		options.Namespaces = map[string]cache.Config{namespace: {}}
 	}
 	labelled, err := component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
-	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader()}, err
+	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader(), contentProblems: lru.New(maxContentProblems)}, err
 }
 
 // delegatingClient returns a client that reads the Secrets from their caches.
@@ -203,10 +199,7 @@ func adminGroups(auth *unstructured.Unstructured) []string {
 	if auth == nil {
 		return nil
 	}
-	groups, _, err := unstructured.NestedStringSlice(auth.Object, "spec", "adminGroups")
-	if err != nil {
-		return nil
-	}
+	groups, _, _ := unstructured.NestedStringSlice(auth.Object, "spec", "adminGroups") // nil with an error
 	return slices.DeleteFunc(groups, func(name string) bool { return name == "" })
 }
 

@@ -29,6 +29,8 @@ const (
 	maxReportedSources = 100
 	// maxCheckedBytes limits the parsed content of one source: a parser needs hundreds of times its size in memory.
 	maxCheckedBytes = 256 << 10
+	// maxContentProblems limits the number of contents whose problems are stored.
+	maxContentProblems = 1 << 16
 	// maxProblemBytes limits the message about one source.
 	maxProblemBytes = 200
 )
@@ -72,26 +74,22 @@ func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]s
 	if err := s.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps with sources: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var candidates []sourceCandidate
-	problems := map[string]string{}
 	for i := range list.Items {
 		m := &list.Items[i]
 		c := sourceCandidate{name: m.Name}
 		if _, c.hasKey = m.Data[resources.SourcesKey]; c.hasKey {
-			version, checked := string(m.UID)+"/"+m.ResourceVersion, false
-			if c.contentProblem, checked = s.contentProblems[version]; !checked {
+			problem, checked := s.contentProblems.Get(objectVersion(m))
+			if c.contentProblem, _ = problem.(string); !checked {
 				var err error
 				if c.contentProblem, err = s.checkContent(ctx, m); err != nil {
 					return nil, err
 				}
+				s.contentProblems.Add(objectVersion(m), c.contentProblem)
 			}
-			problems[version] = c.contentProblem
 		}
 		candidates = append(candidates, c)
 	}
-	s.contentProblems = problems
 	return candidates, nil
 }
 

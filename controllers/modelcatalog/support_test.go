@@ -10,6 +10,7 @@ import (
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -33,7 +34,7 @@ func kubernetes() resources.Inputs {
 
 func openShift(changes ...func(*resources.Inputs)) resources.Inputs {
 	in := kubernetes()
-	in.OpenShift, in.HTTPRoutes, in.ReferenceGrants, in.Domain = true, true, true, "apps.example.com"
+	in.Served, in.Domain = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant), "apps.example.com"
 	in.Gateway = config.RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
 	for _, change := range changes {
 		change(&in)

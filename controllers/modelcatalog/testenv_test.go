@@ -20,6 +20,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,7 +130,7 @@ func (b *testEnv) restart() {
 		b.Fatal("the fake client cannot watch")
 	}
 	cached := interceptor.NewClient(watching, b.interceptors())
-	side := &extraCaches{secrets: map[string]cache.Cache{}, labelledConfigMaps: &reading{Reader: cached, condensed: true}, apiReader: cached}
+	side := &extraCaches{secrets: map[string]cache.Cache{}, labelledConfigMaps: &reading{Reader: cached, condensed: true}, apiReader: cached, contentProblems: lru.New(maxContentProblems)}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
 		side.secrets[name] = &reading{Reader: cached}
 	}

@@ -44,14 +44,9 @@ const (
 
 // splitByOwnership separates objects with an owner reference to the registry from cluster-scoped ones and those in other namespaces.
 func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
-	for _, o := range desired {
-		if o.Ownership == apply.Unowned {
-			published = append(published, o)
-			continue
-		}
-		own = append(own, o)
-	}
-	return own, published
+	isUnowned := func(o apply.Object) bool { return o.Ownership == apply.Unowned }
+	isOwned := func(o apply.Object) bool { return !isUnowned(o) }
+	return slices.DeleteFunc(slices.Clone(desired), isUnowned), slices.DeleteFunc(slices.Clone(desired), isOwned)
 }
 
 // recreateOnSelectorChange deletes a Deployment in the foreground if its selector, which is immutable, differs. No other rejected update
@@ -272,14 +267,7 @@ func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 
 // unownedKinds returns the served kinds whose objects cannot have an owner reference to a registry.
 func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
-	kinds := []schema.GroupVersionKind{servers.ClusterRoleBinding}
-	if in.HTTPRoutes {
-		kinds = append(kinds, capability.HTTPRoute)
-	}
-	if in.HasUserAPI {
-		kinds = append(kinds, capability.UserGroup)
-	}
-	return kinds
+	return append(in.Served.Filter(capability.HTTPRoute, capability.UserGroup), servers.ClusterRoleBinding)
 }
 
 // deleteUnowned deletes objects of a kind that have the labels of the registry and are not desired. It searches all namespaces, because the

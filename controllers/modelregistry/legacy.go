@@ -118,7 +118,7 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []servers.Key {
 		key(capability.Route, resources.PlainRouteName(m)),
 		key(capability.Route, resources.SecureRouteName(m)),
 		key(capability.Route, m.Name+"-catalog-https"),
-		key(servers.NetworkPolicy, resources.RoutePolicyName(m)),
+		key(servers.NetworkPolicy, m.Name+"-https-route"),
 		key(servers.NetworkPolicy, m.Name+"-catalog-https-route"),
 		key(servers.ConfigMap, resources.ProxyConfigName(m)),
 		key(servers.Deployment, m.Name+"-catalog"),
@@ -135,14 +135,11 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 		servers.Deployment: namespace, servers.Service: namespace, servers.NetworkPolicy: namespace, servers.ConfigMap: namespace,
 		servers.Secret: namespace, servers.ClusterRoleBinding: "",
 	}
-	if in.OpenShift {
-		kinds[capability.Route] = namespace
+	for _, kind := range in.Served.Filter(capability.Route, capability.HTTPRoute, capability.ReferenceGrant) {
+		kinds[kind] = namespace
 	}
-	if in.HTTPRoutes {
+	if in.Served.Has(capability.HTTPRoute) {
 		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
-	}
-	if in.ReferenceGrants {
-		kinds[capability.ReferenceGrant] = namespace
 	}
 	found := map[servers.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {

@@ -249,7 +249,7 @@ func TestLegacyCleaner(t *testing.T) {
 
 // APIs that are not served are not requested [D2].
 func TestUnownedKinds(t *testing.T) {
-	plainKinds, all := resources.Inputs{}, resources.Inputs{HasUserAPI: true, Publishing: servers.Publishing{OpenShift: true, HTTPRoutes: true, ReferenceGrants: true}}
+	plainKinds, all := resources.Inputs{}, resources.Inputs{Publishing: servers.Publishing{Served: capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.UserGroup)}}
 	if got := len(plainKinds.Prunable(servers.CronJob)); got != 7 {
 		t.Errorf("%d kinds on plain Kubernetes", got)
 	}

@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,22 +110,23 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 	b := reconciler.NewController(mgr, ComponentName).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
+	byApp := enqueueNamed(resources.LabelApp, true) // objects without an owner reference
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
 	}
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
-		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueueByLabels()))
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, byApp))
 	}
 	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
-	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByLabels())
+	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, byApp)
 	return servers.OwnChildren(b, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Owns(&batchv1.CronJob{}).
-		Watches(&discoveryv1.EndpointSlice{}, enqueueByServiceName()).
+		Watches(&discoveryv1.EndpointSlice{}, enqueueNamed(discoveryv1.LabelServiceName, true)).
 		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByLabels()).
-		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueByAppLabel())).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, byApp).
+		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueNamed(resources.LabelApp, false))).
 		WatchesRawSource(served.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
 		WatchesRawSource(r.aihub.Changes(&v1beta1.ModelRegistry{}, r.enqueueAll())).
@@ -155,40 +157,15 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// enqueueNamed maps objects to the registry with a key, none if its namespace or name is empty.
-func enqueueNamed(key func(client.Object) types.NamespacedName) handler.EventHandler {
+// enqueueNamed maps objects with a label to the registry that it names, in the namespace of LabelNamespace, or else in their own. If managed
+// is set, the objects must have the labels of this component.
+func enqueueNamed(label string, managed bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		if name := key(o); name.Namespace != "" && name.Name != "" {
-			return []reconcile.Request{{NamespacedName: name}}
+		name := types.NamespacedName{Namespace: cmp.Or(o.GetLabels()[resources.LabelNamespace], o.GetNamespace()), Name: o.GetLabels()[label]}
+		if name.Namespace == "" || name.Name == "" || managed && !apply.HasComponentLabels(o, ComponentName) {
+			return nil
 		}
-		return nil
-	})
-}
-
-// enqueueByLabels maps objects without an owner reference to their registry.
-func enqueueByLabels() handler.EventHandler {
-	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
-		if apply.HasComponentLabels(o, ComponentName) {
-			name.Namespace, name.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
-		}
-		return name
-	})
-}
-
-// enqueueByAppLabel maps pods to their registry.
-func enqueueByAppLabel() handler.TypedEventHandler[client.Object, reconcile.Request] {
-	return enqueueNamed(func(o client.Object) types.NamespacedName {
-		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()[resources.LabelApp]}
-	})
-}
-
-// enqueueByServiceName maps EndpointSlices to the registry of their Service.
-func enqueueByServiceName() handler.EventHandler {
-	return enqueueNamed(func(o client.Object) (name types.NamespacedName) {
-		if apply.HasComponentLabels(o, ComponentName) {
-			name.Namespace, name.Name = o.GetNamespace(), o.GetLabels()[discoveryv1.LabelServiceName]
-		}
-		return name
+		return []reconcile.Request{{NamespacedName: name}}
 	})
 }
 

@@ -127,7 +127,7 @@ func RuleSettings(s config.ModelRegistry, served capability.Set) rules.Settings 
 func buildInputs(m *v1beta1.ModelRegistry, p *servers.Platform) resources.Inputs {
 	proxy := m.Spec.KubeRBACProxy
 	return resources.Inputs{
-		Publishing: p.Publishing(), HasUserAPI: p.Served.Has(capability.UserGroup),
+		Publishing:         p.Publishing(),
 		HasCustomDomain:    proxy != nil && proxy.Domain != "",
 		ServingCertificate: managesCertificate(m),
 	}

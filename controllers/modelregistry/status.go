@@ -121,11 +121,11 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
 	}
-	lookup := r.Reconciler
+	readers := []client.Reader{r.Cached, r.APIReader}
 	if uid, _ := r.Applier.Version(m.UID, servers.Deployment, client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}); uid != "" {
-		lookup = &servers.Reconciler{Cached: r.Cached, APIReader: r.Cached} // it has our label, so the cache will show it
+		readers = readers[:1] // it has our label, so the cache will show it
 	}
-	d, err := lookup.Deployment(ctx, m.Namespace, resources.ServiceName(m))
+	d, err := servers.DeploymentFrom(ctx, m.Namespace, resources.ServiceName(m), readers...)
 	if err != nil {
 		return err
 	}

@@ -53,8 +53,7 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 		kinds = append(kinds, kind)
 		// Kinds of disabled components are not watched and therefore not in served.
 		if served.HasAll(g.requires...) {
-			// Shared: blockOwnerDeletion would require permission to update the finalizers of the owner.
-			desired = append(desired, apply.Object{Config: client.ApplyConfigurationFromUnstructured(object), Ownership: apply.Shared})
+			desired = append(desired, apply.Object{Config: client.ApplyConfigurationFromUnstructured(object), Ownership: apply.Owned})
 		}
 	}
 	if len(kinds) == 0 {

@@ -66,10 +66,10 @@ func TestCheckForeign(t *testing.T) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
 		}, adopts: true, want: "ConfigMap ns/a exists and belongs to ConfigMap another; delete it or recreate it under another name, and the operator will create its own"},
-		"controlled by another, to be shared": {change: func(c *corev1.ConfigMap) {
+		"controlled by another, to be owned": {change: func(c *corev1.ConfigMap) {
 			c.Labels = names.Labels("test")
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("another", "another-uid", true)}
-		}, ownership: Shared},
+		}, ownership: Owned},
 		"owned by an object of another group": {change: func(c *corev1.ConfigMap) {
 			ref := ownerReference("owner", "another-uid", false)
 			ref.APIVersion = "example.com/v1"
@@ -180,7 +180,7 @@ func TestAdoptionDropsStaleOwnerReferences(t *testing.T) {
 		"of an earlier life":      {[]metav1.OwnerReference{ownerReference("owner", "earlier", true)}, Controlled, []types.UID{"owner-uid"}},
 		"of the owner, from data": {[]metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}, Unowned, nil},
 		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("other", "other-uid", false), ownerReference("owner", "earlier", false)},
-			Shared, []types.UID{"other-uid", "owner-uid"}},
+			Owned, []types.UID{"other-uid", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
@@ -210,7 +210,7 @@ func TestAdoptionDropsOwnerReferences(t *testing.T) {
 		"of a previous owner":  {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Controlled, []types.UID{"owner-uid"}},
 		"that controls":        {[]metav1.OwnerReference{ownerReference("former", "former-uid", true)}, Controlled, []types.UID{"owner-uid"}},
 		"of what is to stay":   {[]metav1.OwnerReference{ownerReference("former", "former-uid", false)}, Unowned, nil},
-		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("former", "f", false), ownerReference("other", "o", false)}, Shared, []types.UID{"o", "owner-uid"}},
+		"but not foreign ones": {[]metav1.OwnerReference{ownerReference("former", "f", false), ownerReference("other", "o", false)}, Owned, []types.UID{"o", "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
@@ -257,29 +257,5 @@ func TestAdoptionReportsErrors(t *testing.T) {
 	err := b.expect("live=1 apply=0 patch=1", settings("a", "1"))
 	if want := "applying ConfigMap ns/a: adopting it: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func TestSharedObjectsKeepEveryOwner(t *testing.T) {
-	b := newTestApplier(t)
-	object := settings("a", "1")
-	object.Ownership = Shared
-	b.applies(blind, object)
-	first := b.owner
-	b.owner = b.createOwner("second", "second-uid")
-	b.applies(both, object)
-	b.applies(quiet, object)
-	b.owner = first
-	b.applies(looks, object) // another client did not change the entry, so the object is adopted
-	b.applies(quiet, object)
-	refs := b.get("a").OwnerReferences
-	if len(refs) != 2 || refs[0].Controller != nil || refs[1].Controller != nil {
-		t.Errorf("owner references: %v", refs)
-	}
-	changed := settings("a", "2")
-	changed.Ownership = Shared
-	b.applies(both, changed)
-	if refs := b.get("a").OwnerReferences; len(refs) != 2 {
-		t.Errorf("a change of content dropped an owner: %v", refs)
 	}
 }

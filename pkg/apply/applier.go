@@ -60,10 +60,7 @@ type Applier struct {
 	records      recordStore
 	snapshots    sync.Map    // *snapshot by unversionedKey
 	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
-	// sharedMu serialises the work on Shared objects. All references of the component have one field owner, so two concurrent
-	// applies to the same object would remove each other's owner reference.
-	sharedMu  sync.Mutex
-	startTime time.Time
+	startTime    time.Time
 }
 
 // New returns an Applier without records.
@@ -154,20 +151,10 @@ func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstruct
 	})
 }
 
-// The values of the verb label.
-const (
-	verbApply   = "apply"
-	verbAdopt   = "adopt"
-	verbRelease = "release"
-	verbDelete  = "delete"
-	verbPatch   = "patch"
-	verbCreate  = "create"
-)
-
 var (
 	writes = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_writes_total",
-		Help: "Write requests for child objects, by component, kind and verb (apply, adopt, release, delete, patch, create).",
+		Help: "Write requests for child objects, by component, kind and verb (apply, adopt, delete, patch, create).",
 	}, []string{"component", "kind", "verb"})
 	skipped = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "odh_platform_apply_skipped_total",

@@ -61,10 +61,6 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
-	if c.Ownership == Shared {
-		a.sharedMu.Lock()
-		defer a.sharedMu.Unlock()
-	}
 	if _, first, err := FindHost(ctx, a.Client, c.Object); err != nil || first != nil {
 		return cmp.Or(err, a.withdraw(ctx, o, c.key))
 	}
@@ -93,7 +89,7 @@ func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
 	case known && !changed && a.isUnchanged(last, o, c, cached):
 		a.countSkipped(c.key.Kind)
 		return nil
-	case known && changed && c.Ownership != Shared && hasExpectedReference(cached, o, c.Ownership):
+	case known && changed && hasExpectedReference(cached, o, c.Ownership):
 		c.exists, c.uid = true, last.uid
 		return a.applyWithRepair(ctx, o, c)
 	case c.Existing == nil && !c.IgnoreIfForeign && a.isNew(o, c.key, cached):
@@ -141,7 +137,7 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 		return err
 	}
 	a.records.Store(recordKey{o.uid, c.key}, record{})
-	c.exists, c.uid, c.otherReferences = false, "", nil
+	c.exists, c.uid = false, ""
 	return a.applyWithRepair(ctx, o, c)
 }
 
@@ -172,7 +168,7 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
 		return err
 	}
-	c.exists, c.uid, c.otherReferences = true, live.GetUID(), a.otherOwnerReferences(o, c, live)
+	c.exists, c.uid = true, live.GetUID()
 	if a.isUpToDate(o, c, live) {
 		last.mutationHash = 0
 	} else if last.mutationHash == 0 || last.desiredHash != c.desiredHash || last.mutationHash != hashContent(live) {
@@ -222,7 +218,7 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 		return live, nil
 	}
 	version := live.GetResourceVersion()
-	if err := a.patch(ctx, verbAdopt, c.key, live, prepared); err != nil {
+	if err := a.patch(ctx, "adopt", c.key, live, prepared); err != nil {
 		return nil, fmt.Errorf("adopting it: %w", err)
 	}
 	if c.Version == version {
@@ -281,7 +277,7 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 		change, options = updated, append(options, client.ForceOwnership)
 		body.SetResourceVersion(c.Version)
 	}
-	return body, a.send(ctx, verbApply, c.key.Kind, change, func() error {
+	return body, a.send(ctx, "apply", c.key.Kind, change, func() error {
 		return a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
 	})
 }
@@ -336,7 +332,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 	if !replaceInvalidFields(repaired, desired, rejection) {
 		return false, nil
 	}
-	c.uid, err = live.GetUID(), a.patch(ctx, verbPatch, c.key, live, repaired)
+	c.uid, err = live.GetUID(), a.patch(ctx, "patch", c.key, live, repaired)
 	if apierrors.IsInvalid(err) {
 		return false, nil // the rejection has another cause
 	}

@@ -389,7 +389,7 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 		"no version": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},
 		"an owner in another namespace": {Object{Config: corev1ac.ConfigMap("a", "elsewhere")},
 			"applying ConfigMap elsewhere/a: ConfigMap ns/owner cannot own an object outside its namespace"},
-		"an owner below the cluster": {Object{Config: corev1ac.Namespace("a"), Ownership: Shared},
+		"an owner below the cluster": {Object{Config: corev1ac.Namespace("a"), Ownership: Owned},
 			"applying Namespace /a: ConfigMap ns/owner cannot own an object outside its namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

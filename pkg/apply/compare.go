@@ -2,6 +2,7 @@ package apply
 
 import (
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"reflect"
@@ -262,7 +263,7 @@ func fieldsOf(object map[string]any) fieldTree {
 		fields := fieldsOf(below)
 		refs, _ := v.([]any)
 		for _, ref := range refs {
-			fields[ownerReferenceElement(lookup(ref, "uid"))] = fieldTree{}
+			fields[fmt.Sprintf(`k:{"uid":%q}`, lookup(ref, "uid"))] = fieldTree{}
 		}
 		tree["f:"+name] = fields
 	}

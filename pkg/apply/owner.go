@@ -153,20 +153,6 @@ func newForeignError(k key, live metav1.Object) *ForeignError {
 	return e
 }
 
-// otherOwnerReferences returns the references to other owners that FieldOwner owns on a shared object.
-func (a *Applier) otherOwnerReferences(o owner, c *child, live *unstructured.Unstructured) []metav1.OwnerReference {
-	if c.Ownership != Shared {
-		return nil
-	}
-	owned := a.ownedFields(live)
-	return slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return o.matches(ref) || lookup(owned, "f:metadata", "f:ownerReferences", ownerReferenceElement(ref.UID)) == nil
-	})
-}
-
-// ownerReferenceElement returns the name of an owner reference in a fieldTree.
-func ownerReferenceElement(uid any) string { return fmt.Sprintf(`k:{"uid":%q}`, uid) }
-
 // A client that deletes an owner with orphan propagation lets the garbage collector remove the owner references of the children while the
 // owner still exists. The caches of owner and children are not in step: the child may lose its reference before the cache shows the
 // deletion timestamp of the owner. A restored reference would have the child collected with the owner. The API server

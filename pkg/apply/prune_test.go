@@ -121,24 +121,21 @@ func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
 	b.prunes(none, legacy)
 }
 
-func TestPruneReleasesSharedObjects(t *testing.T) {
+func TestPruneOfOwnedObjects(t *testing.T) {
 	b := newTestApplier(t)
 	object := settings("a", "1")
-	object.Ownership = Shared
-	first, second := b.owner, b.createOwner("second", "second-uid")
+	object.Ownership = Owned
 	b.applies(blind, object)
-	b.owner = second
-	b.applies(both, object)
-	b.owner = first
-	b.prunes("live=1 list=0 patch=1 delete=0", nil)
-	if refs := b.get("a").OwnerReferences; len(refs) != 1 || refs[0].UID != second.UID {
-		t.Errorf("owner references: %v", refs)
-	}
+	owned := b.get("a")
+	owned.OwnerReferences = append(owned.OwnerReferences, ownerReference("other", "other-uid", false))
+	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
 	b.prunes(none, nil)
-	b.owner = second
-	b.prunes("live=1 list=0 patch=0 delete=1", nil)
+	owned = b.get("a")
+	owned.OwnerReferences = owned.OwnerReferences[:1]
+	b.must(b.server.Update(t.Context(), owned, client.FieldOwner("them")))
+	b.prunes("live=0 list=0 patch=0 delete=1", nil)
 	if b.exists("a") {
-		t.Error("the object exists, although its last owner was deleted")
+		t.Error("the object exists, although its only owner does not request it")
 	}
 }
 
@@ -176,7 +173,7 @@ func TestRender(t *testing.T) {
 	config := corev1ac.ConfigMap("a", "ns").WithLabels(map[string]string{"app": "x", names.ComponentLabel: "wrong"})
 	var desired Desired
 	desired.Add(config, corev1ac.ConfigMap("b", "ns"))
-	desired = append(desired, Object{Config: config, Ownership: Shared}, Object{Config: config, Ownership: Unowned})
+	desired = append(desired, Object{Config: config, Ownership: Owned}, Object{Config: config, Ownership: Unowned})
 	objects, err := Render(desired, "test", owner)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (b *testApplier) strip(child string) {
 }
 
 func TestApplyKeepsOrphanOfTerminatingOwner(t *testing.T) {
-	for name, ownership := range map[string]Ownership{"controlled": Controlled, "shared": Shared} {
+	for name, ownership := range map[string]Ownership{"controlled": Controlled, "owned": Owned} {
 		for change, value := range map[string]string{"the same is wanted": "1", "something else is wanted": "2"} {
 			t.Run(name+", "+change, func(t *testing.T) {
 				b := newTestApplier(t)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -41,7 +42,7 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	if err != nil {
 		return err
 	}
-	err = a.send(ctx, verbCreate, c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
+	err = a.send(ctx, "create", c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -66,7 +67,7 @@ func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *u
 	if err := controllerutil.SetControllerReference(owner, object, a.Client.Scheme()); err != nil {
 		return fmt.Errorf("%w: %w", ErrCannotOwn, err)
 	}
-	return a.send(ctx, verbCreate, object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
+	return a.send(ctx, "create", object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
 }
 
 // ErrNotAdoptable is returned for an object that differs from the result of CreateAsIs or has a controller.
@@ -89,7 +90,7 @@ func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *un
 	if noop, err := a.isApplyNoop(ctx, object, live); err != nil || !noop {
 		return cmp.Or(err, ErrNotAdoptable)
 	}
-	if err = a.patch(ctx, verbAdopt, k, live, adopted); err == nil {
+	if err = a.patch(ctx, "adopt", k, live, adopted); err == nil {
 		object.SetUID(live.GetUID())
 	}
 	return err
@@ -134,7 +135,7 @@ func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate 
 	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
 		return k.wrapError("", err)
 	}
-	return k.wrapError("", a.patch(ctx, verbPatch, k, original, live))
+	return k.wrapError("", a.patch(ctx, "patch", k, original, live))
 }
 
 // patch sends the changes of an object as a merge patch and stores the response in changed. A concurrent write is a conflict error.
@@ -151,7 +152,7 @@ func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name
 
 func (a *Applier) delete(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
 	options = append([]client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}, options...)
-	return a.send(ctx, verbDelete, k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
+	return a.send(ctx, "delete", k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
 }
 
 // deleteRecorded deletes an object with the given uid, and its record. NotFound is no error.
@@ -217,8 +218,8 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 }
 
 // Prune deletes the objects of the given kinds that have the labels of the component and a reference to owner but are not desired. An
-// object with further owners loses only the reference. Objects without a reference are kept, and so are Unowned ones. The
-// objects are listed from the cache, so a call without a deletion sends no request. Kinds that are not served are skipped.
+// object with further owners is kept unless owner is its controller, and so are Unowned ones. The objects are listed from the cache, so a
+// call without a deletion sends no request. Kinds that are not served are skipped.
 //
 // legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are
 // listed from the API server once per owner and process.
@@ -300,30 +301,11 @@ func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, 
 	return unmarked, nil
 }
 
-// pruneObject deletes an object that the owner controls. From a shared object it removes the reference of the owner, unless no other
-// owner is left. A shared object is read first, because the cache may lack a new reference.
+// pruneObject deletes an object that the owner controls, or that has no other owner.
 func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
-	if metav1.IsControlledBy(object, &metav1.ObjectMeta{UID: o.uid}) {
-		return a.deleteRecorded(ctx, o.uid, k, object.GetUID())
-	}
-	if !slices.ContainsFunc(object.GetOwnerReferences(), o.matches) {
+	refs := object.GetOwnerReferences()
+	if i := slices.IndexFunc(refs, o.matches); i < 0 || len(refs) > 1 && !ptr.Deref(refs[i].Controller, false) {
 		return nil
 	}
-	a.sharedMu.Lock()
-	defer a.sharedMu.Unlock()
-	live := newMetadata(k)
-	if err := a.Live.Get(ctx, k.NamespacedName, live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	released := live.DeepCopy()
-	released.OwnerReferences = slices.DeleteFunc(released.OwnerReferences, o.matches)
-	switch {
-	case len(released.OwnerReferences) == len(live.OwnerReferences) || live.UID != object.GetUID():
-		return nil
-	case len(released.OwnerReferences) == 0:
-		return a.deleteRecorded(ctx, o.uid, k, live.UID)
-	}
-	err := a.patch(ctx, verbRelease, k, live, released)
-	a.records.Delete(recordKey{o.uid, k})
-	return client.IgnoreNotFound(err)
+	return a.deleteRecorded(ctx, o.uid, k, object.GetUID())
 }

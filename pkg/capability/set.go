@@ -17,6 +17,11 @@ type Set struct {
 // NewSet returns a set of the given kinds.
 func NewSet(kinds ...schema.GroupVersionKind) Set { return Set{sets.New(kinds...)} }
 
+// Filter returns those of the kinds that are served, in order.
+func (s Set) Filter(kinds ...schema.GroupVersionKind) []schema.GroupVersionKind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k schema.GroupVersionKind) bool { return !s.Has(k) })
+}
+
 // OpenShift reports whether the cluster serves the configuration API of OpenShift and Routes. Features that need a single kind must check
 // that kind, because other clusters may serve some of them.
 func (s Set) OpenShift() bool { return s.HasAll(OpenShiftIngress, Route) }

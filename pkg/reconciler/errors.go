@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -90,11 +91,11 @@ func (r *baseReconciler[T]) reportError(obj T, err error) {
 	if wait, waiting := AsWait(err); !waiting || !wait.Stalled { // summarize sets Stalled for such a wait
 		r.setOrRemoveCondition(obj, terminal, metav1.Condition{
 			Type: conditions.Stalled, Status: metav1.ConditionTrue, Reason: reasonRequestInvalid,
-			Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + errorText(err),
+			Message: "the API server rejects an object that the spec requires, and the operator does not retry until something changes: " + fmt.Sprint(err),
 		})
 	}
 	r.setOrRemoveCondition(obj, unreported, metav1.Condition{Type: ConditionReconciled, Status: metav1.ConditionFalse,
-		Reason: reasonReconcileError, Message: errorText(err)})
+		Reason: reasonReconcileError, Message: fmt.Sprint(err)})
 }
 
 // summarize derives the kstatus conditions from the others. An object is not ready while its ready condition observed an older
@@ -179,11 +180,4 @@ func (r *baseReconciler[T]) isReported(obj T, err error) bool {
 		}
 		return false
 	})
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -34,7 +34,6 @@ type trackedObject struct {
 // objectTracker stores the uid of each object by its name, because NotFound carries only the name, and maintains the metrics of the
 // conditions. It holds one entry per existing object.
 type objectTracker struct {
-	gauge           *prometheus.GaugeVec
 	component, kind string
 	clock           clock.PassiveClock
 	series          *conditions.NotReadySeries
@@ -45,12 +44,7 @@ type objectTracker struct {
 
 func newObjectTracker(component, kind string, clk clock.PassiveClock) *objectTracker {
 	return &objectTracker{
-		gauge:     conditionsGauge,
-		component: component,
-		kind:      kind,
-		clock:     clk,
-		series:    conditions.NewNotReadySeries(component, kind),
-		objects:   map[types.NamespacedName]trackedObject{},
+		component: component, kind: kind, clock: clk, series: conditions.NewNotReadySeries(component, kind), objects: map[types.NamespacedName]trackedObject{},
 	}
 }
 
@@ -111,6 +105,6 @@ func (t *objectTracker) remove(name types.NamespacedName) (types.UID, bool) {
 
 func (t *objectTracker) addToGauge(states map[string]metav1.ConditionStatus, delta float64) {
 	for condition, status := range states {
-		t.gauge.WithLabelValues(t.component, t.kind, condition, string(status)).Add(delta)
+		conditionsGauge.WithLabelValues(t.component, t.kind, condition, string(status)).Add(delta)
 	}
 }

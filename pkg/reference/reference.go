@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
@@ -23,6 +24,8 @@ const (
 	// PersistentVolumeClaim has no keys and is never read.
 	PersistentVolumeClaim Kind = "PersistentVolumeClaim"
 )
+
+func (k Kind) gvk() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(string(k)) }
 
 // Reference is an object that pods use, and the keys that they use.
 type Reference struct {

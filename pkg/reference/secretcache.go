@@ -36,7 +36,7 @@ func NewSecretCache[T any](cached, live client.Reader, derive func(*corev1.Secre
 
 // Get returns the value derived from a Secret, or false if the Secret does not exist.
 func (c *SecretCache[T]) Get(ctx context.Context, name types.NamespacedName) (value T, found bool, err error) {
-	metadata, err := capability.GetMetadata(ctx, c.cached, corev1.SchemeGroupVersion.WithKind("Secret"), name)
+	metadata, err := capability.GetMetadata(ctx, c.cached, Secret.gvk(), name)
 	if err != nil {
 		return value, false, err
 	}

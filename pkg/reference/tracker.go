@@ -8,30 +8,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // Tracker resolves references. It is safe for concurrent use.
 type Tracker struct {
 	cached client.Reader
 	live   client.Reader
-	owners reconciler.UIDMap[map[string]content]
-
-	mu sync.Mutex
-	// latest holds the contents that were read last, for owners that share an object.
-	latest map[contentKey]content
+	// contents holds the content of each object by its contentKey, as it was last read.
+	contents *lru.Cache
 }
 
-// maxLatest is the maximum size of Tracker.latest.
-const maxLatest = 1000
+// maxContents limits the memory of a Tracker. Beyond it, the objects that were not used for longest are read again.
+const maxContents = 1 << 16
 
 // contentKey identifies a referenced object.
 type contentKey struct {
@@ -56,18 +53,15 @@ type Resolved struct {
 
 // NewTracker returns a Tracker that reads metadata from cached, a cache of the metadata of Secrets and ConfigMaps, and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live, latest: map[contentKey]content{}}
+	return &Tracker{cached: cached, live: live, contents: lru.New(maxContents)}
 }
 
-// Resolve returns the state of the references of one owner. It reads content only of objects whose resourceVersion changed since the last
-// call for any owner. Errors are those of the API server except NotFound.
-func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string, refs []Reference) (Resolved, error) {
-	refs = Merge(refs)
-	last, _ := t.owners.Get(owner)
-	contents := make(map[string]content, len(refs))
+// Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. Errors are
+// those of the API server except NotFound.
+func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Reference) (Resolved, error) {
 	resolved := Resolved{Hashes: map[string]string{}}
-	for _, ref := range refs {
-		c, exists, err := t.resolveContent(ctx, namespace, ref, last[ref.ID()])
+	for _, ref := range Merge(refs) {
+		c, exists, err := t.resolveContent(ctx, contentKey{ref.Kind, client.ObjectKey{Namespace: namespace, Name: ref.Name}})
 		if err != nil {
 			return Resolved{}, err
 		}
@@ -77,11 +71,9 @@ func (t *Tracker) Resolve(ctx context.Context, owner types.UID, namespace string
 			}
 			continue
 		}
-		contents[ref.ID()] = c
 		resolved.Hashes[ref.ID()] = c.hash(ref.Keys)
 		resolved.Missing = append(resolved.Missing, c.missingKeys(ref)...)
 	}
-	t.owners.Set(owner, contents)
 	return resolved, nil
 }
 
@@ -104,77 +96,41 @@ func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Miss
 // FindMissing returns the required objects of a namespace that do not exist.
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
 	return FindMissing(refs, func(ref Reference) (bool, error) {
-		err := t.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, newMetadata(ref.Kind))
-		return err == nil, client.IgnoreNotFound(err)
+		metadata, err := capability.GetMetadata(ctx, t.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
+		return metadata != nil, err
 	})
 }
 
-// Forget deletes the stored hashes of an owner.
-func (t *Tracker) Forget(owner types.UID) { t.owners.Delete(owner) }
-
-func (t *Tracker) resolveContent(ctx context.Context, namespace string, ref Reference, last content) (content, bool, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
-	live := newMetadata(ref.Kind)
-	if err := t.cached.Get(ctx, key, live); apierrors.IsNotFound(err) {
+// resolveContent returns the content of an object, and whether the object exists.
+func (t *Tracker) resolveContent(ctx context.Context, key contentKey) (content, bool, error) {
+	metadata, err := capability.GetMetadata(ctx, t.cached, key.kind.gvk(), key.ObjectKey)
+	if err != nil || metadata == nil {
+		return content{}, false, err
+	}
+	stored, _ := t.contents.Get(key)
+	if c, ok := stored.(content); ok && c.uid == metadata.UID && c.version == metadata.ResourceVersion {
+		return c, true, nil
+	}
+	c, err := t.readContent(ctx, key)
+	if apierrors.IsNotFound(err) {
 		return content{}, false, nil
-	} else if err != nil {
-		return content{}, false, fmt.Errorf("reading metadata of %s %s: %w", ref.Kind, key, err)
-	}
-	if last.matches(live) {
-		return last, true, nil
-	}
-	if shared := t.getLatest(contentKey{ref.Kind, key}); shared.matches(live) {
-		return shared, true, nil
-	}
-	c, err := t.readContent(ctx, key, ref.Kind)
-	if client.IgnoreNotFound(err) != nil {
-		return content{}, false, fmt.Errorf("reading %s %s: %w", ref.Kind, key, err)
 	}
 	if err != nil {
-		return content{}, false, nil
+		return content{}, false, fmt.Errorf("reading %s %s: %w", key.kind, key.ObjectKey, err)
 	}
-	t.setLatest(contentKey{ref.Kind, key}, c)
+	t.contents.Add(key, c)
 	return c, true, nil
 }
 
-// matches reports whether this is the content of the given version of an object.
-func (c content) matches(object metav1.Object) bool {
-	return c.uid == object.GetUID() && c.version == object.GetResourceVersion()
-}
-
-func (t *Tracker) getLatest(at contentKey) content {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.latest[at]
-}
-
-func (t *Tracker) setLatest(at contentKey, c content) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.latest) >= maxLatest {
-		clear(t.latest)
-	}
-	t.latest[at] = c
-}
-
-// newMetadata returns an object for reads of metadata.
-func newMetadata(kind Kind) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: string(kind)}}
-}
-
-func (t *Tracker) readContent(ctx context.Context, key client.ObjectKey, kind Kind) (content, error) {
-	if kind == Secret {
+func (t *Tracker) readContent(ctx context.Context, key contentKey) (content, error) {
+	if key.kind == Secret {
 		s := &corev1.Secret{}
-		if err := t.live.Get(ctx, key, s); err != nil {
-			return content{}, err
-		}
-		return newContent(s.ObjectMeta, s.Data, nil), nil
+		err := t.live.Get(ctx, key.ObjectKey, s)
+		return newContent(s.ObjectMeta, s.Data, nil), err
 	}
 	m := &corev1.ConfigMap{}
-	if err := t.live.Get(ctx, key, m); err != nil {
-		return content{}, err
-	}
-	return newContent(m.ObjectMeta, m.BinaryData, m.Data), nil
+	err := t.live.Get(ctx, key.ObjectKey, m)
+	return newContent(m.ObjectMeta, m.BinaryData, m.Data), err
 }
 
 func newContent(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {

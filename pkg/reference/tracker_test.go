@@ -3,21 +3,18 @@ package reference
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 const (
-	owner     = types.UID("owner")
 	namespace = "apps"
 )
 
@@ -54,7 +51,7 @@ func secret(data map[string]string) *corev1.Secret {
 
 func resolve(t *testing.T, tracker *Tracker, refs ...Reference) Resolved {
 	t.Helper()
-	resolved, err := tracker.Resolve(t.Context(), owner, namespace, refs)
+	resolved, err := tracker.Resolve(t.Context(), namespace, refs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,17 +143,6 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
-	c := newCluster(secret(map[string]string{"uri": "a"}))
-	tracker := NewTracker(c, c)
-	resolve(t, tracker, Reference{Kind: Secret, Name: "db"})
-	tracker.Forget(owner)
-	if known, remembered := tracker.owners.Get(owner); remembered {
-		t.Errorf("state of a deleted owner was kept: %v", known)
-	}
-	tracker.Forget("nobody")
-}
-
 // A shared object is read once for all owners, and once after each change. Objects in different namespaces are not shared.
 func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	other := secret(map[string]string{"uri": "other"})
@@ -165,8 +151,8 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	tracker := NewTracker(c, c)
 	ref := Reference{Kind: Secret, Name: "db"}
 	all := func() (hashes []string) {
-		for _, owner := range []types.UID{"a", "b", "c"} {
-			resolved, err := tracker.Resolve(t.Context(), owner, namespace, []Reference{ref})
+		for range 3 {
+			resolved, err := tracker.Resolve(t.Context(), namespace, []Reference{ref})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,13 +172,7 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	if c.reads != 2 || after[0] == before[0] || after[0] != after[2] {
 		t.Errorf("unexpected result after a change: %d reads, hashes %v", c.reads, after)
 	}
-	for range maxLatest {
-		tracker.setLatest(contentKey{Secret, client.ObjectKey{Name: strconv.Itoa(len(tracker.latest))}}, content{})
-	}
-	if n := len(tracker.latest); n > maxLatest {
-		t.Errorf("%d contents are held", n)
-	}
-	elsewhere, err := tracker.Resolve(t.Context(), "d", "elsewhere", []Reference{ref})
+	elsewhere, err := tracker.Resolve(t.Context(), "elsewhere", []Reference{ref})
 	if err != nil || elsewhere.Hashes[ref.ID()] == after[0] {
 		t.Errorf("unexpected result in another namespace: %v, %v", elsewhere, err)
 	}
@@ -205,7 +185,7 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 func TestErrorsNameTheObject(t *testing.T) {
 	c := newCluster(secret(nil))
 	c.fail = errors.New("broken")
-	_, err := NewTracker(c, c).Resolve(t.Context(), owner, namespace, []Reference{{Kind: Secret, Name: "db"}})
+	_, err := NewTracker(c, c).Resolve(t.Context(), namespace, []Reference{{Kind: Secret, Name: "db"}})
 	if err == nil || !strings.Contains(err.Error(), "reading Secret apps/db: broken") {
 		t.Errorf("err = %v", err)
 	}

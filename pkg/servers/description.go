@@ -16,6 +16,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 )
@@ -44,7 +45,7 @@ type Description struct {
 	// Port is the port of the Service, PortName its name.
 	Port     int32
 	PortName string
-	// Proxied reports whether Port is the port of a proxy with TLS.
+	// Proxied reports whether the port has TLS, which is usually that of a proxy.
 	Proxied bool
 	// HTTPRoute and Grant are the names of HTTPRoute and ReferenceGrant. Path is the path of the server below the domain of the gateway,
 	// without leading and trailing slashes.
@@ -197,13 +198,26 @@ func (d *Description) GatewayObjects(in *Publishing) apply.Desired {
 	p := d.published()
 	p.Namespace, p.Port, p.Gateway = d.Namespace, intstr.FromInt32(d.Port), in.gateway()
 	p.Prefixes = []resources.Prefix{{Path: "/" + d.Path + "/", Rewritten: "/"}}
-	if d.Proxied && in.BackendTLSPolicies && len(in.Authority) > 0 {
-		desired.Add(p.BackendTLS(d.Meta(d.Name+"-ca"), in.Authority)...)
+	if in.Served.Has(capability.BackendTLSPolicy) {
+		desired.Add(d.BackendTLS(in.Authority)...)
 	}
-	if in.ReferenceGrants {
+	if in.Served.Has(capability.ReferenceGrant) {
 		desired.Add(p.ReferenceGrant(d.Meta(d.Grant), in.Gateway.RouteNamespace))
 	}
 	route := d.metaOutside(d.HTTPRoute)
 	route.Namespace = in.Gateway.RouteNamespace
 	return append(desired, apply.Object{Config: p.HTTPRoute(route), Ownership: apply.Unowned})
+}
+
+// BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
+const BackendTLSSuffix = "-ca"
+
+// BackendTLS returns the objects with which the gateway verifies a server with TLS by the CA that issued its certificate, if there is one.
+func (d *Description) BackendTLS(authority []byte) []runtime.ApplyConfiguration {
+	if !d.Proxied || len(authority) == 0 {
+		return nil
+	}
+	p := d.published()
+	p.Port = intstr.IntOrString{} // the policy is for all ports
+	return p.BackendTLS(d.Meta(d.Name+BackendTLSSuffix), authority)
 }

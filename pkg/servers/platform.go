@@ -53,12 +53,8 @@ func (p *Platform) WaitForDomain() error {
 
 // Publishing returns how the platform exposes a server. On OpenShift Exposure is empty, because Routes are used.
 func (p *Platform) Publishing() Publishing {
-	out := Publishing{
-		OpenShift: p.Served.Has(capability.Route), HTTPRoutes: p.Served.Has(capability.HTTPRoute),
-		ReferenceGrants: p.Served.Has(capability.ReferenceGrant), BackendTLSPolicies: p.Served.Has(capability.BackendTLSPolicy),
-		Gateway: p.Gateway, TLS: p.TLS,
-	}
-	if !out.OpenShift {
+	out := Publishing{Served: p.Served, Gateway: p.Gateway, TLS: p.TLS}
+	if !out.OpenShift() {
 		out.Exposure = p.Exposure
 	}
 	return out
@@ -66,10 +62,8 @@ func (p *Platform) Publishing() Publishing {
 
 // Publishing holds the APIs and settings for the exposure of a server.
 type Publishing struct {
-	// OpenShift: the cluster serves Routes, signs serving certificates and assigns pods a group.
-	OpenShift bool
-	// HTTPRoutes, ReferenceGrants and BackendTLSPolicies are set if the cluster serves these APIs.
-	HTTPRoutes, ReferenceGrants, BackendTLSPolicies bool
+	// Served is the set of optional APIs of the cluster.
+	Served capability.Set
 	// Exposure selects Ingress or Gateway; empty on OpenShift.
 	Exposure config.Exposure
 	// Authority is the CA of the serving certificate, if the operator issued it.
@@ -82,6 +76,9 @@ type Publishing struct {
 	RouteReport routestatus.Report
 }
 
+// OpenShift reports whether the cluster serves Routes, signs serving certificates and assigns pods a group.
+func (p *Publishing) OpenShift() bool { return p.Served.Has(capability.Route) }
+
 func (p *Publishing) gateway() resources.Gateway {
 	return resources.Gateway{Name: p.Gateway.Name, Namespace: p.Gateway.Namespace}
 }
@@ -93,20 +90,11 @@ func (p *Publishing) HasGatewayAddress() bool {
 
 // GatewayMode reports whether the server is exposed by the gateway of the platform.
 func (p *Publishing) GatewayMode() bool {
-	return (p.OpenShift || p.Exposure.Gateway()) && p.HTTPRoutes && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
+	return (p.OpenShift() || p.Exposure.Gateway()) && p.Served.Has(capability.HTTPRoute) && p.Gateway.Domain != "" && !p.Gateway.NamespacesUnset
 }
 
 // Prunable returns the served kinds of a server whose objects are pruned.
 func (p *Publishing) Prunable(more ...schema.GroupVersionKind) []schema.GroupVersionKind {
 	kinds := append(more, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
-	if p.OpenShift {
-		kinds = append(kinds, capability.Route)
-	}
-	if p.ReferenceGrants {
-		kinds = append(kinds, capability.ReferenceGrant)
-	}
-	if p.BackendTLSPolicies {
-		kinds = append(kinds, capability.BackendTLSPolicy)
-	}
-	return kinds
+	return append(kinds, p.Served.Filter(capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy)...)
 }

@@ -83,7 +83,6 @@ func NewReconciler(cached client.Client, fullObjects, live client.Reader, applie
 // Forget removes the state of a deleted owner.
 func (r *Reconciler) Forget(owner types.UID) {
 	r.Applier.Forget(owner)
-	r.References.Forget(owner)
 	r.Certificates.Forget(owner)
 	r.routes.Delete(owner)
 }
@@ -132,9 +131,15 @@ func (r *Reconciler) AwaitDeadlines(owner types.UID) error {
 // Find reads an object from the cache, or from the API server if the cache does not contain it because it lacks the managed label. It
 // reports whether the object exists.
 func (r *Reconciler) Find(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
-	err := r.Cached.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		err = r.APIReader.Get(ctx, key, object)
+	return find(ctx, key, object, r.Cached, r.APIReader)
+}
+
+// find reads an object from the first reader that has it.
+func find(ctx context.Context, key client.ObjectKey, object client.Object, readers ...client.Reader) (found bool, err error) {
+	for _, reader := range readers {
+		if err = reader.Get(ctx, key, object); !apierrors.IsNotFound(err) {
+			break
+		}
 	}
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return false, nil
@@ -144,9 +149,14 @@ func (r *Reconciler) Find(ctx context.Context, key client.ObjectKey, object clie
 
 // Deployment returns a Deployment, or an empty one if it does not exist.
 func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+	return DeploymentFrom(ctx, namespace, name, r.Cached, r.APIReader)
+}
+
+// DeploymentFrom returns a Deployment from the first reader that has it, or an empty one.
+func DeploymentFrom(ctx context.Context, namespace, name string, readers ...client.Reader) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
-	if _, err := r.Find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
-		return nil, fmt.Errorf("reading Deployment %s: %w", name, err)
+	if _, err := find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d, readers...); err != nil {
+		return d, fmt.Errorf("reading Deployment %s: %w", name, err)
 	}
 	return d, nil
 }
@@ -175,7 +185,7 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 ) {
 	all := slices.Concat(append(slices.Collect(maps.Values(refs.Rollouts)), refs.Required)...)
 	all = slices.DeleteFunc(all, func(ref reference.Reference) bool { return refs.Hashes[ref.ID()] != "" })
-	resolved, err := r.References.Resolve(ctx, owner.GetUID(), namespace, all)
+	resolved, err := r.References.Resolve(ctx, namespace, all)
 	if err != nil {
 		return nil, nil, err
 	}

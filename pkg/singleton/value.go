@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Value is a value that is parsed from a singleton while its API is served. The zero value watches nothing and has no object.
+// Value is a value that is parsed from the watched objects while their API is served. The zero value watches nothing.
 type Value[T any] struct {
 	*Watcher
-	Listeners[T] // called after each change
-	parse        func(*unstructured.Unstructured) T
+	Listeners[T]   // called after each change
+	absent       T // the value without an object
 
 	mu            sync.Mutex
 	served, known bool
@@ -33,11 +33,22 @@ const (
 // NewValue returns a Value that is idle until SetServed. parse returns the value of an object, which is nil if it does not exist.
 // OnUpdate and OnUnavailable of the options are overwritten.
 func NewValue[T any](o Options, unreadable Unreadable, parse func(*unstructured.Unstructured) T) *Value[T] {
-	v := &Value[T]{parse: parse}
-	o.OnUpdate = v.onUpdate
+	v := &Value[T]{absent: parse(nil)}
+	o.OnUpdate = func(object *unstructured.Unstructured) { v.update(parse(object), true) }
+	return v.withWatcher(o, unreadable)
+}
+
+// NewList is NewValue for all objects with the name or labels of the options.
+func NewList[T any](o Options, unreadable Unreadable, parse func([]*unstructured.Unstructured) T) *Value[T] {
+	v := &Value[T]{absent: parse(nil)}
+	o.OnList = func(objects []*unstructured.Unstructured) { v.update(parse(objects), true) }
+	return v.withWatcher(o, unreadable)
+}
+
+func (v *Value[T]) withWatcher(o Options, unreadable Unreadable) *Value[T] {
 	o.OnUnavailable = func() {
 		if _, known := v.Current(); unreadable == Absent || unreadable == AbsentUnlessKnown && !known {
-			v.onUpdate(nil)
+			v.update(v.absent, true)
 		}
 	}
 	v.Watcher = New(o)
@@ -54,7 +65,7 @@ func (v *Value[T]) SetServed(served bool) {
 		return
 	}
 	if !served {
-		v.update(nil, false)
+		v.update(v.absent, false)
 	}
 	v.Watcher.SetServed(served)
 }
@@ -66,11 +77,8 @@ func (v *Value[T]) Current() (T, bool) {
 	return v.current, v.known || !v.served
 }
 
-func (v *Value[T]) onUpdate(object *unstructured.Unstructured) { v.update(object, true) }
-
-// update stores the value of an object, unless served has changed since, and notifies the listeners of a change.
-func (v *Value[T]) update(object *unstructured.Unstructured, served bool) {
-	value := v.parse(object)
+// update stores a value, unless served has changed since, and notifies the listeners of a change.
+func (v *Value[T]) update(value T, served bool) {
 	v.mu.Lock()
 	if v.served != served {
 		v.mu.Unlock()

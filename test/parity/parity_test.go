@@ -18,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
@@ -32,10 +33,10 @@ var omittedObjects = map[string]string{
 // platforms are the settings and clusters that every spec is built for.
 var platforms = map[string]resources.Inputs{
 	"bare":                  on(resources.Inputs{}),
-	"plain":                 on(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true}),
-	"openshift":             on(resources.Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
-	"openshift with CA":     on(resources.Inputs{ServiceMonitors: true, OpenShift: true, PlatformCABundle: true}),
-	"plain with CA, no URL": {Namespace: "team-tracking", Image: "registry.example.com:5000/mlflow", ServiceMonitors: true, PlatformCABundle: true},
+	"plain":                 on(resources.Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
+	"openshift":             on(resources.Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
+	"openshift with CA":     on(resources.Inputs{Served: capability.NewSet(capability.ServiceMonitor), OpenShift: true, PlatformCABundle: true}),
+	"plain with CA, no URL": {Namespace: "team-tracking", Image: "registry.example.com:5000/mlflow", Served: capability.NewSet(capability.ServiceMonitor), PlatformCABundle: true},
 }
 
 func on(in resources.Inputs) resources.Inputs {

@@ -12,6 +12,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 type object = map[string]any
@@ -171,7 +172,7 @@ func tlsValues(in resources.Inputs) object {
 
 func metricsValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 	values := object{"enabled": true, "serviceMonitor": "never"}
-	if in.ServiceMonitors {
+	if in.Served.Has(capability.ServiceMonitor) {
 		values["serviceMonitor"] = "always"
 	}
 	if in.OpenShift {

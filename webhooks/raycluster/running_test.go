@@ -172,22 +172,22 @@ func TestCookieInTheCommandLineStaysUntilTheTemplateChanges(t *testing.T) {
 	sidecarOf := func(o map[string]any) map[string]any {
 		return find(listAt(o, in(headPod, "containers")...), "oauth-proxy")
 	}
-	former := defaulted(t, s, parse(t, minimal), nil)
+	former := applyDefaults(t, s, parse(t, minimal), nil)
 	sidecar := sidecarOf(former)
 	args, variable := sidecar["args"].([]any), listAt(sidecar, "env")[0].(map[string]any)
 	if slices.Contains(args, any(argument)) || variable["name"] != "OAUTH2_PROXY_COOKIE_SECRET" {
 		t.Fatalf("arguments %v, variable %v", args, variable)
 	}
 	sidecar["args"], variable["name"] = slices.Insert(args, 6, any(argument)), "COOKIE_SECRET"
-	kept := defaulted(t, s, copyOf(former, put("x", "metadata", "labels", "a")), former)
+	kept := applyDefaults(t, s, copyOf(former, put("x", "metadata", "labels", "a")), former)
 	if diff := cmp.Diff(sidecar, sidecarOf(kept)); diff != "" {
 		t.Errorf("the template of a running cluster changes (-want +got):\n%s", diff)
 	}
-	if changed := sidecarOf(defaulted(t, s, copyOf(former, changedHead), former)); slices.Contains(changed["args"].([]any), any(argument)) {
+	if changed := sidecarOf(applyDefaults(t, s, copyOf(former, changedHead), former)); slices.Contains(changed["args"].([]any), any(argument)) {
 		t.Errorf("a changed template keeps %v", changed["args"])
 	}
 	variable["name"] = "OAUTH2_PROXY_COOKIE_SECRET" // then the key would be the text $(COOKIE_SECRET)
-	if forged := sidecarOf(defaulted(t, s, copyOf(former), former)); slices.Contains(forged["args"].([]any), any(argument)) {
+	if forged := sidecarOf(applyDefaults(t, s, copyOf(former), former)); slices.Contains(forged["args"].([]any), any(argument)) {
 		t.Errorf("a sidecar with a known key is kept: %v", forged["args"])
 	}
 }

@@ -19,6 +19,7 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
@@ -50,9 +51,7 @@ func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth)
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
 		return decideNothing // its content is deleted with it
-	case namespace == nil || namespace.Labels[WorkspaceLabel] == "":
-		return decideDelete
-	case m == nil || m.DeletionTimestamp != nil:
+	case namespace == nil || namespace.Labels[WorkspaceLabel] == "" || m == nil || m.DeletionTimestamp != nil:
 		return decideDelete
 	case a.State == authUnknown:
 		return decideRequeue
@@ -75,7 +74,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 }
 
 func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name string) (reconcile.Result, error) {
-	namespace, err := r.namespace(ctx, name)
+	namespace, err := capability.GetMetadata(ctx, r.labelled, namespaceKind, client.ObjectKey{Name: name})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -97,35 +96,28 @@ func (r *namespaceReconciler) reconcileNamespace(ctx context.Context, name strin
 	return reconcile.Result{}, nil
 }
 
-// namespace returns the metadata of a namespace, or nil if it lacks WorkspaceLabel or does not exist.
-func (r *namespaceReconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	return getOrNil(ctx, r.labelled, client.ObjectKey{Name: name}, namespaceMetadata(), "Namespace "+name)
-}
-
 // mlflow returns the MLflow that WorkspaceLabel of a namespace names, or nil.
 func (r *namespaceReconciler) mlflow(ctx context.Context, namespace *metav1.PartialObjectMetadata) (*mlflowv1.MLflow, error) {
 	if namespace == nil || namespace.Labels[WorkspaceLabel] == "" {
 		return nil, nil
 	}
-	name := namespace.Labels[WorkspaceLabel]
-	return getOrNil(ctx, r.cached, client.ObjectKey{Name: name}, &mlflowv1.MLflow{}, "MLflow "+name)
+	return getOrNil(ctx, r.cached, client.ObjectKey{Name: namespace.Labels[WorkspaceLabel]}, &mlflowv1.MLflow{}, "MLflow")
 }
 
 // binding returns the cached RoleBinding, or nil.
 func (r *namespaceReconciler) binding(ctx context.Context, namespace, name string) (*rbacv1.RoleBinding, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
-	return getOrNil(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding "+key.String())
+	return getOrNil(ctx, r.bindings[name], key, &rbacv1.RoleBinding{}, "RoleBinding")
 }
 
 // getOrNil reads an object, or returns nil if it does not exist.
-func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T, description string) (T, error) {
-	var none T
-	err := reader.Get(ctx, key, obj)
+func getOrNil[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T, kind string) (none T, err error) {
+	err = reader.Get(ctx, key, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		return none, nil
 	case err != nil:
-		return none, fmt.Errorf("reading %s: %w", description, err)
+		return none, fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}
 	return obj, nil
 }
@@ -162,17 +154,14 @@ func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace stri
 	return errors.Join(errs...)
 }
 
-// ignoreTransient returns nil if all errors are transient.
+// ignoreTransient returns nil if a terminating namespace or RoleBinding causes all errors. Its deletion starts the next reconcile.
 func ignoreTransient(err error) error {
-	if apply.AllErrorsMatch(err, isTransient) {
+	if apply.AllErrorsMatch(err, func(err error) bool {
+		return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	}) {
 		return nil
 	}
 	return err
-}
-
-// isTransient reports whether an error is caused by a terminating namespace or RoleBinding. The deletion event starts the next reconcile.
-func isTransient(err error) bool {
-	return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // Names and labels of the legacy operators.

@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -106,19 +105,16 @@ func (r *namespaceReconciler) eventSources(main cache.Cache) []source.Source {
 	return sources
 }
 
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	return capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
-}
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+func namespaceMetadata() *metav1.PartialObjectMetadata { return capability.MetadataOf(namespaceKind) }
 
 // hasWorkspaceLabel passes namespaces with WorkspaceLabel, also updates that remove it.
 func hasWorkspaceLabel() predicate.Predicate {
-	has := func(o client.Object) bool {
+	return apply.MatchesOldOrNew(func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]
 		return labelled
-	}
-	p := predicate.NewPredicateFuncs(has)
-	p.UpdateFunc = func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) }
-	return p
+	})
 }
 
 // enqueueNamespace enqueues the namespace of a RoleBinding, regardless of its labels.

@@ -60,7 +60,6 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowconfigv1.MLflowConfig]{
 		Phases:         []reconciler.Phase[*mlflowconfigv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
-		OnDeleted:      r.references.Forget,
 		ReadyCondition: reference.Condition,
 	})
 	if err := reconciler.NewController(mgr, controllerName, sources...).Complete(shell); err != nil {
@@ -91,7 +90,7 @@ func (r *configReconciler) report(ctx context.Context, config *mlflowconfigv1.ML
 			refs, names = append(refs, reference.Reference{Kind: reference.Secret, Name: name, Keys: []string{bucketKey}}), append(names, "Secret "+name+" names a bucket")
 		}
 	}
-	resolved, err := r.references.Resolve(ctx, config.UID, config.Namespace, refs)
+	resolved, err := r.references.Resolve(ctx, config.Namespace, refs)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
@@ -52,8 +53,8 @@ type Inputs struct {
 	IPv6 bool
 	// OpenShift is true if the cluster issues serving certificates and has a cipher policy.
 	OpenShift bool
-	// ConsoleLinks, HTTPRoutes, BackendTLSPolicies and ServiceMonitors are true if the cluster serves the kind.
-	ConsoleLinks, HTTPRoutes, BackendTLSPolicies, ServiceMonitors bool
+	// Served is the set of optional APIs of the cluster.
+	Served capability.Set
 	// Exposure is the configured exposure; empty on OpenShift.
 	Exposure config.Exposure
 	// TLS is the TLS profile of the servers.

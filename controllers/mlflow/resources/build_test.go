@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -70,7 +71,7 @@ func TestOptionalObjects(t *testing.T) {
 		"openshift": {platformInputs["openshift"], []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}},
 		"[D29] no link without a real address": {with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "" }),
 			[]string{"ServiceMonitor", "HTTPRoute"}},
-		"[D31] OpenShift without console": {with(platformInputs["openshift"], func(in *Inputs) { in.ConsoleLinks = false }),
+		"[D31] OpenShift without console": {with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			[]string{"ServiceMonitor", "HTTPRoute"}},
 	} {
 		t.Run(name, func(t *testing.T) {

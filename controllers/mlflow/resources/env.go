@@ -79,25 +79,17 @@ func platformEnv(in Inputs) []envVar {
 
 // mergeEnv returns before, user and after, with unique names. The last entry of the user for a name wins, except for protected names.
 func mergeEnv(before, user, after []envVar) []envVar {
-	last := map[string]int{}
-	for i := range user {
-		if name := *user[i].Name; !protectedEnv[name] {
-			last[name] = i
-		}
-	}
-	withoutOverridden := func(entries []envVar) []envVar {
-		return slices.DeleteFunc(slices.Clone(entries), func(e envVar) bool {
-			_, overridden := last[*e.Name]
-			return overridden
-		})
-	}
+	overridden := map[string]bool{}
 	var effective []envVar
-	for i := range user {
-		if index, found := last[*user[i].Name]; found && index == i {
-			effective = append(effective, user[i])
+	for _, v := range slices.Backward(user) {
+		if name := *v.Name; !protectedEnv[name] && !overridden[name] {
+			overridden[name] = true
+			effective = append(effective, v)
 		}
 	}
-	return slices.Concat(withoutOverridden(before), effective, withoutOverridden(after))
+	slices.Reverse(effective)
+	isOverridden := func(v envVar) bool { return overridden[*v.Name] }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(before), isOverridden), effective, slices.DeleteFunc(slices.Clone(after), isOverridden))
 }
 
 // selectorEnv returns the variable with spec.workspaceLabelSelector.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
@@ -122,7 +123,7 @@ func TestCiphers(t *testing.T) {
 		"[mlflow-9] OpenShift, value of the user": {mlflowtest.Server(own), platformInputs["openshift"], "HIGH"},
 		"[mlflow-9] plain":                        {mlflowtest.Server(), platformInputs["plain"], ""},
 		"[mlflow-9] plain, value of the user":     {mlflowtest.Server(own), platformInputs["plain"], "HIGH"},
-		"[D31] OpenShift without console": {mlflowtest.Server(), with(platformInputs["openshift"], func(in *Inputs) { in.ConsoleLinks = false }),
+		"[D31] OpenShift without console": {mlflowtest.Server(), with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			"PROFILE=SYSTEM"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 // exposure returns Services, routes, monitors and disruption budgets, as far as the cluster serves the kinds.
@@ -25,11 +26,9 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
 		desired.Add(service(m, in, s))
-		if s.Replicas > 1 {
-			desired.Add(resources.DisruptionBudget(metav1.ObjectMeta{Name: s.Name, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, s.Selector()))
-		}
+		desired = append(desired, describe(m, in, s).DisruptionBudget(&s.Replicas)...)
 	}
-	if in.ServiceMonitors {
+	if in.Served.Has(capability.ServiceMonitor) {
 		desired.Add(serviceMonitor(m, in))
 	}
 	switch {
@@ -40,9 +39,13 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 		if HasArtifactsServer(m) {
 			desired.Add(artifactsRoute(m, in))
 		}
-		desired = append(desired, backendTLSPolicies(m, in)...)
+		for _, s := range Servers(m) {
+			if in.Exposure.Gateway() && in.Served.Has(capability.BackendTLSPolicy) {
+				desired.Add(describe(m, in, s).BackendTLS(in.Authorities[s.Name])...)
+			}
+		}
 	}
-	if in.ConsoleLinks && in.ExternalURL != "" {
+	if in.Served.Has(capability.ConsoleLink) && in.ExternalURL != "" {
 		desired.Add(consoleLink(m, in))
 	}
 	return desired
@@ -50,12 +53,12 @@ func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 
 // ViaGateway reports whether HTTPRoutes publish the server.
 func (in Inputs) ViaGateway() bool {
-	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace != ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace != ""
 }
 
 // LacksGateway reports whether only a Gateway is not configured. Outside of OpenShift there is no default, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
-	return in.HTTPRoutes && !in.Exposure.Ingress() && in.GatewayNamespace == ""
+	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace == ""
 }
 
 // IngressURL returns the base of public URLs behind an Ingress, which has its own host.
@@ -135,21 +138,6 @@ func (in Inputs) Gateway() resources.Gateway {
 	return resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 }
 
-// BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
-const BackendTLSSuffix = "-ca"
-
-// backendTLSPolicies makes Gateways verify the servers whose certificates this operator issued.
-func backendTLSPolicies(m *mlflowv1.MLflow, in Inputs) apply.Desired {
-	var desired apply.Desired
-	for _, s := range Servers(m) {
-		if authority := in.Authorities[s.Name]; in.Exposure.Gateway() && in.BackendTLSPolicies && len(authority) > 0 {
-			p := resources.Published{Service: s.Name, ServerName: s.host(in)}
-			desired.Add(p.BackendTLS(metav1.ObjectMeta{Name: s.Name + BackendTLSSuffix, Namespace: in.Namespace, Labels: Labels(NameOf(m))}, authority)...)
-		}
-	}
-	return desired
-}
-
 // consoleLink adds the server to the application menu of the OpenShift console.
 func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	return resources.Typed(capability.ConsoleLink, &consolev1.ConsoleLink{
@@ -170,28 +158,24 @@ const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width=
 	`<path fill="#0194e2" fill-rule="evenodd" d="M11 3h10v3h-1.5v6.6l7 12A3 3 0 0 1 23.9 29H8.1a3 3 0 0 1-2.6-4.4l7-12V6H11z` +
 	`M15 6v7.3L11.6 19h8.8L17 13.3V6z"/></svg>`
 
-// servingCertAnnotation makes OpenShift issue the serving certificate into a Secret. It has no effect on other clusters.
-const servingCertAnnotation = "service.beta.openshift.io/serving-cert-secret-name"
-
 // labelRole distinguishes the Service of the tracking server from that of the artifacts server, which has no metrics.
 const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 
-func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
-	labels := Labels(NameOf(m))
-	if s.tracking && HasArtifactsServer(m) {
-		labels[labelRole] = roleTracking
+// describe returns a server as its Service exposes it.
+func describe(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
+	return &servers.Description{
+		Name: s.Name, Namespace: in.Namespace, Labels: func(string) map[string]string { return Labels(NameOf(m)) }, Selector: s.Selector(),
+		Port: port, PortName: portName, Proxied: true,
 	}
-	return corev1ac.Service(s.Name, in.Namespace).
-		WithLabels(labels).
-		WithAnnotations(map[string]string{servingCertAnnotation: s.Secret}).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(s.Selector()).
-			WithPorts(corev1ac.ServicePort().
-				WithName(portName).WithAppProtocol(resources.ProtocolHTTPS).
-				WithProtocol(corev1.ProtocolTCP).
-				WithPort(port).
-				WithTargetPort(intstr.FromString(portName))))
+}
+
+func service(m *mlflowv1.MLflow, in Inputs, s Server) *corev1ac.ServiceApplyConfiguration {
+	service := describe(m, in, s).Service(s.Secret, "")
+	service.Spec.Ports[0].WithTargetPort(intstr.FromString(portName))
+	if s.tracking && HasArtifactsServer(m) {
+		service.WithLabels(map[string]string{labelRole: roleTracking})
+	}
+	return service
 }
 
 // serviceMonitor returns the ServiceMonitor of the tracking server. Prometheus verifies certificates of OpenShift and of this operator, but not

@@ -8,6 +8,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -23,13 +24,13 @@ func TestExposure(t *testing.T) {
 	}{
 		"auto":            {platformInputs["plain"], []string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 		"no exposure API": {platformInputs["bare"], nil, ""},
-		"gateway": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway, a foreign certificate": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway, a foreign certificate": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway without support for the policy": {onPlatform(Inputs{HTTPRoutes: true, Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway without support for the policy": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"ingress": {onPlatform(Inputs{HTTPRoutes: true, BackendTLSPolicies: true, Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
+		"ingress": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.Server()
@@ -59,7 +60,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 		"foreign":     {map[string][]byte{"mlflow": nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := onPlatform(Inputs{ServiceMonitors: true, Authorities: c.authorities})
+			in := onPlatform(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})
 			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.Server(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
 			if skips := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; skips != c.skips {
 				t.Errorf("skips the verification: %t", skips)

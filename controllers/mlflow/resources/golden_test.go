@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
@@ -19,8 +22,8 @@ import (
 // platformInputs are the inputs that differ between the three platforms.
 var platformInputs = map[string]Inputs{
 	"bare":      onPlatform(Inputs{}),
-	"plain":     onPlatform(Inputs{HTTPRoutes: true, ServiceMonitors: true}),
-	"openshift": onPlatform(Inputs{HTTPRoutes: true, ServiceMonitors: true, OpenShift: true, ConsoleLinks: true}),
+	"plain":     onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)}),
+	"openshift": onPlatform(Inputs{OpenShift: true, Served: capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink)}),
 }
 
 func onPlatform(in Inputs) Inputs {
@@ -38,7 +41,9 @@ func onPlatform(in Inputs) Inputs {
 type goldenCase struct {
 	Name, Platform string
 	Inputs         json.RawMessage
-	Spec           mlflowv1.MLflowSpec
+	// Unserved lists kinds that the platform does not serve in this case.
+	Unserved []string
+	Spec     mlflowv1.MLflowSpec
 }
 
 func goldenCases(t *testing.T) []goldenCase {
@@ -62,6 +67,8 @@ func (c goldenCase) inputs(t *testing.T) Inputs {
 			t.Fatalf("reading the inputs: %v", err)
 		}
 	}
+	served := slices.DeleteFunc(in.Served.UnsortedList(), func(k schema.GroupVersionKind) bool { return slices.Contains(c.Unserved, k.Kind) })
+	in.Served = capability.NewSet(served...)
 	return in
 }
 

@@ -42,13 +42,13 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 }
 
 // sharedRBAC allows servers and archival to read workspaces and their artifact stores and archives in all namespaces, but only Secrets of two
-// names. The objects have the same name for every MLflow, so they have several owners.
+// names.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
 	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
 		subjects = append(subjects, accountSubject(archivalServiceAccount, in))
 	}
-	return clusterRole(sharedRoleName, apply.Shared, subjects,
+	return clusterRole(sharedRoleName, apply.Owned, subjects,
 		readRule("", "namespaces"),
 		readRule("", "secrets").WithResourceNames(artifactSecret, archiveSecret),
 		readRule("mlflow.kubeflow.org", "mlflowconfigs"))

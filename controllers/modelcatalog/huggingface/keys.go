@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -27,33 +26,24 @@ const (
 	Key = "apiKey"
 )
 
-// keySecret is a labelled Secret.
+// keySecret is a labelled Secret. Its fields are exported because it is compared by reflection.
 type keySecret struct {
-	namespace, name, source string
-	// hash of the key, "" without a key.
-	hash string
+	Namespace, Name, Source string
+	// Hash of the key, "" without a key.
+	Hash string
 }
 
 // Watcher watches labelled Secrets. It is a manager.Runnable that runs on every replica.
-type Watcher struct {
-	*singleton.Watcher
-	singleton.Listeners[struct{}] // notified on each change
-
-	mu      sync.Mutex
-	secrets []keySecret
-	synced  bool
-}
+type Watcher struct{ *singleton.Value[[]keySecret] }
 
 // NewWatcher returns a Watcher for one namespace, or for all. It needs list and watch on Secrets; without them it finds none.
 func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log logr.Logger) *Watcher {
-	w := &Watcher{}
 	resource := corev1.SchemeGroupVersion.WithResource("secrets")
-	w.Watcher = singleton.New(singleton.Options{
-		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log,
-		OnList: w.onList, Transform: trimSecret, OnUnavailable: w.onUnavailable,
-	})
-	w.SetServed(true)
-	return w
+	secrets := singleton.NewList(singleton.Options{
+		Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Labels: Label, Clock: clk, Log: log, Transform: trimSecret,
+	}, singleton.AbsentUnlessKnown, keySecretsOf)
+	secrets.SetServed(true)
+	return &Watcher{secrets}
 }
 
 // trimSecret replaces the data of a Secret by a hash of the key. The hash, which is visible on pods, is keyed by the UID, so that equal
@@ -70,35 +60,19 @@ func trimSecret(object *unstructured.Unstructured) {
 	}
 }
 
-func (w *Watcher) onList(objects []*unstructured.Unstructured) {
+func keySecretsOf(objects []*unstructured.Unstructured) []keySecret {
 	all := make([]keySecret, 0, len(objects))
 	for _, o := range objects {
 		hash, _, _ := unstructured.NestedString(o.Object, "data", Key)
 		all = append(all, keySecret{o.GetNamespace(), o.GetName(), o.GetLabels()[Label], hash})
 	}
-	w.update(func() { w.secrets = all })
-}
-
-// onUnavailable ends the wait for the first list if Secrets cannot be read. Known Secrets are kept.
-func (w *Watcher) onUnavailable() { w.update(func() {}) }
-
-func (w *Watcher) update(change func()) {
-	w.mu.Lock()
-	previous, synced := w.secrets, w.synced
-	change()
-	w.synced = true
-	changed := !synced || !slices.Equal(previous, w.secrets)
-	w.mu.Unlock()
-	if changed {
-		w.Notify(struct{}{})
-	}
+	return all
 }
 
 // KeysIn returns the selected keys of a namespace, and whether the first list is complete.
 func (w *Watcher) KeysIn(namespace string) (Selection, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return selectKeys(slices.DeleteFunc(slices.Clone(w.secrets), func(s keySecret) bool { return s.namespace != namespace })), w.synced
+	secrets, known := w.Current()
+	return selectKeys(slices.DeleteFunc(slices.Clone(secrets), func(s keySecret) bool { return s.Namespace != namespace })), known
 }
 
 // maxKeys limits the environment variables of the server.
@@ -122,12 +96,12 @@ func selectKeys(secrets []keySecret) Selection {
 	var selection Selection
 	secretOf, sum := map[string]string{}, sha256.New()
 	for _, s := range secrets {
-		variable := "HF_API_KEY_" + strings.ToUpper(s.source)
+		variable := "HF_API_KEY_" + strings.ToUpper(s.Source)
 		problem := ""
 		switch {
-		case !sourcePattern.MatchString(s.source):
-			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.source)
-		case s.hash == "":
+		case !sourcePattern.MatchString(s.Source):
+			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.Source)
+		case s.Hash == "":
 			problem = "it has no key " + Key + "; add it, or remove the label " + Label
 		case secretOf[variable] != "":
 			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
@@ -135,12 +109,12 @@ func selectKeys(secrets []keySecret) Selection {
 			problem = fmt.Sprintf("only %d keys can be used; remove the label from other Secrets", maxKeys)
 		}
 		if problem != "" {
-			selection.Problems = append(selection.Problems, "Secret "+s.name+": "+problem)
+			selection.Problems = append(selection.Problems, "Secret "+s.Name+": "+problem)
 			continue
 		}
-		secretOf[variable] = s.name
-		selection.Keys = append(selection.Keys, resources.HuggingFaceKey{Variable: variable, Secret: s.name, Key: Key})
-		fmt.Fprintf(sum, "%s %s %s\n", variable, s.name, s.hash)
+		secretOf[variable] = s.Name
+		selection.Keys = append(selection.Keys, resources.HuggingFaceKey{Variable: variable, Secret: s.Name, Key: Key})
+		fmt.Fprintf(sum, "%s %s %s\n", variable, s.Name, s.Hash)
 	}
 	if len(selection.Keys) > 0 {
 		selection.Hash = hex.EncodeToString(sum.Sum(nil)[:16])

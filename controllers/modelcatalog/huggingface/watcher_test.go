@@ -88,7 +88,7 @@ func TestWatcher(t *testing.T) {
 	}
 	var mu sync.Mutex
 	reports := 0
-	w.Subscribe(t.Context(), func(struct{}) {
+	w.Subscribe(t.Context(), func([]keySecret) {
 		mu.Lock()
 		defer mu.Unlock()
 		reports++

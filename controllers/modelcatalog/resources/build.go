@@ -152,7 +152,7 @@ func externalAddress(in Inputs) string {
 		return ""
 	case in.Exposure.Ingress():
 		return ingressHost(in) + ":443"
-	case in.OpenShift && in.Domain != "":
+	case in.OpenShift() && in.Domain != "":
 		return Name + "." + in.Domain + ":443"
 	default:
 		return ""
@@ -166,7 +166,7 @@ func Published(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	if in.Exposure.Ingress() {
 		objects.Add(d.Ingress(ingressHost(in), &in.Publishing))
 	}
-	if in.OpenShift {
+	if in.OpenShift() {
 		objects.Add(route(c, in), d.RouterPolicy(d.Port))
 		return objects
 	}

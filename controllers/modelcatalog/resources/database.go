@@ -45,7 +45,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	}
 	if EncryptsDatabase(c) {
 		server.Certificate = DatabaseCertificate
-		if !in.OpenShift { // which assigns a group
+		if !in.OpenShift() { // which assigns a group
 			server.Security.WithFSGroup(PodFSGroup)
 		}
 	}

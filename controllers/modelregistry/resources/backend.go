@@ -116,10 +116,10 @@ func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKe
 	var key string
 	switch {
 	case configMap != nil:
-		b.addVolume(volume, configMapVolume(volume, configMap.Name))
+		b.addVolume(volume, "", configMap.Name)
 		key = configMap.Key
 	case secret != nil:
-		b.addVolume(volume, secretVolume(volume, secret.Name))
+		b.addVolume(volume, secret.Name, "")
 		key = secret.Key
 	default:
 		return nil
@@ -138,33 +138,25 @@ func checkKey(field, key string) error {
 
 // mountDirectory mounts all keys of the ConfigMap, or else of the Secret, and adds the flag with the directory.
 func (b *backend) mountDirectory(volume, secret, configMap string) {
-	switch {
-	case configMap != "":
-		b.addVolume(volume, configMapVolume(volume, configMap))
-	case secret != "":
-		b.addVolume(volume, secretVolume(volume, secret))
-	default:
-		return
+	if secret != "" || configMap != "" {
+		b.addVolume(volume, secret, configMap)
+		b.args = append(b.args, flagCA+mountPath(volume)+"/")
 	}
-	b.args = append(b.args, flagCA+mountPath(volume)+"/")
 }
 
-func (b *backend) addVolume(name string, volume *corev1ac.VolumeApplyConfiguration) {
+// addVolume mounts a ConfigMap, or else a Secret.
+func (b *backend) addVolume(name, secret, configMap string) {
+	volume := corev1ac.Volume().WithName(name)
+	if configMap != "" {
+		volume.WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).WithDefaultMode(secretFileMode))
+	} else {
+		volume.WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretFileMode))
+	}
 	b.volumes = append(b.volumes, volume)
 	b.mounts = append(b.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(mountPath(name)).WithReadOnly(true))
 }
 
 func mountPath(volume string) string { return "/etc/" + strings.ReplaceAll(volume, "-", "_") }
-
-func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
-	return corev1ac.Volume().WithName(name).
-		WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretFileMode))
-}
-
-func configMapVolume(name, configMap string) *corev1ac.VolumeApplyConfiguration {
-	return corev1ac.Volume().WithName(name).
-		WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(configMap).WithDefaultMode(secretFileMode))
-}
 
 // Variables that the kubelet expands in the URL of the database.
 const (

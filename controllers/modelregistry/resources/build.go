@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -25,8 +27,6 @@ const plainPortName, securePortName = "http-api", "https-api"
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	servers.Publishing
-	// HasUserAPI is set if OpenShift serves Groups.
-	HasUserAPI bool
 	// ServingCertificate: the spec names no certificate, so that the Service requests one from the platform.
 	ServingCertificate bool
 	// ProxyPending: the ready pods run without the proxy of the spec, so that the Service must bypass it.
@@ -59,9 +59,12 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	}
 	d := describe(m, in)
 	var desired apply.Desired
-	desired.Add(d.ServiceAccount(), userRole(m, d), d.EgressPolicy())
-	if in.OpenShift {
-		if in.HasUserAPI {
+	// Newer proxies check get for every method, older ones check create for POST. Create by name grants nothing else, because the API server
+	// does not authorize creations by name.
+	userRole := d.ReaderRole(d.MetaForDashboard(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
+	desired.Add(d.ServiceAccount(), userRole, d.EgressPolicy())
+	if in.OpenShift() {
+		if in.Served.Has(capability.UserGroup) {
 			desired = append(desired, apply.Object{Config: Group(m, nil), Ownership: apply.Unowned})
 		}
 		desired.Add(servers.GroupRoleBinding(d.Meta(UsersName(m)), roleName(m), UsersName(m))) // groups of the identity provider have this name too
@@ -93,12 +96,6 @@ func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	return ports
 }
 
-// userRole returns the Role that users of the registry are bound to. Newer proxies check get for every method, older ones check create for
-// POST. Create by name grants nothing else, because the API server does not authorize creations by name.
-func userRole(m *v1beta1.ModelRegistry, d *servers.Description) runtime.ApplyConfiguration {
-	return d.ReaderRole(d.MetaForDashboard(roleName(m), "Registry User "+m.Name, "Can access Model Registry "+m.Name), "create")
-}
-
 // Group returns the Group. Without users it does not own that field, because administrators add them.
 func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
 	return resources.Typed(capability.UserGroup, &userv1.Group{
@@ -125,7 +122,7 @@ func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 // use their hosts.
 func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 	var desired apply.Desired
-	if in.OpenShift && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
+	if in.OpenShift() && m.Spec.Rest.ServiceRoute == v1beta1.RouteEnabled {
 		desired.Add(plainRoute(m))
 	}
 	if hasRoute(m, in) {
@@ -159,7 +156,7 @@ func wantsRoute(m *v1beta1.ModelRegistry) bool {
 }
 
 // hasRoute reports whether the proxy has a Route.
-func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift && wantsRoute(m) }
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift() && wantsRoute(m) }
 
 // externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
@@ -188,7 +185,7 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
 // "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
-	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift
+	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
 	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
 		return routeHost(m)
 	}
@@ -207,12 +204,7 @@ func routeHost(m *v1beta1.ModelRegistry) string {
 	return routeHostLabel(m) + "." + m.Spec.KubeRBACProxy.Domain
 }
 
-func orDefault(value *int32, fallback int32) int32 {
-	if value == nil || *value == 0 {
-		return fallback
-	}
-	return *value
-}
+func orDefault(value *int32, fallback int32) int32 { return cmp.Or(ptr.Deref(value, 0), fallback) }
 
 func restPort(m *v1beta1.ModelRegistry) int32 {
 	return orDefault(m.Spec.Rest.Port, v1beta1.DefaultRESTPort)

@@ -7,9 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
@@ -17,8 +20,8 @@ import (
 // The two platforms, and OpenShift with a gateway.
 var (
 	plain     = Inputs{ServingCertificate: true}
-	openshift = Inputs{HasUserAPI: true, ServingCertificate: true, Publishing: servers.Publishing{
-		OpenShift: true, HTTPRoutes: true, ReferenceGrants: true,
+	openshift = Inputs{ServingCertificate: true, Publishing: servers.Publishing{
+		Served: capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.UserGroup),
 	}}
 	gateway = with(openshift, func(in *Inputs) {
 		in.Gateway = config.RegistryGateway{
@@ -26,6 +29,11 @@ var (
 		}
 	})
 )
+
+// unserve removes a kind from the APIs of the cluster.
+func unserve(in *Inputs, kind schema.GroupVersionKind) {
+	in.Served = capability.Set{Set: in.Served.Difference(sets.New(kind))}
+}
 
 func with(in Inputs, change func(*Inputs)) Inputs {
 	change(&in)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
@@ -16,7 +17,8 @@ import (
 func TestExposure(t *testing.T) {
 	gateway := config.RegistryGateway{Domain: "gateway.example.com", Name: "front", Namespace: "edge", RouteNamespace: "routes"}
 	served := Inputs{ServingCertificate: true, Publishing: servers.Publishing{
-		HTTPRoutes: true, ReferenceGrants: true, BackendTLSPolicies: true, Gateway: gateway, Authority: []byte("PEM"),
+		Served:  capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy),
+		Gateway: gateway, Authority: []byte("PEM"),
 	}}
 	by := func(kind string, changes ...func(*Inputs)) Inputs {
 		in := served

@@ -10,6 +10,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
@@ -42,7 +43,7 @@ func TestGolden(t *testing.T) {
 		"described-openshift":         {described, openshift},
 		"everywhere-openshift":        {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere), openshift},
 		"gateway-openshift":           {registrytest.Registry(registrytest.Proxied), gateway},
-		"identity-provider-openshift": {registrytest.Registry(registrytest.Proxied), with(openshift, func(in *Inputs) { in.HasUserAPI = false })},
+		"identity-provider-openshift": {registrytest.Registry(registrytest.Proxied), with(openshift, func(in *Inputs) { unserve(in, capability.UserGroup) })},
 		"generated-plain":             {registrytest.Registry(registrytest.Generated), plain},
 		"generated-openshift":         {registrytest.Registry(registrytest.Generated, registrytest.Proxied, registrytest.SizedAndDeleted), openshift},
 		"placed-plain": {registrytest.Registry(registrytest.Generated, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {

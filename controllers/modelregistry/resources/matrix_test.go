@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -42,7 +43,12 @@ func (v variant) registry() *v1beta1.ModelRegistry {
 
 func (v variant) inputs() Inputs {
 	return with(gateway, func(in *Inputs) {
-		in.OpenShift, in.HasUserAPI = v.ocp, v.users
+		if !v.ocp {
+			unserve(in, capability.Route)
+		}
+		if !v.users {
+			unserve(in, capability.UserGroup)
+		}
 		if !v.gateway {
 			in.Gateway.Domain = ""
 		}

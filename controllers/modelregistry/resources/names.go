@@ -72,9 +72,6 @@ func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 // SecureRouteName returns the Route with TLS.
 func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
 
-// RoutePolicyName returns the NetworkPolicy that admits the router of OpenShift.
-func RoutePolicyName(m *v1beta1.ModelRegistry) string { return m.Name + "-https-route" }
-
 // DatabaseEgressName returns the NetworkPolicy that denies egress of a generated database.
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 

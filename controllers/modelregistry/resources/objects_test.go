@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -42,7 +43,7 @@ func TestObjects(t *testing.T) {
 			"ConfigMap/team-a-kube-rbac-proxy-config", "ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress",
 			"Service/team-a", "Deployment/team-a",
 		}},
-		"[modelregistry-54] OpenShift with groups of an identity provider": {registrytest.Registry(), with(openshift, func(in *Inputs) { in.HasUserAPI = false }), []string{
+		"[modelregistry-54] OpenShift with groups of an identity provider": {registrytest.Registry(), with(openshift, func(in *Inputs) { unserve(in, capability.UserGroup) }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
 		"[modelregistry-38] behind the gateway": {registrytest.Registry(registrytest.Proxied), gateway, []string{
@@ -51,10 +52,10 @@ func TestObjects(t *testing.T) {
 			"NetworkPolicy/team-a-https-route", "Service/team-a", "Deployment/team-a", "Route/team-a-https",
 			"ReferenceGrant/allow-gateway-httproutes-team-a", "HTTPRoute/model-registry-team-a",
 		}},
-		"a gateway whose API is not served": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{
+		"a gateway whose API is not served": {registrytest.Registry(), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users", "Service/team-a", "Deployment/team-a",
 		}},
-		"a gateway without grants": {registrytest.Registry(), with(gateway, func(in *Inputs) { in.ReferenceGrants = false }), []string{
+		"a gateway without grants": {registrytest.Registry(), with(gateway, func(in *Inputs) { unserve(in, capability.ReferenceGrant) }), []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Group/team-a-users", "RoleBinding/team-a-users",
 			"Service/team-a", "Deployment/team-a", "HTTPRoute/model-registry-team-a",
 		}},

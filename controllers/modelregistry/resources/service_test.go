@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
@@ -40,8 +41,8 @@ func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 		"gateway, as its setting stands":         {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
 		"gateway without a Route":                {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
 		"gateway without a proxy":                {registrytest.Registry(), gateway, []string{public}, ""},
-		"gateway whose API is not served":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.HTTPRoutes = false }), []string{route}, route + ":443"},
-		"gateway on plain Kubernetes":            {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { in.OpenShift = false }), nil, ""},
+		"gateway whose API is not served":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
+		"gateway on plain Kubernetes":            {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.Route) }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(append(c.hosts, inside...), Hosts(c.m, c.in)); diff != "" {

@@ -238,6 +238,6 @@ func everything(namespace string) apply.Desired {
 		WithSubjects(rbacv1ac.Subject().WithKind("ServiceAccount").WithName("server").WithNamespace(namespace))
 	return append(d,
 		apply.Object{Config: claim(namespace), Ownership: apply.Unowned},
-		apply.Object{Config: shared, Ownership: apply.Shared},
-		apply.Object{Config: binding, Ownership: apply.Shared})
+		apply.Object{Config: shared, Ownership: apply.Owned},
+		apply.Object{Config: binding, Ownership: apply.Owned})
 }

@@ -2,8 +2,6 @@ package foundation
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -77,64 +74,6 @@ var _ = Describe("Pruning by the applier", func() {
 		Expect(reads + writes).To(BeZero())
 	})
 })
-
-var _ = Describe("Objects with several owners", func() {
-	It("keep every owner, reach the steady state, and are deleted with the last owner", func(ctx context.Context) {
-		w := newApplyEnv(ctx)
-		first, second := w.owner, w.newOwner(ctx, "second")
-		shared := apply.Desired{{Ownership: apply.Shared, Config: rbacv1ac.ClusterRole(w.namespace).WithRules(
-			rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("pods").WithVerbs("get"))}}
-		DeferCleanup(func(ctx context.Context) {
-			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, role))).To(Succeed())
-		})
-
-		var group sync.WaitGroup
-		for _, owner := range []client.Object{first, second} {
-			group.Go(func() {
-				defer GinkgoRecover()
-				Expect(w.applier.Apply(ctx, owner, shared)).To(Succeed())
-			})
-		}
-		group.Wait()
-		Expect(w.owners(ctx)).To(ConsistOf(first.UID, second.UID))
-		w.waitForCache(ctx, shared)
-		for _, owner := range []*rbacv1.ClusterRole{first, second, first, second} {
-			w.owner = owner
-			_, writes, err := w.apply(ctx, shared)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(writes).To(BeZero())
-		}
-		w.expect(ctx, shared, 0, 0)
-		w.restart()
-		w.expect(ctx, shared, 1, 0)
-
-		_, writes := w.prune(ctx, first, nil, nil, clusterRoleKind)
-		Expect(writes).To(BeEquivalentTo(1))
-		Expect(w.owners(ctx)).To(ConsistOf(second.UID))
-		w.waitForCache(ctx, shared)
-		w.owner = second
-		w.expect(ctx, shared, 1, 0)
-		_, writes = w.prune(ctx, second, nil, nil, clusterRoleKind)
-		Expect(writes).To(BeEquivalentTo(1))
-		err := env.Admin.Get(ctx, client.ObjectKey{Name: w.namespace}, &rbacv1.ClusterRole{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue())
-	})
-})
-
-// owners returns the UIDs of the owners of the shared ClusterRole.
-func (a *applyEnv) owners(ctx context.Context) []types.UID {
-	GinkgoHelper()
-	role := &rbacv1.ClusterRole{}
-	Expect(env.Admin.Get(ctx, client.ObjectKey{Name: a.namespace}, role)).To(Succeed())
-	return slices.Collect(func(yield func(types.UID) bool) {
-		for _, ref := range role.OwnerReferences {
-			if !yield(ref.UID) {
-				return
-			}
-		}
-	})
-}
 
 // olderConfigMap returns a ConfigMap as another operator would create it.
 func olderConfigMap(w *applyEnv, annotations map[string]string) *corev1.ConfigMap {
