@@ -112,8 +112,8 @@ const (
 var peers = map[Peer]module{
 	Kueue:            {dir: "peers", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},
 	JobSet:           {dir: "peers", packages: []string{"sigs.k8s.io/jobset"}},
-	TrainingOperator: {dir: "peers", packages: []string{"github.com/kubeflow/training-operator/cmd/training-operator.v1"}},
-	KubeRayOperator:  {dir: "peers", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
+	TrainingOperator: {dir: "kuberay", packages: []string{"github.com/kubeflow/training-operator/cmd/training-operator.v1"}},
+	KubeRayOperator:  {dir: "kuberay", packages: []string{"github.com/ray-project/kuberay/ray-operator"}},
 	Etcdctl:          {packages: []string{"go.etcd.io/etcd/etcdctl/v3"}},
 	Etcdutl:          {packages: []string{"go.etcd.io/etcd/etcdutl/v3"}},
 	Helm:             {packages: []string{"helm.sh/helm/v4/cmd/helm"}},

@@ -1,13 +1,11 @@
-// Peers that tests run beside the operator and that require an older Kubernetes than the control plane: Kueue with what it queues,
-// KubeRay and kube-rbac-proxy. They are one module so that libraries are compiled once for all.
+// Peers that tests run beside the operator and that require an older Kubernetes than the control plane: Kueue with what it queues
+// and kube-rbac-proxy. They are one module so that libraries are compiled once for all.
 module github.com/odh-platform/odh-platform-operator/test/cluster/binaries/peers
 
 go 1.26.0
 
 tool (
 	github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy
-	github.com/kubeflow/training-operator/cmd/training-operator.v1
-	github.com/ray-project/kuberay/ray-operator
 	sigs.k8s.io/jobset
 	sigs.k8s.io/kueue/cmd/kueue
 )
@@ -81,8 +79,6 @@ require (
 	github.com/onsi/gomega v1.42.1 // indirect
 	github.com/open-policy-agent/cert-controller v0.16.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
-	github.com/openshift/api v0.0.0-20251214014457-bfa868a22401 // indirect
-	github.com/orcaman/concurrent-map/v2 v2.0.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/pquerna/cachecontrol v0.1.0 // indirect
@@ -97,7 +93,6 @@ require (
 	github.com/smallnest/chanx v1.2.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.etcd.io/etcd/api/v3 v3.6.8 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.6.8 // indirect
