@@ -106,7 +106,11 @@ func TestDependabotChecksAllModules(t *testing.T) {
 		}
 		return err
 	})
-	if diff := cmp.Diff(modules, config.Updates[0].Directories, cmpopts.SortSlices(strings.Compare)); err != nil || diff != "" {
+	var checked []string
+	for _, update := range config.Updates {
+		checked = append(checked, update.Directories...)
+	}
+	if diff := cmp.Diff(modules, checked, cmpopts.SortSlices(strings.Compare)); err != nil || diff != "" {
 		t.Errorf("%v, modules of the project and directories of Dependabot:\n%s", err, diff)
 	}
 }
