@@ -158,8 +158,8 @@ func TestStatusOfTheManager(t *testing.T) {
 	}{
 		"neither Deployment nor Lease": {nil, 1, []string{"MANAGER  Failed", "no Deployment odh-platform-operator-controller-manager and no leading replica were found", "mlflow unknown 0"}},
 		"no Deployment": {lessThan(manager, "Deployment"), 0, []string{
-			"MANAGER  Healthy", "it runs, and no Deployment of it is to be seen", "Lease renewed 3s ago",
-			"The enabled components are unknown: there is no Deployment of the manager that could be read.",
+			"MANAGER  Healthy", "running, but its Deployment was not found", "Lease renewed 3s ago",
+			"The enabled components are unknown: the Deployment of the manager could not be read.",
 		}},
 		"no Lease":         {lessThan(manager, "Lease"), 0, []string{"MANAGER  Healthy", "1/1 ready"}},
 		"an old Lease":     {changed("Lease", set("2026-05-01T11:00:00.000000Z", "spec", "renewTime")), 1, []string{"no replica leads: odh-platform", "renewed the Lease 60m ago"}},

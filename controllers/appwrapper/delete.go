@@ -27,8 +27,7 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	var unreachableErr error
 	for i := range aw.Status.ComponentStatus {
 		remaining, err := w.deleteComponent(ctx, aw, i, force)
-		// Its API was deleted, or deletion is forced while it is not served.
-		if isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[i]))) {
+		if w.isUnreachable(ctx, aw, i, err, force) {
 			unreachable, unreachableErr = append(unreachable, i), err
 			continue
 		}
@@ -50,6 +49,11 @@ func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2
 	}
 	w.deleteRemaining(ctx, aw, force, unreachable, unreachableErr, out)
 	return out
+}
+
+// isUnreachable reports whether a component can no longer be read: its API was deleted, or deletion is forced while it is not served.
+func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.AppWrapper, index int, err error, force bool) bool {
+	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
 // deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted when no pods are left. Otherwise their

@@ -165,9 +165,14 @@ func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.Ap
 	state := readState(kind, observed.object)
 	out.Outcome, out.Message = state.outcome, state.message
 	owner.uid, owner.rayCluster = observed.object.GetUID(), state.rayCluster
-	created := observed.object.GetCreationTimestamp()
-	owner.restored = created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
+	owner.restored = w.isRestored(aw, index, observed.object)
 	return out, owner, nil
+}
+
+// isRestored reports whether a component is older than its AppWrapper, so that its pods may be older too.
+func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
+	created := o.GetCreationTimestamp()
+	return created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
 }
 
 // findComponent returns the object of a component if matches accepts it. It falls back from the cache to the API server, unless trustCache.

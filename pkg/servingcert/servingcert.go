@@ -189,8 +189,7 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	if err != nil {
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	owned := spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)
-	if serving.Cause != "" || !owned || !apply.HasComponentLabels(live, k.Applier.Component) || !labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels)) {
+	if serving.Cause != "" || !k.hasDesiredMetadata(live, owner, spec) {
 		live = &corev1.Secret{} // the new version is read once
 		if err := k.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
@@ -199,6 +198,12 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	state := certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: last.trust}
 	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
 	return state, nil
+}
+
+// hasDesiredMetadata reports whether the Secret has the desired owner and labels.
+func (k *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, spec *Spec) bool {
+	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)) && apply.HasComponentLabels(live, k.Applier.Component) &&
+		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels))
 }
 
 // newForeignState returns the state of a foreign certificate. An unreadable certificate has no expiry.

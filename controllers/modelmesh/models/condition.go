@@ -22,20 +22,19 @@ var requiredKServeConditions = []string{"ExplainerReady", "IngressReady", "Route
 // toPredictorStatus returns the fields of the status of an InferenceService that describe its model.
 func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
 	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
-	if m := s.ModelStatus; m != nil {
-		out.TransitionStatus = m.TransitionStatus
-		if m.States != nil {
-			out.ActiveModelState, out.TargetModelState = cmp.Or(m.States.ActiveModelState, v1alpha1.Pending), m.States.TargetModelState
-		}
-		if isBlockedAtFirst(out) {
-			out.TransitionStatus = v1alpha1.UpToDate
-		}
-		if m.Copies != nil {
-			out.FailedCopies, out.TotalCopies = m.Copies.FailedCopies, m.Copies.TotalCopies
-		}
-		if f := m.LastFailureInfo; f != nil && *f != (v1beta1.FailureInfo{}) {
-			out.LastFailureInfo = &v1alpha1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelID: f.ModelRevisionName, Time: f.Time}
-		}
+	m := cmp.Or(s.ModelStatus, &v1beta1.ModelStatus{})
+	out.TransitionStatus = m.TransitionStatus
+	if m.States != nil {
+		out.ActiveModelState, out.TargetModelState = cmp.Or(m.States.ActiveModelState, v1alpha1.Pending), m.States.TargetModelState
+	}
+	if isBlockedAtFirst(out) {
+		out.TransitionStatus = v1alpha1.UpToDate
+	}
+	if m.Copies != nil {
+		out.FailedCopies, out.TotalCopies = m.Copies.FailedCopies, m.Copies.TotalCopies
+	}
+	if f := m.LastFailureInfo; f != nil && *f != (v1beta1.FailureInfo{}) {
+		out.LastFailureInfo = &v1alpha1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelID: f.ModelRevisionName, Time: f.Time}
 	}
 	for _, c := range s.Conditions {
 		if c.Type == v1beta1.ConditionPredictorReady {

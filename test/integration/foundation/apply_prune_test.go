@@ -16,8 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-
 // prune returns the number of reads and writes that pruning took.
 func (a *applyEnv) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
 	GinkgoHelper()

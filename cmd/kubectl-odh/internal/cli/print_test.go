@@ -23,8 +23,8 @@ func TestExplainAddsAdviceToCommonErrors(t *testing.T) {
 		want []string
 	}{
 		"other error":        {errors.New("no\nanswer\n"), []string{"no; answer"}},
-		"connection refused": {requestError(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "--context and --kubeconfig choose another"}},
-		"unauthorized":       {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not know who you are: log in again", "(asking: Unauthorized)"}},
+		"connection refused": {requestError(errors.New("connection refused")), []string{"the API server does not answer: ", "https://one.invalid:6443", "connection refused", "choose another cluster with --context or --kubeconfig"}},
+		"unauthorized":       {fmt.Errorf("asking: %w", apierrors.NewUnauthorized("Unauthorized")), []string{"does not accept your credentials: log in again", "(asking: Unauthorized)"}},
 	} {
 		got := explain(c.err)
 		for _, want := range c.want {
