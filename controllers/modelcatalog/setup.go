@@ -51,7 +51,7 @@ const LegacyManager = "manager"
 // LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
 const LastApplied = "banzaicloud.com/last-applied"
 
-// Cluster-wide rights. Packages beside and huggingface have those in the namespace of the Catalog.
+// Cluster-wide permissions. Packages namespaced and huggingface have those in the namespace of the Catalog.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
