@@ -212,17 +212,17 @@ func TestBrokenCertificates(t *testing.T) {
 			s := w.secret(ca)
 			delete(s.Data, "ca.key")
 			w.update(s)
-		}, "Warning CertificateAuthority a new CA signs, because reading ca.key", 3},
+		}, "Warning CertificateAuthority a new CA replaces the previous one, because reading ca.key", 3},
 		"CA is noise": {func(w *fixture) {
 			s := w.secret(ca)
 			s.Data["ca.crt"] = []byte("noise")
 			w.update(s)
-		}, "Warning CertificateAuthority a new CA signs, because reading ca.crt", 3},
+		}, "Warning CertificateAuthority a new CA replaces the previous one, because reading ca.crt", 3},
 		"Secret of the CA is deleted": {func(w *fixture) {
 			if err := w.server.Delete(t.Context(), w.secret(ca)); err != nil {
 				t.Fatal(err)
 			}
-		}, "Warning CertificateAuthority a new CA signs", 3},
+		}, "Warning CertificateAuthority a new CA replaces the previous one", 3},
 		"no key of the head": {func(w *fixture) {
 			s := w.secret(head)
 			s.Data["tls.key"] = []byte("noise")

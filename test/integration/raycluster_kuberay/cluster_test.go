@@ -171,7 +171,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 			for _, e := range events.Items {
 				reported = append(reported, e.Reason+" "+e.Message)
 			}
-			g.Expect(strings.Join(reported, "\n")).To(ContainSubstring("CertificateAuthority a new CA signs, because reading ca.key"))
+			g.Expect(strings.Join(reported, "\n")).To(ContainSubstring("CertificateAuthority a new CA replaces the previous one, because reading ca.key"))
 		})
 		waitForCertificates(ctx, live, 3)
 	}, SpecTimeout(specTimeout))
