@@ -70,10 +70,12 @@ func testServer(p *pod) {
 	p.must(database.Create(p.t.Context(), name))
 	// The URI has no TLS options: the environment sets verification with the bundle.
 	s := &served{pod: p, spec: fromSecret(p, database.URI(name), "")}
+	s.spec.Env = append(s.spec.Env, ownSources)
 	s.bundle()
 	s.migrated()
 	s.started()
 	s.answers()
+	s.limitsSources()
 	s.collected()
 	s.archived()
 	s.ended()
