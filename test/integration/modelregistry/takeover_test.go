@@ -105,10 +105,16 @@ func images(d *unstructured.Unstructured) []any {
 		Expect(ok).To(BeTrue())
 		args, _, err := unstructured.NestedStringSlice(fields, "args")
 		Expect(err).NotTo(HaveOccurred())
-		args = slices.DeleteFunc(args, func(arg string) bool { // behind a proxy the server listens on loopback, and is probed through the proxy
-			return strings.HasPrefix(arg, "--hostname=") || strings.HasPrefix(arg, "--ignore-paths=")
+		variables, _ := fields["env"].([]any)
+		args = slices.DeleteFunc(args, func(arg string) bool {
+			dsn, legacy := strings.CutPrefix(arg, "--embedmd-database-dsn=")
+			if legacy { // the URL is in a variable now
+				variables = append(variables, map[string]any{"name": "MR_EMBEDMD_DATABASE_DSN", "value": dsn})
+			}
+			// Behind a proxy the server listens on loopback, and is probed through the proxy.
+			return legacy || strings.HasPrefix(arg, "--hostname=") || strings.HasPrefix(arg, "--ignore-paths=")
 		})
-		all = append(all, fields["name"], fields["image"], args, fields["env"])
+		all = append(all, fields["name"], fields["image"], args, variables)
 	}
 	return all
 }
