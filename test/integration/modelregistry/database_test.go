@@ -81,7 +81,8 @@ var _ = Describe("A generated database", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
-		Expect(d.Spec.Template.Spec.Containers[0].Args).To(ContainElement(ContainSubstring("postgresql://ann:$(POSTGRES_PASSWORD)@" + m.Name + "-postgres:5432/models")))
+		Expect(d.Spec.Template.Spec.Containers[0].Env).To(ContainElement(And(HaveField("Name", "MR_EMBEDMD_DATABASE_DSN"),
+			HaveField("Value", ContainSubstring("postgresql://ann:$(POSTGRES_PASSWORD)@"+m.Name+"-postgres:5432/models")))))
 		Expect(metav1.IsControlledBy(secret, m)).To(BeTrue())
 		claim := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage")
 		env.Get(ctx, claim)
