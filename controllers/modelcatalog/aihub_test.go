@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Before the AIHub was read, nothing is written or deleted: it may override settings.
+// Until the AIHub was read, nothing is written or deleted, because it may override settings.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
@@ -28,17 +28,17 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 		served: func() capability.Set { return capability.NewSet() },
 	}
 	for name, phase := range map[string]func() error{
-		"the first phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
-		"the end": func() error {
+		"phase": func() error { return r.phases()[0].Run(t.Context(), &aihubv1alpha1.Catalog{}) },
+		"finalize": func() error {
 			return r.finalize(t.Context(), &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Name: aihubv1alpha1.CatalogName}})
 		},
 	} {
 		if wait, ok := errors.AsType[*reconciler.Wait](phase()); !ok || wait.Retry != reconciler.RequeueSoon {
-			t.Errorf("%s waits %+v", name, wait)
+			t.Errorf("%s: got %+v, want a wait of one second", name, wait)
 		}
 	}
 	hub.SetServed(false) // the API of AIHub is missing
 	if err := r.waitForPlatform(&aihubv1alpha1.Catalog{}); err != nil || r.stateOf("").platform.Namespace != "set" {
-		t.Errorf("error %v, settings %+v", err, r.stateOf("").platform)
+		t.Errorf("without the API of AIHub: error %v, settings %+v; want the namespace of the settings", err, r.stateOf("").platform)
 	}
 }
