@@ -4,12 +4,14 @@ import (
 	"context"
 	"reflect"
 	"slices"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
 // Findings holds the findings of the runtimes controller about each namespace, by the name of a runtime or Predictor. The models controller
 // reports them. The zero value is ready to use.
 type Findings[V any] struct {
-	byNamespace SyncMap[string, map[string]V]
+	byNamespace reconciler.SyncMap[string, map[string]V]
 	onChange    func(namespace string)
 }
 

@@ -1,6 +1,10 @@
-package modelmesh
+package reconciler
 
-import "sync"
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // SyncMap is a map for concurrent use. The zero value is empty. It holds state that is safe to lose: after a restart it is read again.
 type SyncMap[K comparable, V any] struct{ items sync.Map }
@@ -25,3 +29,6 @@ func (s *SyncMap[K, V]) Delete(key K) (previous V, found bool) {
 	previous, found = stored.(V)
 	return previous, found
 }
+
+// UIDMap stores a value for each object by its uid.
+type UIDMap[T any] = SyncMap[types.UID, T]

@@ -1,4 +1,4 @@
-package modelmesh
+package reconciler
 
 import (
 	"fmt"

@@ -36,7 +36,7 @@ type inferenceServiceReconciler struct {
 	baseReconciler
 	fullObjects client.Reader // reads kinds that are cached as metadata only
 	clock       clock.PassiveClock
-	states      modelmesh.SyncMap[types.NamespacedName, routeState]
+	states      reconciler.SyncMap[types.NamespacedName, routeState]
 	// meshCAs caches the CA of the mesh of each namespace.
 	meshCAs *reference.SecretCache[string]
 }

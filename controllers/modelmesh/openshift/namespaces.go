@@ -60,7 +60,7 @@ type namespaceReconciler struct {
 	monitoring  string
 	// certificates issues those of sidecars.
 	certificates *servingcert.Issuer
-	states       modelmesh.SyncMap[string, *namespaceState]
+	states       reconciler.SyncMap[string, *namespaceState]
 }
 
 // Reconcile implements reconcile.Reconciler. Requests name a namespace.

@@ -60,7 +60,7 @@ type runtimeReconciler struct {
 	storage       *reference.SecretCache[storageContent]
 	tls           *reference.SecretCache[tlsContent]
 
-	caches modelmesh.SyncMap[string, *namespaceCache]
+	caches reconciler.SyncMap[string, *namespaceCache]
 	// operatorDeployment owns the Service in a single-namespace installation.
 	operatorDeployment atomic.Pointer[appsv1.Deployment]
 }
