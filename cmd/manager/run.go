@@ -90,7 +90,6 @@ func runManager(ctx context.Context, p process) error {
 	defer cancel(nil)
 	limitHeapGrowth()
 	lowerMemoryLimit()
-	redact.RecordSecrets(restConfig)
 	permissions := &permissionMonitor{
 		essential: essentialResources(enabledSpecs(specs, cfg.Enabled)), report: cancel, clock: env.Clock, gracePeriod: p.startupGracePeriod, startTime: env.Clock.Now(),
 		series: map[string]refusalSeries{},

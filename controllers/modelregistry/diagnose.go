@@ -24,6 +24,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/redact"
+	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources/rbacproxy"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
@@ -304,14 +305,42 @@ func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.Mode
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("The log of the server cannot be read", "pod", pod.Name, "reason", err.Error())
 	}
-	s.lastLog = &logRun{pod: pod.UID, restarts: status.RestartCount, finding: scanLog(text)}
+	secrets, err := r.databaseSecrets(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	s.lastLog = &logRun{pod: pod.UID, restarts: status.RestartCount, finding: scanLog(text, redact.ValuesOf(secrets...))}
 	return s.lastLog.finding, nil
 }
 
-// scanLog returns the first alert, else the first failed check of the database, else the last connection error.
-func scanLog(text string) *finding {
+// databaseSecrets returns the Secrets with which the server connects to its database, without missing ones.
+func (r *registryReconciler) databaseSecrets(ctx context.Context, m *v1beta1.ModelRegistry) ([]*corev1.Secret, error) {
+	refs := serverReferences(m)
+	if generatesDatabase(m) {
+		refs = reference.Merge(slices.Concat(refs, databaseReferences(m)))
+	}
+	var secrets []*corev1.Secret
+	for _, ref := range refs {
+		if ref.Kind != reference.Secret {
+			continue
+		}
+		secret := &corev1.Secret{}
+		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: ref.Name}, secret)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
+		}
+		if err == nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets, nil
+}
+
+// scanLog returns the first alert, else the first failed check of the database, else the last connection error, without the values of
+// the Secrets with which the server connects.
+func scanLog(text string, values redact.Values) *finding {
 	misconfigured := func(cause string) *finding {
-		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(redact.Text(cause), maxLineLength)}
+		return &finding{ReasonConfiguration, "database configuration error: " + conditions.Clip(values.Text(cause), maxLineLength)}
 	}
 	var failedCheck, connectionErr *finding
 	for line := range strings.Lines(text) {
@@ -321,7 +350,7 @@ func scanLog(text string) *finding {
 		case alert && cause == unparsableURLMessage:
 			return misconfigured(cause)
 		case alert:
-			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(redact.Text(line), maxLineLength)}
+			return &finding{ReasonAlert, "rest container alert: " + conditions.Clip(values.Text(line), maxLineLength)}
 		case cause != "":
 			connectionErr = misconfigured(cause)
 		}

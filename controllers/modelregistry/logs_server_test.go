@@ -3,6 +3,8 @@ package modelregistry
 import (
 	"strings"
 	"testing"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 // The lines are those of Model Registry v0.2.22. [S3]
@@ -38,7 +40,7 @@ func TestServerLogs(t *testing.T) {
 		"an older one with an address": {[]string{leakCheck}, ReasonConfiguration, "postgresql://[redacted]@pg/models"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scanLog(strings.Join(c.log, "\n"))
+			got := scanLog(strings.Join(c.log, "\n"), redact.Values{})
 			switch {
 			case got == nil && c.want != "":
 				t.Errorf("nothing is reported, want %q", c.want)

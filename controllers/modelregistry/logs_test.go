@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/pkg/redact"
 )
 
 const failedCheck = "F1121 mysql.cc:12] Check failed: absl::OkStatus() == status (OK vs. INTERNAL: no route) Connection could not be established."
@@ -30,7 +31,7 @@ func TestScanLog(t *testing.T) {
 		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scanLog(test.text)
+			got := scanLog(test.text, redact.Values{})
 			if got == nil {
 				got = &finding{}
 			}
@@ -44,13 +45,15 @@ func TestScanLog(t *testing.T) {
 // A log is read once per run of the container, and with limits.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
 	reads, text, failure := 0, failedCheck, error(nil)
-	r := &registryReconciler{readPodLog: func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
+	w := newTestEnv(t, nil)
+	r := w.registryReconciler
+	r.readPodLog = func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
 		reads++
 		if pod.Name != "p" || container != "rest-container" {
 			t.Errorf("read %v %s", pod, container)
 		}
 		return text, failure
-	}}
+	}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{UID: "m"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
 	look := func(restarts int32, wantReads int, wantFinding bool) {
@@ -96,4 +99,31 @@ func TestLogReaderLimits(t *testing.T) {
 	if err != nil || text != "the end" {
 		t.Errorf("unexpected result %q, error %v", text, err)
 	}
+}
+
+// A tenant's Secrets change no message about another registry, and a finding of a log contains none of the values of its own.
+func TestFindingRedactsDatabaseSecrets(t *testing.T) {
+	for name, test := range map[string]struct {
+		secret *corev1.Secret
+		want   string
+	}{
+		"of the registry":     {secretWith("pg-login", "password", "unreachable"), "rest container alert: {{ALERT}} the database is [redacted]"},
+		"of another registry": {secretWith("other", "password", "unreachable"), "rest container alert: {{ALERT}} the database is unreachable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestEnv(t, nil, test.secret)
+			w.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
+				return "{{ALERT}} the database is unreachable", nil
+			}
+			pod := podWith("p", waitingContainer("rest-container", "CrashLoopBackOff"))
+			f, err := w.findingFromLog(t.Context(), newRegistry("demo"), &pod, pod.Status.ContainerStatuses[0])
+			if err != nil || f == nil || f.message != test.want {
+				t.Errorf("findingFromLog returned %+v and error %v, want %q", f, err, test.want)
+			}
+		})
+	}
+}
+
+func secretWith(name, key, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{key: []byte(value)}}
 }

@@ -9,9 +9,9 @@ var (
 )
 
 // Object redacts the content of an object in place: the values of Secrets and ConfigMaps, environment variables and fields with sensitive
-// names, and credentials in other strings, see Text. It includes embedded objects, such as those of an AppWrapper. The
+// names, and in other strings the values and what [Text] redacts. It includes embedded objects, such as those of an AppWrapper. The
 // annotation last-applied-configuration is removed.
-func Object(content map[string]any) {
+func (v Values) Object(content map[string]any) {
 	if content["kind"] == "Secret" || content["kind"] == "ConfigMap" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {
 			values, _ := content[field].(map[string]any)
@@ -29,20 +29,20 @@ func Object(content map[string]any) {
 		if _, isString := value.(string); isString && sensitiveField.MatchString(key) {
 			value = Mark
 		}
-		content[key] = redactValue(value)
+		content[key] = v.redactValue(value)
 	}
 }
 
 // redactValue redacts the value of a field or a list item.
-func redactValue(value any) any {
-	switch v := value.(type) {
+func (v Values) redactValue(value any) any {
+	switch field := value.(type) {
 	case string:
-		return Text(v)
+		return v.Text(field)
 	case map[string]any:
-		Object(v)
+		v.Object(field)
 	case []any:
-		for i := range v {
-			v[i] = redactValue(v[i])
+		for i := range field {
+			field[i] = v.redactValue(field[i])
 		}
 	}
 	return value

@@ -28,7 +28,7 @@ func TestObject(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(c.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			Object(got)
+			Values{}.Object(got)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -1,5 +1,5 @@
-// Package redact removes credentials from conditions, events and the log. It knows formats of credentials and the values of all Secrets
-// that this process has read.
+// Package redact removes credentials from conditions, events and the log. It recognizes credentials by their format, and the values
+// of Secrets that a caller names.
 package redact
 
 import (
@@ -49,11 +49,7 @@ var rules = []rule{
 
 // Text returns a text with Mark in place of credentials. It is idempotent.
 func Text(text string) string {
-	if len(text) < minSensitiveLength {
-		return text
-	}
-	text = recorded.redact(text)
-	if !strings.ContainsAny(text, "=:-_ ~") {
+	if len(text) < minSensitiveLength || !strings.ContainsAny(text, "=:-_ ~") {
 		return text
 	}
 	for _, r := range rules {

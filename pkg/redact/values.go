@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
@@ -21,10 +21,7 @@ const (
 	minOtherLength = 8
 	// minLineLength is the minimum length of a line of a multi-line value.
 	minLineLength = 16
-	// maxSecrets is the number of stored Secrets; the oldest one is evicted.
-	maxSecrets = 2000
-	// maxValues is the number of stored values per Secret.
-	maxValues      = 200
+	// maxValueLength is the maximum length of a value. Longer ones are not passwords.
 	maxValueLength = 16 << 10
 )
 
@@ -36,28 +33,34 @@ var (
 	letterAndDigit = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
 )
 
-// recorded holds the values of the Secrets that this process has read.
-var recorded = &valueStore{}
+// Values redacts the values of Secrets, and what [Text] redacts. The zero value has no Secrets.
+type Values struct{ replacer *strings.Replacer }
 
-// valueStore finds values in a text in a time that does not depend on the number of Secrets.
-type valueStore struct {
-	mu       sync.RWMutex
-	bySecret map[types.NamespacedName][]string
-	order    []types.NamespacedName
-	// byPrefix holds all values by their first bytes, the longest first, and once per Secret that has them.
-	byPrefix map[string][]string
+// ValuesOf returns the values of Secrets.
+func ValuesOf(secrets ...*corev1.Secret) Values {
+	forms := sets.New[string]()
+	for _, s := range secrets {
+		for key, value := range s.Data {
+			forms.Insert(redactableForms(key, string(value))...)
+		}
+	}
+	var pairs []string
+	for _, form := range slices.SortedFunc(maps.Keys(forms), longestFirst) { // a replacer prefers earlier pairs
+		if len(form) >= minSensitiveLength {
+			pairs = append(pairs, form, Mark)
+		}
+	}
+	return Values{strings.NewReplacer(pairs...)}
 }
 
-// RecordSecret stores the values of a Secret and replaces its earlier ones.
-func RecordSecret(s *corev1.Secret) {
-	values := []string{}
-	for key, value := range s.Data {
-		values = append(values, redactableForms(key, string(value))...)
+func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+
+// Text redacts the values in a text, and what the function [Text] redacts.
+func (v Values) Text(text string) string {
+	if v.replacer != nil {
+		text = v.replacer.Replace(text)
 	}
-	values = slices.DeleteFunc(values, func(value string) bool { return len(value) < minSensitiveLength })
-	slices.Sort(values)
-	values = slices.Compact(values)
-	recorded.set(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, values[:min(len(values), maxValues)])
+	return Text(text)
 }
 
 // redactableForms returns the forms in which a value may occur: the value, the password of a URL, both in base64, the lines, and all of
@@ -108,69 +111,4 @@ func isSecret(key, value string) bool {
 		return len(value) >= minSensitiveLength
 	}
 	return len(value) >= minOtherLength && letterAndDigit.MatchString(value)
-}
-
-func (v *valueStore) set(name types.NamespacedName, values []string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	previous, known := v.bySecret[name]
-	if known && slices.Equal(previous, values) {
-		return
-	}
-	if v.bySecret == nil {
-		v.bySecret, v.byPrefix = map[types.NamespacedName][]string{}, map[string][]string{}
-	}
-	if !known {
-		v.order = append(v.order, name)
-	}
-	v.delete(name)
-	v.bySecret[name] = values
-	for _, value := range values {
-		candidates := v.byPrefix[value[:minSensitiveLength]]
-		at, _ := slices.BinarySearchFunc(candidates, value, longestFirst)
-		v.byPrefix[value[:minSensitiveLength]] = slices.Insert(candidates, at, value)
-	}
-	if len(v.order) > maxSecrets {
-		v.delete(v.order[0])
-		v.order = v.order[1:]
-	}
-}
-
-// delete deletes the values of one Secret.
-func (v *valueStore) delete(name types.NamespacedName) {
-	for _, value := range v.bySecret[name] {
-		prefix := value[:minSensitiveLength]
-		at, _ := slices.BinarySearchFunc(v.byPrefix[prefix], value, longestFirst)
-		v.byPrefix[prefix] = slices.Delete(v.byPrefix[prefix], at, at+1)
-		if len(v.byPrefix[prefix]) == 0 {
-			delete(v.byPrefix, prefix)
-		}
-	}
-	delete(v.bySecret, name)
-}
-
-func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-
-// redact replaces each stored value in a text by Mark.
-func (v *valueStore) redact(text string) string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	var out strings.Builder
-	done := 0
-	for at := 0; at+minSensitiveLength <= len(text); {
-		candidates := v.byPrefix[text[at:at+minSensitiveLength]]
-		i := slices.IndexFunc(candidates, func(value string) bool { return strings.HasPrefix(text[at:], value) })
-		if i < 0 {
-			at++
-			continue
-		}
-		out.WriteString(text[done:at] + Mark)
-		at += len(candidates[i])
-		done = at
-	}
-	if done == 0 {
-		return text
-	}
-	out.WriteString(text[done:])
-	return out.String()
 }

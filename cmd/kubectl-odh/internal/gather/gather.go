@@ -93,7 +93,7 @@ func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	for _, name := range a.truncated {
 		notes = append(notes, name+" was truncated: it is too large")
 	}
-	a.add("gaps.txt", redact.Text(strings.Join(notes, "\n")))
+	a.add("gaps.txt", g.values.Text(strings.Join(notes, "\n")))
 	if err := errors.Join(a.err, a.tar.Close(), zip.Close(), out.Close()); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
@@ -108,7 +108,7 @@ func (g *collector) report(ctx context.Context, command cli.Command, name string
 	o := *g.o
 	o.Out, o.ErrOut, o.Print = &out, &out, genericclioptions.NewPrintFlags("")
 	cli.Run(ctx, &o, []string{name, "-o", "yaml"}, []cli.Command{command})
-	return redact.Text(out.String())
+	return g.values.Text(out.String())
 }
 
 // Bounds of an archive, in bytes before compression.
@@ -178,6 +178,8 @@ type collector struct {
 	archive *archive
 	// found are the objects by file and by name.
 	found map[string]map[string]*unstructured.Unstructured
+	// values of the Secrets in the namespaces of the resources.
+	values redact.Values
 }
 
 // collect reads Secrets before it writes anything, so that their values can be redacted in all files.
@@ -202,13 +204,15 @@ func (g *collector) collect(ctx context.Context, lines int64) {
 		}
 	}
 	delete(namespaces, "") // cluster-scoped objects
+	var contents []*corev1.Secret
 	for namespace := range namespaces {
 		g.list(ctx, "Secret", namespace, func(u *unstructured.Unstructured) bool {
-			redact.RecordSecret(fetch.Decode[corev1.Secret](u)) // registers the values for redaction
+			contents = append(contents, fetch.Decode[corev1.Secret](u))
 			return namespace == managerNamespace || secrets[namespace+"/"+u.GetName()]
 		})
 		g.list(ctx, "Event", namespace, nil)
 	}
+	g.values = redact.ValuesOf(contents...)
 	if managerNamespace != "" {
 		g.list(ctx, "ConfigMap", managerNamespace, isSettings)
 		for _, kind := range managerNamespaceKinds {
@@ -267,9 +271,9 @@ func (g *collector) writeObjects() {
 				}
 			}
 			settings := map[string]any{"data": runtime.DeepCopyJSONValue(u.Object["data"])}
-			redact.Object(u.Object)
+			g.values.Object(u.Object)
 			if isSettings(u) {
-				redact.Object(settings)
+				g.values.Object(settings)
 				u.Object["data"] = settings["data"]
 			}
 			content, _ := yaml.Marshal(u.Object) // decoded from JSON
@@ -303,5 +307,5 @@ func (g *collector) log(ctx context.Context, pod *corev1.Pod, options corev1.Pod
 	if err != nil {
 		g.Note(&fetch.Gap{Verb: "read", What: fmt.Sprintf("the log of pod %s/%s, container %s", pod.Namespace, pod.Name, options.Container), Err: err})
 	}
-	g.archive.add(fmt.Sprintf("namespaces/%s/logs/%s/%s%s.log", pod.Namespace, pod.Name, options.Container, suffix), redact.Text(string(text)))
+	g.archive.add(fmt.Sprintf("namespaces/%s/logs/%s/%s%s.log", pod.Namespace, pod.Name, options.Container, suffix), g.values.Text(string(text)))
 }
