@@ -175,7 +175,7 @@ func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelReg
 	}
 	switch {
 	case err != nil:
-		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Stage: apply.StageOf(kind.GroupKind()), Err: err}
+		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Err: err}
 	case !found:
 		return nil, nil
 	}

@@ -25,7 +25,7 @@ import (
 )
 
 // Apply applies the desired objects of an owner stage by stage, in order within a stage. A failed object does not stop its own stage,
-// but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
+// but all later ones: see Stage. The result joins one *Error for each failed object, and lists the skipped objects.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
 // also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a
@@ -39,7 +39,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
-			return newStageError(err, desired, stage)
+			return withSkipped(err, desired, stage)
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ func TestCount(t *testing.T) {
 		t.Helper()
 		ctx, changes := RecordChanges(t.Context())
 		do(ctx)
-		if changes.Created() != created || changes.Updated() != updated || changes.Deleted() != removed {
-			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created(), changes.Updated(), changes.Deleted())
+		if changes.Created != created || changes.Updated != updated || changes.Deleted != removed {
+			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created, changes.Updated, changes.Deleted)
 		}
 	}
 	counted("two new objects", 2, 0, 0, func(ctx context.Context) {

@@ -102,21 +102,18 @@ var stages = map[string]Stage{
 	"HorizontalPodAutoscaler": Exposure,
 }
 
-// StageOf returns the stage of a kind.
-func StageOf(kind schema.GroupKind) Stage { return stages[kind.Kind] }
-
-// Stage returns the stage of an object.
-func (o Object) Stage() Stage {
+// stage returns the stage of an object.
+func (o Object) stage() Stage {
 	k, err := keyOf(o.Config)
 	if err != nil {
 		return Prerequisites // so that no object is written before the error is reported
 	}
-	return StageOf(k.GroupKind())
+	return stages[k.Kind]
 }
 
 // InStages returns the objects of the given stages, in order.
 func (d Desired) InStages(stages ...Stage) Desired {
-	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.Stage()) })
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.stage()) })
 }
 
 // key identifies one child.

@@ -16,7 +16,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -63,7 +62,7 @@ func (state *namespaceState) blockedError(deployment string) error {
 	if state.errPrerequisites == nil {
 		return nil
 	}
-	return &apply.StageError{Skipped: []string{deploymentKind.Kind + " " + namespacedName(state.Namespace, deployment).String()}, Err: state.errPrerequisites}
+	return fmt.Errorf("%w; until then not written: %s %s", state.errPrerequisites, deploymentKind.Kind, namespacedName(state.Namespace, deployment))
 }
 
 // needsDeployments reports whether any runtime needs a Deployment.
