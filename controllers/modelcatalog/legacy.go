@@ -116,7 +116,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 		return r.reportApplyError(c, err)
 	}
 	for _, d := range outdated {
-		if err := r.Applier.DeleteForeground(ctx, c.UID, d); err != nil {
+		if err := r.Applier.DeleteOwned(ctx, c.UID, d, apply.Foreground); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ type Options struct {
 type Applier struct {
 	Options
 	records      recordStore
-	snapshots    sync.Map    // *snapshot by unversionedKey
+	snapshots    sync.Map    // functions that return loadSnapshot, by unversionedKey
 	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
 	startTime    time.Time
 }
@@ -140,7 +140,7 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 }
 
 func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstructured, mutationHash uint64) {
-	a.records.Store(recordKey{o.uid, c.key}, record{
+	a.records.Store(recordKey{o.GetUID(), c.key}, record{
 		desiredHash:  c.desiredHash,
 		uid:          response.GetUID(),
 		version:      response.GetResourceVersion(),

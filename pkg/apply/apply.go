@@ -36,7 +36,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o) })
+	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
 			return withSkipped(err, desired, stage)
@@ -69,7 +69,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
-		a.records.Store(recordKey{o.uid, c.key}, record{}) // the state after a failed write is unknown
+		a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after a failed write is unknown
 	}
 	return err
 }
@@ -77,7 +77,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 // applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
 // not suffice.
 func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
-	last, _ := a.records.get(o.uid, c.key)
+	last, _ := a.records.get(o.GetUID(), c.key)
 	cached, err := a.getCached(ctx, c.key)
 	if err != nil {
 		return err
@@ -118,16 +118,12 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return false, err
-	}
 	cached, err := a.getCached(ctx, key{kind, name})
-	return err == nil && a.isNew(o, key{kind, name}, cached), err
+	return err == nil && a.isNew(owner, key{kind, name}, cached), err
 }
 
-func (a *Applier) isNew(o owner, k key, cached client.Object) bool {
-	_, attempted := a.records.get(o.uid, k)
+func (a *Applier) isNew(o metav1.Object, k key, cached client.Object) bool {
+	_, attempted := a.records.get(o.GetUID(), k)
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
@@ -136,7 +132,7 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
 	}
-	a.records.Store(recordKey{o.uid, c.key}, record{})
+	a.records.Store(recordKey{o.GetUID(), c.key}, record{})
 	c.exists, c.uid = false, ""
 	return a.applyWithRepair(ctx, o, c)
 }
@@ -162,7 +158,7 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 		return a.handleTerminating(ctx, o, c, live)
 	}
 	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
-		a.records.Store(recordKey{o.uid, c.key}, record{})
+		a.records.Store(recordKey{o.GetUID(), c.key}, record{})
 		return err
 	}
 	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
@@ -184,7 +180,7 @@ const deletionGracePeriod = time.Minute
 
 // handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
 func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
-	a.records.Delete(recordKey{o.uid, c.key})
+	a.records.Delete(recordKey{o.GetUID(), c.key})
 	err := NewTerminatingError(c.key.Kind, object)
 	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
 	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
@@ -229,8 +225,13 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 
 // isUpToDate reports whether a live object has its desired state.
 func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured) bool {
+	entries := live.GetManagedFields()
+	i := slices.IndexFunc(entries, isAppliedBy(a.FieldOwner))
+	if i < 0 {
+		return false
+	}
 	desired, err := a.render(o, c)
-	return err == nil && matchesDesired(desired, live, a.ownedFields(live))
+	return err == nil && matchesDesired(desired, live, decodeFields(entries[i].FieldsV1))
 }
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
@@ -290,20 +291,6 @@ func (a *Applier) detectUnsupportedTimeouts(kind schema.GroupKind, err error) bo
 	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema") && !a.omitTimeouts.Swap(true)
 }
 
-// render returns the body of an apply request that the API server knows.
-func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
-	body, err := c.render(a.Component, o)
-	if err == nil && c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
-		rules, _ := lookup(body.Object, "spec", "rules").([]any)
-		for _, rule := range rules {
-			if fields, ok := rule.(map[string]any); ok {
-				delete(fields, "timeouts")
-			}
-		}
-	}
-	return body, err
-}
-
 // Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
 // sources of a volume, two handlers of a probe, a strategy and the parameters of another) make the merged object invalid on
 // each retry. Changes of immutable fields, such as roleRef, are rejected too. repair resolves both, once per rejected apply.
@@ -326,7 +313,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 			return false, nil // the data may have no copy
 		}
 		c.exists, c.uid = false, "" // it is created again
-		return true, a.deleteRecorded(ctx, o.uid, c.key, live.GetUID())
+		return true, a.deleteRecorded(ctx, o.GetUID(), c.key, live.GetUID())
 	}
 	repaired := live.DeepCopy()
 	if !replaceInvalidFields(repaired, desired, rejection) {

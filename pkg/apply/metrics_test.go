@@ -38,7 +38,7 @@ func TestCount(t *testing.T) {
 	})
 	counted("two that go", 0, 0, 2, func(ctx context.Context) {
 		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("a")))
-		b.must(b.DeleteForeground(ctx, b.owner.UID, b.get("b")))
+		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("b"), Foreground))
 	})
 	b.must(client.IgnoreNotFound(b.DeleteOwned(t.Context(), b.owner.UID, b.get("c")))) // without counting
 }

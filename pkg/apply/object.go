@@ -184,8 +184,8 @@ func newChild(o owner, object Object) (*child, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.Ownership != Unowned && o.Namespace != "" && o.Namespace != k.Namespace {
-		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
+	if c.Ownership != Unowned && o.GetNamespace() != "" && o.GetNamespace() != k.Namespace {
+		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.kind.Kind, client.ObjectKeyFromObject(o))
 	}
 	if c.body, err = json.Marshal(object.Config); err != nil {
 		return c, fmt.Errorf("encoding the apply configuration: %w", err)
@@ -201,12 +201,13 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	if err != nil {
 		return nil, err
 	}
+	a := &Applier{Options: Options{Component: component}}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))
 	for _, object := range desired {
 		var body *unstructured.Unstructured
 		c, err := newChild(o, object)
 		if err == nil {
-			body, err = c.render(component, o)
+			body, err = a.render(o, c)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
@@ -217,17 +218,24 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 }
 
 // render returns the body of an apply request.
-func (c *child) render(component string, o owner) (*unstructured.Unstructured, error) {
+func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
 	body := &unstructured.Unstructured{}
 	if err := body.UnmarshalJSON(c.body); err != nil {
 		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
 	}
 	setDefaults(c.key.GroupKind(), body.Object)
+	if c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
+		rules, _ := lookup(body.Object, "spec", "rules").([]any)
+		for _, rule := range rules {
+			fields, _ := rule.(map[string]any)
+			delete(fields, "timeouts")
+		}
+	}
 	labels := body.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, names.Labels(component))
+	maps.Copy(labels, names.Labels(a.Component))
 	body.SetLabels(labels)
 	body.SetUID(c.uid)
 	body.SetOwnerReferences(o.ownerReferences(c.Ownership))
@@ -260,8 +268,6 @@ func setDefaults(kind schema.GroupKind, object map[string]any) {
 		}
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
 		setDefault(spec, "strategy", map[string]any{"type": "RollingUpdate"})
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
-		setDefault(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
 	}
 }
 

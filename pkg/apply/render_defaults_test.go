@@ -23,7 +23,6 @@ func TestRenderSetsDefaults(t *testing.T) {
 		"policy with rules": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 			`{policyTypes: [Ingress], ingress: [{}]}`, `{policyTypes: [Ingress], ingress: [{}]}`},
 		"Deployment":                        {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, `{replicas: 1}`, `{replicas: 1, strategy: {type: RollingUpdate}}`},
-		"StatefulSet":                       {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}, `{replicas: 1}`, `{replicas: 1, updateStrategy: {type: RollingUpdate}}`},
 		"Service of another client's group": {schema.GroupVersionKind{Group: "serving.knative.dev", Version: "v1", Kind: "Service"}, `{a: 1}`, `{a: 1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
