@@ -59,7 +59,7 @@ type Applier struct {
 	Options
 	records      recordStore
 	snapshots    sync.Map    // functions that return loadSnapshot, by unversionedKey
-	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
+	omitTimeouts atomic.Bool // the API server rejected timeouts of HTTPRoutes
 	startTime    time.Time
 }
 

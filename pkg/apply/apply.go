@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +60,15 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
-	if _, first, err := FindHost(ctx, a.Client, c.Object); err != nil || first != nil {
-		return cmp.Or(err, a.withdraw(ctx, o, c.key))
+	_, first, err := FindHost(ctx, a.Client, c.Object)
+	if err != nil {
+		return err
 	}
-	err := a.applyIfChanged(ctx, o, c)
-	if a.detectUnsupportedTimeouts(c.key.GroupKind(), err) {
+	if first != nil {
+		return a.withdraw(ctx, o, c.key)
+	}
+	err = a.applyIfChanged(ctx, o, c)
+	if isTimeoutsUnsupported(c.key.GroupKind(), err) && !a.omitTimeouts.Swap(true) {
 		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
@@ -132,7 +135,6 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
 	}
-	a.records.Store(recordKey{o.GetUID(), c.key}, record{})
 	c.exists, c.uid = false, ""
 	return a.applyWithRepair(ctx, o, c)
 }
@@ -158,7 +160,6 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 		return a.handleTerminating(ctx, o, c, live)
 	}
 	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
-		a.records.Store(recordKey{o.GetUID(), c.key}, record{})
 		return err
 	}
 	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
@@ -286,9 +287,9 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 // HTTPRoutes have timeouts since version 1.2 of the Gateway API. An earlier API server rejects an apply with them.
 var httpRouteKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
 
-// detectUnsupportedTimeouts reports whether an apply failed because HTTPRoutes have no timeouts. They are omitted from then on.
-func (a *Applier) detectUnsupportedTimeouts(kind schema.GroupKind, err error) bool {
-	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema") && !a.omitTimeouts.Swap(true)
+// isTimeoutsUnsupported reports whether an apply failed because HTTPRoutes have no timeouts.
+func isTimeoutsUnsupported(kind schema.GroupKind, err error) bool {
+	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema")
 }
 
 // Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
