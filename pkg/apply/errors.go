@@ -56,16 +56,20 @@ func (e *ForeignError) Error() string {
 		objectTitle(e.Kind, e.Namespace, e.Name), because)
 }
 
-// withSkipped adds the objects of the stages after a failed one to its error.
-func withSkipped(err error, desired Desired, failed Stage) error {
-	var skipped []string
+// titlesAfter returns the objects of the stages after a failed one, each as "Kind namespace/name".
+func (d Desired) titlesAfter(failed Stage) (titles []string) {
 	for stage := failed + 1; stage <= Exposure; stage++ {
-		for _, object := range desired.InStages(stage) {
+		for _, object := range d.InStages(stage) {
 			if k, err := keyOf(object.Config); err == nil {
-				skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
+				titles = append(titles, objectTitle(k.Kind, k.Namespace, k.Name))
 			}
 		}
 	}
+	return titles
+}
+
+// WithSkipped adds to an error the objects, each as "Kind namespace/name", that are not written because of it.
+func WithSkipped(err error, skipped ...string) error {
 	if len(skipped) == 0 {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
@@ -62,7 +63,7 @@ func (state *namespaceState) blockedError(deployment string) error {
 	if state.errPrerequisites == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; until then not written: %s %s", state.errPrerequisites, deploymentKind.Kind, namespacedName(state.Namespace, deployment))
+	return apply.WithSkipped(state.errPrerequisites, deploymentKind.Kind+" "+namespacedName(state.Namespace, deployment).String())
 }
 
 // needsDeployments reports whether any runtime needs a Deployment.
