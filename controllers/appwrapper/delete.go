@@ -135,11 +135,11 @@ func (w *workloadReconciler) deleteObject(ctx context.Context, kind schema.Group
 	if !needsDelete(object, force) {
 		return nil
 	}
-	var grace *int64 // nil: the default of the kind
+	var options []client.DeleteOption
 	if force {
-		grace = new(int64(0))
+		options = append(options, client.GracePeriodSeconds(0))
 	}
-	err := w.applier.Delete(ctx, kind, client.ObjectKeyFromObject(object), object.GetUID(), grace)
+	err := w.applier.Delete(ctx, kind, client.ObjectKeyFromObject(object), object.GetUID(), options...)
 	if err == nil || apierrors.IsNotFound(err) && !isUnserved(err) || apierrors.IsConflict(err) {
 		return nil // deleted, or recreated under the same name
 	}

@@ -172,8 +172,8 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return reportApplyError(m, err)
 	}
 	p := resources.NewPlan(m, in)
-	for name, hash := range hashes {
-		hash.Apply(p.Server.Deployment(name))
+	for _, d := range p.Server.Deployments() {
+		hashes[*d.Name].Apply(d)
 	}
 	d, err := r.planMigration(ctx, m, in)
 	if err != nil {

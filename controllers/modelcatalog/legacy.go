@@ -100,7 +100,7 @@ func withAdoption(objects apply.Desired) apply.Desired {
 // their owner references to them. Deployments are deleted for no other reason.
 func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
-	for _, desiredDeployment := range deployments(desired) {
+	for _, desiredDeployment := range desired.Deployments() {
 		live, err := r.Deployment(ctx, c.Namespace, *desiredDeployment.Name)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 		return r.reportApplyError(c, err)
 	}
 	for _, d := range outdated {
-		if err := r.Applier.DeleteForeground(ctx, c.UID, d); err != nil {
+		if err := r.Applier.DeleteOwned(ctx, c.UID, d, apply.Foreground); err != nil {
 			return err
 		}
 	}

@@ -168,7 +168,7 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 // applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
 func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	rolling := map[string][]reference.Reference{}
-	for _, d := range deployments(desired) {
+	for _, d := range desired.Deployments() {
 		rolling[*d.Name] = deploymentReferences(c, *d.Name)
 	}
 	hashes, _, err := r.ResolveReferences(ctx, c, c.Namespace, servers.References{
@@ -178,21 +178,10 @@ func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1al
 			return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
 		},
 	})
-	for name, hash := range hashes {
-		hash.Apply(desired.Deployment(name))
+	for _, d := range desired.Deployments() {
+		hashes[*d.Name].Apply(d)
 	}
 	return err
-}
-
-// deployments returns the Deployments of the desired objects.
-func deployments(desired apply.Desired) []*appsv1ac.DeploymentApplyConfiguration {
-	var all []*appsv1ac.DeploymentApplyConfiguration
-	for _, o := range desired {
-		if d, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
-			all = append(all, d)
-		}
-	}
-	return all
 }
 
 // annotationDatabasePod is the UID of the database pod: on the Deployment of the server the last one seen, on its pod template the one for
@@ -202,8 +191,9 @@ const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 // restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts empty, and the server
 // fills the database only at its start. Server pods younger than the database pod are kept.
 func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	desiredServer := desired.Deployment(resources.Name)
-	if desiredServer == nil || !resources.OwnsDatabase(c, r.inputsOf(c)) {
+	all := desired.Deployments()
+	i := slices.IndexFunc(all, func(d *appsv1ac.DeploymentApplyConfiguration) bool { return *d.Name == resources.Name })
+	if i < 0 || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return nil
 	}
 	live, err := r.Deployment(ctx, c.Namespace, resources.Name)
@@ -222,10 +212,10 @@ func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv
 		lastSeen = string(current.UID)
 	}
 	if lastSeen != "" {
-		desiredServer.WithAnnotations(map[string]string{annotationDatabasePod: lastSeen})
+		all[i].WithAnnotations(map[string]string{annotationDatabasePod: lastSeen})
 	}
 	if restartedFor != "" {
-		desiredServer.Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: restartedFor})
+		all[i].Spec.Template.WithAnnotations(map[string]string{annotationDatabasePod: restartedFor})
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 	}
 	if live.DeletionTimestamp == nil {
 		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
-		if err := r.Applier.DeleteForeground(ctx, m.UID, live); err != nil {
+		if err := r.Applier.DeleteOwned(ctx, m.UID, live, apply.Foreground); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelReg
 	}
 	switch {
 	case err != nil:
-		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Stage: apply.StageOf(kind.GroupKind()), Err: err}
+		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Err: err}
 	case !found:
 		return nil, nil
 	}

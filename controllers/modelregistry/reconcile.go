@@ -221,10 +221,10 @@ func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, kind, reason, note
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case ctx.Err() != nil:
-	case changes.Created() > 0:
+	case changes.Created > 0:
 		r.eventf(m, corev1.EventTypeNormal, "ServiceCreated", "Created service for custom resource %s in namespace %s", m.Name, m.Namespace)
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonCreating, "Creating deployment")
-	case changes.Updated() > 0:
+	case changes.Updated > 0:
 		r.eventf(m, corev1.EventTypeNormal, "ServiceUpdated", "Updated service for custom resource %s in namespace %s", m.Name, m.Namespace)
 		setCondition(m, ConditionProgressing, metav1.ConditionTrue, ReasonUpdating, "Updating deployment")
 	default:

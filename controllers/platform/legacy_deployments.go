@@ -85,7 +85,7 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 		return fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, was deleted and has been created again; "+
 			"delete Deployment %s, which creates it, and then this one", key, legacyAIHubDeployment), nil
 	}
-	if err := applier.DeleteForeground(ctx, a.UID, d); err != nil {
+	if err := applier.DeleteOwned(ctx, a.UID, d, apply.Foreground); err != nil {
 		return "", err
 	}
 	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, to be deleted", key)}

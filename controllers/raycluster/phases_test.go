@@ -104,7 +104,7 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 		}
 		return nil
 	}
-	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting pod head") {
+	if _, _, err := s.reconcile(u); err == nil || !strings.Contains(err.Error(), "deleting Pod team1/head") {
 		t.Errorf("error %v", err)
 	}
 	s.refuse = func(string, string) error { return nil }

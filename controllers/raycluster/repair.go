@@ -18,8 +18,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
-
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
 // ServiceAccount; KubeRay recreates them. Each pod is deleted at most once, and never a running one. Pods with imagePullSecrets of the
 // user are left alone.
@@ -40,9 +38,8 @@ func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, clu
 		if missing == "" {
 			continue
 		}
-		err = r.applier.Delete(ctx, podKind, client.ObjectKeyFromObject(pod), pod.UID, nil)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting pod %s: %w", pod.Name, err)
+		if err := r.applier.DeleteOwned(ctx, "", pod); err != nil {
+			return err
 		}
 		state.deletedPods[pod.UID] = true
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,

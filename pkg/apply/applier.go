@@ -58,8 +58,8 @@ type Options struct {
 type Applier struct {
 	Options
 	records      recordStore
-	snapshots    sync.Map    // *snapshot by unversionedKey
-	omitTimeouts atomic.Bool // see detectUnsupportedTimeouts
+	snapshots    sync.Map    // functions that return loadSnapshot, by unversionedKey
+	omitTimeouts atomic.Bool // the API server rejected timeouts of HTTPRoutes
 	startTime    time.Time
 }
 
@@ -140,7 +140,7 @@ func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name ty
 }
 
 func (a *Applier) storeRecord(o owner, c *child, response *unstructured.Unstructured, mutationHash uint64) {
-	a.records.Store(recordKey{o.uid, c.key}, record{
+	a.records.Store(recordKey{o.GetUID(), c.key}, record{
 		desiredHash:  c.desiredHash,
 		uid:          response.GetUID(),
 		version:      response.GetResourceVersion(),
@@ -163,31 +163,35 @@ var (
 )
 
 // send counts and sends a write request. It records the change if the request succeeds.
-func (a *Applier) send(ctx context.Context, verb, kind string, change int, request func() error) error {
+func (a *Applier) send(ctx context.Context, verb, kind string, change func(*Changes), request func() error) error {
 	writes.WithLabelValues(a.Component, kind, verb).Inc()
 	err := request()
 	if err == nil {
-		recordChange(ctx, func(c *Changes) { c.counts[change].Add(1) })
+		recordChange(ctx, change)
 	}
 	return err
 }
 
 func (a *Applier) countSkipped(kind string) { skipped.WithLabelValues(a.Component, kind).Inc() }
 
-// Changes records the successful writes in one context, and when Apply must be called again. It is safe for concurrent use.
+// Changes records the successful writes in one context, and when Apply must be called again. It is not safe for concurrent use: a reconcile
+// writes one object after the other.
 type Changes struct {
-	counts       [3]atomic.Int64
-	requeueAfter atomic.Int64
+	// Created, Updated and Deleted are the numbers of objects.
+	Created, Updated, Deleted int
+	// RequeueAfter is the time after which Apply must be called again although no watch event may arrive; 0 for none.
+	RequeueAfter time.Duration
 	// outer is the Changes of the parent context, which records the same.
 	outer *Changes
 }
 
-// The indexes of Changes.counts.
-const (
-	created = iota
-	updated
-	deleted
-)
+// The changes of a write request.
+func created(c *Changes) { c.Created++ }
+func updated(c *Changes) { c.Updated++ }
+func deleted(c *Changes) { c.Deleted++ }
+
+// Any reports whether an object was written.
+func (c *Changes) Any() bool { return c.Created+c.Updated+c.Deleted > 0 }
 
 type changesKey struct{}
 
@@ -197,21 +201,6 @@ func RecordChanges(ctx context.Context) (context.Context, *Changes) {
 	c := &Changes{outer: outer}
 	return context.WithValue(ctx, changesKey{}, c), c
 }
-
-// Created returns the number of created objects.
-func (c *Changes) Created() int { return int(c.counts[created].Load()) }
-
-// Updated returns the number of updated objects.
-func (c *Changes) Updated() int { return int(c.counts[updated].Load()) }
-
-// Deleted returns the number of deleted objects.
-func (c *Changes) Deleted() int { return int(c.counts[deleted].Load()) }
-
-// Any reports whether an object was written.
-func (c *Changes) Any() bool { return c.Created()+c.Updated()+c.Deleted() > 0 }
-
-// RequeueAfter returns the time after which Apply must be called again although no watch event may arrive; 0 for none.
-func (c *Changes) RequeueAfter() time.Duration { return time.Duration(c.requeueAfter.Load()) }
 
 // recordChange updates all Changes of the context.
 func recordChange(ctx context.Context, update func(*Changes)) {
@@ -223,8 +212,8 @@ func recordChange(ctx context.Context, update func(*Changes)) {
 // requeueAfter records when Apply must be called again. The shortest time counts.
 func requeueAfter(ctx context.Context, after time.Duration) {
 	recordChange(ctx, func(c *Changes) {
-		for old := c.requeueAfter.Load(); (old == 0 || int64(after) < old) && !c.requeueAfter.CompareAndSwap(old, int64(after)); {
-			old = c.requeueAfter.Load()
+		if c.RequeueAfter == 0 || after < c.RequeueAfter {
+			c.RequeueAfter = after
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ import (
 )
 
 // Apply applies the desired objects of an owner stage by stage, in order within a stage. A failed object does not stop its own stage,
-// but all later ones: see Stage. The result joins one *Error for each failed object, in a *StageError if later stages were skipped.
+// but all later ones: see Stage. The result joins one *Error for each failed object, and lists the skipped objects.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
 // also Changes. An Ingress is not written, and is deleted, while FindHost finds an older one. An object that lost its reference to a
@@ -36,10 +35,10 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	if err != nil {
 		return err
 	}
-	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o) })
+	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
-			return newStageError(err, desired, stage)
+			return WithSkipped(err, desired.titlesAfter(stage)...)
 		}
 	}
 	return nil
@@ -61,15 +60,19 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
-	if _, first, err := FindHost(ctx, a.Client, c.Object); err != nil || first != nil {
-		return cmp.Or(err, a.withdraw(ctx, o, c.key))
+	_, first, err := FindHost(ctx, a.Client, c.Object)
+	if err != nil {
+		return err
 	}
-	err := a.applyIfChanged(ctx, o, c)
-	if a.detectUnsupportedTimeouts(c.key.GroupKind(), err) {
+	if first != nil {
+		return a.withdraw(ctx, o, c.key)
+	}
+	err = a.applyIfChanged(ctx, o, c)
+	if isTimeoutsUnsupported(c.key.GroupKind(), err) && !a.omitTimeouts.Swap(true) {
 		err = a.applyIfChanged(ctx, o, c)
 	}
 	if err != nil {
-		a.records.Store(recordKey{o.uid, c.key}, record{}) // the state after a failed write is unknown
+		a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after a failed write is unknown
 	}
 	return err
 }
@@ -77,7 +80,7 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 // applyIfChanged applies an object if it may differ from its desired state. It reads from the API server only if records and cache do
 // not suffice.
 func (a *Applier) applyIfChanged(ctx context.Context, o owner, c *child) error {
-	last, _ := a.records.get(o.uid, c.key)
+	last, _ := a.records.get(o.GetUID(), c.key)
 	cached, err := a.getCached(ctx, c.key)
 	if err != nil {
 		return err
@@ -118,16 +121,12 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return false, err
-	}
 	cached, err := a.getCached(ctx, key{kind, name})
-	return err == nil && a.isNew(o, key{kind, name}, cached), err
+	return err == nil && a.isNew(owner, key{kind, name}, cached), err
 }
 
-func (a *Applier) isNew(o owner, k key, cached client.Object) bool {
-	_, attempted := a.records.get(o.uid, k)
+func (a *Applier) isNew(o metav1.Object, k key, cached client.Object) bool {
+	_, attempted := a.records.get(o.GetUID(), k)
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
 
@@ -136,7 +135,6 @@ func (a *Applier) createIfAbsent(ctx context.Context, o owner, c *child, existed
 	if skip, err := a.skipsCreate(ctx, o, c, existed); err != nil || skip {
 		return err
 	}
-	a.records.Store(recordKey{o.uid, c.key}, record{})
 	c.exists, c.uid = false, ""
 	return a.applyWithRepair(ctx, o, c)
 }
@@ -162,7 +160,6 @@ func (a *Applier) applyAfterRead(ctx context.Context, o owner, c *child, last re
 		return a.handleTerminating(ctx, o, c, live)
 	}
 	if orphaned, err := a.isOrphaned(ctx, o, c, live); err != nil || orphaned {
-		a.records.Store(recordKey{o.uid, c.key}, record{})
 		return err
 	}
 	if live, err = a.prepareForApply(ctx, o, c, live); err != nil {
@@ -184,7 +181,7 @@ const deletionGracePeriod = time.Minute
 
 // handleTerminating returns an error if the deletion timed out or the cache will not show its end, and records otherwise when to look again.
 func (a *Applier) handleTerminating(ctx context.Context, o owner, c *child, object metav1.Object) error {
-	a.records.Delete(recordKey{o.uid, c.key})
+	a.records.Delete(recordKey{o.GetUID(), c.key})
 	err := NewTerminatingError(c.key.Kind, object)
 	remaining := deletionGracePeriod - a.Clock.Since(err.Since)
 	if err.TimedOut = remaining <= 0; err.TimedOut || !a.hasLabels(object) {
@@ -229,8 +226,13 @@ func (a *Applier) prepareForApply(ctx context.Context, o owner, c *child, live *
 
 // isUpToDate reports whether a live object has its desired state.
 func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured) bool {
+	entries := live.GetManagedFields()
+	i := slices.IndexFunc(entries, isAppliedBy(a.FieldOwner))
+	if i < 0 {
+		return false
+	}
 	desired, err := a.render(o, c)
-	return err == nil && matchesDesired(desired, live, a.ownedFields(live))
+	return err == nil && matchesDesired(desired, live, decodeFields(entries[i].FieldsV1))
 }
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
@@ -285,23 +287,9 @@ func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructur
 // HTTPRoutes have timeouts since version 1.2 of the Gateway API. An earlier API server rejects an apply with them.
 var httpRouteKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
 
-// detectUnsupportedTimeouts reports whether an apply failed because HTTPRoutes have no timeouts. They are omitted from then on.
-func (a *Applier) detectUnsupportedTimeouts(kind schema.GroupKind, err error) bool {
-	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema") && !a.omitTimeouts.Swap(true)
-}
-
-// render returns the body of an apply request that the API server knows.
-func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
-	body, err := c.render(a.Component, o)
-	if err == nil && c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
-		rules, _ := lookup(body.Object, "spec", "rules").([]any)
-		for _, rule := range rules {
-			if fields, ok := rule.(map[string]any); ok {
-				delete(fields, "timeouts")
-			}
-		}
-	}
-	return body, err
+// isTimeoutsUnsupported reports whether an apply failed because HTTPRoutes have no timeouts.
+func isTimeoutsUnsupported(kind schema.GroupKind, err error) bool {
+	return kind == httpRouteKind && err != nil && strings.Contains(err.Error(), ".timeouts: field not declared in schema")
 }
 
 // Server-side apply merges desired fields with fields of other clients. Fields that exclude each other (value and valueFrom, two
@@ -326,7 +314,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 			return false, nil // the data may have no copy
 		}
 		c.exists, c.uid = false, "" // it is created again
-		return true, a.deleteRecorded(ctx, o.uid, c.key, live.GetUID())
+		return true, a.deleteRecorded(ctx, o.GetUID(), c.key, live.GetUID())
 	}
 	repaired := live.DeepCopy()
 	if !replaceInvalidFields(repaired, desired, rejection) {

@@ -2,9 +2,7 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,16 +40,6 @@ func isAppliedBy(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
 	}
 }
 
-// ownedFields returns the fields of a live object that FieldOwner owns; nil when it owns none or the entry is unreadable.
-func (a *Applier) ownedFields(live *unstructured.Unstructured) fieldTree {
-	entries := live.GetManagedFields()
-	i := slices.IndexFunc(entries, isAppliedBy(a.FieldOwner))
-	if i < 0 {
-		return nil
-	}
-	return decodeFields(entries[i].FieldsV1)
-}
-
 // hashFields returns a hash of a set of fields as a JSON string, or the existing hash. It hashes sorted keys, because the API server varies
 // their order.
 func hashFields(fields *metav1.FieldsV1) string {
@@ -64,13 +52,7 @@ func hashFields(fields *metav1.FieldsV1) string {
 	return hashTree(decodeFields(fields))
 }
 
-func hashTree(tree fieldTree) string {
-	raw, err := json.Marshal(tree)
-	if err != nil {
-		return ""
-	}
-	return `"` + strconv.FormatUint(maphash.Bytes(hashSeed, raw), 36) + `"`
-}
+func hashTree(tree fieldTree) string { return `"` + strconv.FormatUint(hashJSON(tree), 36) + `"` }
 
 // Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields.
 // Managed fields are the largest part of the metadata of most objects. Common strings are interned. Objects from such a cache must not be
@@ -154,12 +136,9 @@ func cached[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix s
 	return metadata
 }
 
-// newMetadata returns an object with nothing but its kind and name.
-func newMetadata(k key) *metav1.PartialObjectMetadata {
+func newMetadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(k.GroupVersionKind)
-	object.SetNamespace(k.Namespace)
-	object.SetName(k.Name)
+	object.SetGroupVersionKind(kind)
 	return object
 }
 
@@ -171,7 +150,7 @@ func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata
 
 // getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
 func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
-	object := cached[client.Object](a, k.GroupVersionKind, "", newMetadata(k))
+	object := cached[client.Object](a, k.GroupVersionKind, "", newMetadata(k.GroupVersionKind))
 	err := a.Client.Get(ctx, k.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -210,14 +189,12 @@ func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructure
 // reads the object from the API server.
 func (a *Applier) read(ctx context.Context, o owner, c *child, cached client.Object) (*unstructured.Unstructured, error) {
 	var known *unstructured.Unstructured
-	_, attempted := a.records.get(o.uid, c.key)
+	_, attempted := a.records.get(o.GetUID(), c.key)
 	if c.Existing != nil {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Existing)
-		if err != nil {
+		known = &unstructured.Unstructured{}
+		if err := a.Client.Scheme().Convert(c.Existing, known, nil); err != nil {
 			return nil, fmt.Errorf("converting it: %w", err)
 		}
-		known = &unstructured.Unstructured{Object: content}
-		known.SetGroupVersionKind(c.key.GroupVersionKind)
 	} else if cached != nil && c.key.GroupKind() != secretKind && a.predatesProcess(o) && !attempted {
 		known = a.takeListed(ctx, c.key)
 	}
@@ -227,8 +204,8 @@ func (a *Applier) read(ctx context.Context, o owner, c *child, cached client.Obj
 	return a.getLive(ctx, c.key)
 }
 
-// A snapshot is a list of the managed objects of a kind and namespace. After a restart it replaces a read of each object that has the same
-// version in the cache. Secrets are not listed, because their values must not be stored in memory.
+// A snapshot is a list of the managed objects of a kind and namespace, as JSON by name. After a restart it replaces a read of each object
+// that has the same version in the cache. Secrets are not listed, because their values must not be stored in memory.
 const (
 	// listThreshold is the number of objects from which a list is cheaper than reads.
 	listThreshold = 8
@@ -240,35 +217,25 @@ const (
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// snapshot holds the unused objects of one kind and namespace, as JSON by name.
-type snapshot struct {
-	load    sync.Once
-	objects sync.Map
-}
-
 // takeListed returns an object from the snapshot of its kind and namespace, and removes it there; nil if there is none.
 func (a *Applier) takeListed(ctx context.Context, k key) *unstructured.Unstructured {
-	stored, _ := a.snapshots.LoadOrStore(unversionedKey{k.GroupKind(), types.NamespacedName{Namespace: k.Namespace}}, &snapshot{})
-	s, ok := stored.(*snapshot)
-	if !ok {
-		return nil
-	}
-	s.load.Do(func() { a.loadSnapshot(ctx, s, k) })
-	stored, _ = s.objects.LoadAndDelete(k.Name)
+	load := sync.OnceValue(func() *sync.Map { return a.loadSnapshot(ctx, k) })
+	stored, _ := a.snapshots.LoadOrStore(unversionedKey{k.GroupKind(), types.NamespacedName{Namespace: k.Namespace}}, load)
+	data, found := stored.(func() *sync.Map)().LoadAndDelete(k.Name)
 	live := &unstructured.Unstructured{}
-	if data, ok := stored.([]byte); !ok || live.UnmarshalJSON(data) != nil {
+	if !found || live.UnmarshalJSON(data.([]byte)) != nil {
 		return nil
 	}
 	return live
 }
 
-// loadSnapshot lists the objects of the kind and namespace of a child, if the cache has listThreshold of them. Errors are ignored: the
-// objects are then read one by one.
-func (a *Applier) loadSnapshot(ctx context.Context, s *snapshot, k key) {
-	inNamespace := client.InNamespace(k.Namespace)
+// loadSnapshot returns the snapshot of the kind and namespace of a child. It is empty if the cache has fewer than listThreshold objects of
+// them. Errors are ignored: the objects are then read one by one.
+func (a *Applier) loadSnapshot(ctx context.Context, k key) *sync.Map {
+	objects, inNamespace := &sync.Map{}, client.InNamespace(k.Namespace)
 	cached, err := a.listManaged(ctx, k.GroupVersionKind, inNamespace, client.Limit(listThreshold))
 	if err != nil || len(cached) < listThreshold {
-		return
+		return objects
 	}
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
@@ -279,11 +246,12 @@ func (a *Applier) loadSnapshot(ctx context.Context, s *snapshot, k key) {
 		}
 		for i := range page.Items {
 			if data, err := a.trimForComparison(&page.Items[i]).MarshalJSON(); err == nil {
-				s.objects.Store(page.Items[i].GetName(), data)
+				objects.Store(page.Items[i].GetName(), data)
 			}
 		}
 	}
-	time.AfterFunc(listLifetime, s.objects.Clear)
+	time.AfterFunc(listLifetime, objects.Clear)
+	return objects
 }
 
 // trimForComparison removes the fields that Apply ignores in an object with the labels.

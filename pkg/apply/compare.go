@@ -275,9 +275,11 @@ func hashContent(object *unstructured.Unstructured) uint64 {
 	content := maps.Clone(object.Object)
 	content["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetOwnerReferences()}
 	delete(content, "status")
-	data, err := json.Marshal(content)
-	if err != nil {
-		return 0
-	}
-	return maphash.Bytes(hashSeed, data) | 1 // never 0, which is no mutation
+	return hashJSON(content) | 1 // never 0, which is no mutation
+}
+
+// hashJSON returns a hash of the fields and values of a JSON object, in any order.
+func hashJSON(object map[string]any) uint64 {
+	data, _ := json.Marshal(object) // cannot fail: the object was decoded from JSON
+	return maphash.Bytes(hashSeed, data)
 }

@@ -63,11 +63,11 @@ func TestDeleteHasUIDPrecondition(t *testing.T) {
 	b := newTestApplier(t)
 	b.must(b.CreateAsIs(t.Context(), b.owner, userObject(func(u *unstructured.Unstructured) { u.SetUID("first") })))
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
-	b.must(b.Delete(t.Context(), configMapKind, name, b.get("a").UID, new(int64(0))))
+	b.must(b.Delete(t.Context(), configMapKind, name, b.get("a").UID, client.GracePeriodSeconds(0)))
 	if b.exists("a") {
 		t.Error("the object was not deleted")
 	}
-	if err := b.Delete(t.Context(), configMapKind, name, "first", nil); !apierrors.IsNotFound(err) {
+	if err := b.Delete(t.Context(), configMapKind, name, "first"); !apierrors.IsNotFound(err) {
 		t.Errorf("what is gone: %v", err)
 	}
 }

@@ -41,25 +41,25 @@ func TestDeleteOwnedSkipsTerminatingObject(t *testing.T) {
 }
 
 // An object that will be recreated is deleted in the foreground by uid, and its record too.
-func TestDeleteForeground(t *testing.T) {
+func TestDeleteOwnedInForeground(t *testing.T) {
 	b := newTestApplier(t)
 	b.applies(blind, settings("own", "1"))
 	own := b.get("own")
-	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own))
+	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own, Foreground))
 	if b.exists("own") || b.policies[0] != metav1.DeletePropagationForeground {
 		t.Errorf("exists %v, deleted by %v", b.exists("own"), b.policies)
 	}
-	b.must(b.DeleteForeground(b.Context(), b.owner.UID, own)) // gone already
+	b.must(b.DeleteOwned(b.Context(), b.owner.UID, own, Foreground)) // gone already
 	b.applies(blind, settings("own", "1"))
 	going := b.get("own")
 	going.DeletionTimestamp = new(metav1.Now())
 	clear(b.seen)
-	b.must(b.DeleteForeground(b.Context(), b.owner.UID, going))
+	b.must(b.DeleteOwned(b.Context(), b.owner.UID, going, Foreground))
 	if b.seen["delete"] != 0 {
 		t.Error("a terminating object was deleted again")
 	}
 	b.failing["delete"] = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("another uid"))
-	err := b.DeleteForeground(b.Context(), b.owner.UID, b.get("own"))
+	err := b.DeleteOwned(b.Context(), b.owner.UID, b.get("own"), Foreground)
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Name != "own" || !apierrors.IsConflict(err) {
 		t.Errorf("error %v", err)
 	}

@@ -19,9 +19,7 @@ type Error struct {
 	// Action is deleting, or empty for applying.
 	Action                string
 	Kind, Namespace, Name string
-	// Stage is the stage of the object.
-	Stage Stage
-	Err   error
+	Err                   error
 }
 
 // wrapError returns the failure of an action on an object as an *Error; nil for nil.
@@ -29,7 +27,7 @@ func (k key) wrapError(action string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Action: action, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Stage: StageOf(k.GroupKind()), Err: err}
+	return &Error{Action: action, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Err: err}
 }
 
 // Error implements error.
@@ -58,34 +56,24 @@ func (e *ForeignError) Error() string {
 		objectTitle(e.Kind, e.Namespace, e.Name), because)
 }
 
-// StageError reports the objects that were skipped because a prerequisite failed.
-type StageError struct {
-	// Skipped lists the skipped objects, each as "Kind namespace/name".
-	Skipped []string
-	// Err joins one *Error for each failed object.
-	Err error
-}
-
-// Error implements error. The message starts with the failures.
-func (e *StageError) Error() string {
-	return fmt.Sprintf("%v; until then not written: %s", e.Err, strings.Join(e.Skipped, ", "))
-}
-
-// Unwrap returns the failures.
-func (e *StageError) Unwrap() error { return e.Err }
-
-// newStageError adds the objects of later stages to the error of a failed stage.
-func newStageError(err error, desired Desired, failed Stage) error {
-	var skipped []string
-	for _, object := range slices.Concat(desired.InStages(Workloads), desired.InStages(Exposure)) {
-		if k, err := keyOf(object.Config); err == nil && StageOf(k.GroupKind()) > failed {
-			skipped = append(skipped, objectTitle(k.Kind, k.Namespace, k.Name))
+// titlesAfter returns the objects of the stages after a failed one, each as "Kind namespace/name".
+func (d Desired) titlesAfter(failed Stage) (titles []string) {
+	for stage := failed + 1; stage <= Exposure; stage++ {
+		for _, object := range d.InStages(stage) {
+			if k, err := keyOf(object.Config); err == nil {
+				titles = append(titles, objectTitle(k.Kind, k.Namespace, k.Name))
+			}
 		}
 	}
+	return titles
+}
+
+// WithSkipped adds to an error the objects, each as "Kind namespace/name", that are not written because of it.
+func WithSkipped(err error, skipped ...string) error {
 	if len(skipped) == 0 {
 		return err
 	}
-	return &StageError{Skipped: skipped, Err: err}
+	return fmt.Errorf("%w; until then not written: %s", err, strings.Join(skipped, ", "))
 }
 
 // TerminatingError reports an object that is terminating and will be recreated afterwards.
@@ -167,6 +155,6 @@ func isTerminatingAPI(err error) bool {
 func OnlyExposureFailed(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		e, ok := any(err).(*Error)
-		return ok && e.Stage == Exposure
+		return ok && stages[e.Kind] == Exposure
 	})
 }

@@ -23,7 +23,7 @@ func FindHost(ctx context.Context, cached client.Reader, desired Object) (host s
 	if err != nil {
 		return "", nil, err
 	}
-	same, own := newMetadataList(k.GroupVersionKind), newMetadata(k)
+	same, own := newMetadataList(k.GroupVersionKind), newMetadata(k.GroupVersionKind)
 	if err = cached.List(ctx, same, client.MatchingLabels{names.HostLabel: config.Labels[names.HostLabel]}, client.UnsafeDisableDeepCopy); err == nil {
 		err = cached.Get(ctx, k.NamespacedName, own)
 	}

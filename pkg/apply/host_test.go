@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
@@ -88,5 +91,17 @@ func TestHostBecomesFree(t *testing.T) {
 	b.must(b.Apply(t.Context(), b.owner, Desired{publication()}))
 	if b.seen["apply"] != 1 {
 		t.Error("the Ingress was not written")
+	}
+}
+
+// An Ingress is not deleted while it is unknown which others have its host.
+func TestUnreadableHostsKeepIngress(t *testing.T) {
+	b := newTestApplier(t, existing("ns", "own", sharedHost, 1, ownerReference("owner", "owner-uid", true)))
+	inner, _ := b.Client.(client.WithWatch)
+	b.Client = interceptor.NewClient(inner, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("no")
+	}})
+	if err := b.Apply(t.Context(), b.owner, Desired{publication()}); err == nil || b.seen["delete"]+b.seen["apply"] > 0 {
+		t.Errorf("requests %v, error %v", b.seen, err)
 	}
 }

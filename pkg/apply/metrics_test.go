@@ -14,8 +14,8 @@ func TestCount(t *testing.T) {
 		t.Helper()
 		ctx, changes := RecordChanges(t.Context())
 		do(ctx)
-		if changes.Created() != created || changes.Updated() != updated || changes.Deleted() != removed {
-			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created(), changes.Updated(), changes.Deleted())
+		if changes.Created != created || changes.Updated != updated || changes.Deleted != removed {
+			t.Errorf("%s: created %d, updated %d, removed %d", what, changes.Created, changes.Updated, changes.Deleted)
 		}
 	}
 	counted("two new objects", 2, 0, 0, func(ctx context.Context) {
@@ -38,7 +38,7 @@ func TestCount(t *testing.T) {
 	})
 	counted("two that go", 0, 0, 2, func(ctx context.Context) {
 		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("a")))
-		b.must(b.DeleteForeground(ctx, b.owner.UID, b.get("b")))
+		b.must(b.DeleteOwned(ctx, b.owner.UID, b.get("b"), Foreground))
 	})
 	b.must(client.IgnoreNotFound(b.DeleteOwned(t.Context(), b.owner.UID, b.get("c")))) // without counting
 }

@@ -38,7 +38,8 @@ const (
 type Object struct {
 	// Config is a typed apply configuration, or the result of client.ApplyConfigurationFromUnstructured. It is not modified. The Applier
 	// adds labels, owner references and the uid. Secrets must use data: the API server never returns stringData, so such
-	// a Secret would be written again after each restart.
+	// a Secret would be written again after each restart. Defaults that matter, such as the type of a Service, are set explicitly, so that
+	// FieldOwner owns them and a change by another client is detected.
 	Config runtime.ApplyConfiguration
 	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
@@ -71,14 +72,15 @@ func (d *Desired) Add(configs ...runtime.ApplyConfiguration) {
 	}
 }
 
-// Deployment returns the Deployment with a name, nil if there is none.
-func (d Desired) Deployment(name string) *appsv1ac.DeploymentApplyConfiguration {
+// Deployments returns the Deployments, in order.
+func (d Desired) Deployments() []*appsv1ac.DeploymentApplyConfiguration {
+	var all []*appsv1ac.DeploymentApplyConfiguration
 	for _, o := range d {
-		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok && ptr.Deref(config.Name, "") == name {
-			return config
+		if config, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+			all = append(all, config)
 		}
 	}
-	return nil
+	return all
 }
 
 // Stage orders the objects of one Apply. No object of a stage is written while one of an earlier stage fails: pods must not run before
@@ -102,21 +104,18 @@ var stages = map[string]Stage{
 	"HorizontalPodAutoscaler": Exposure,
 }
 
-// StageOf returns the stage of a kind.
-func StageOf(kind schema.GroupKind) Stage { return stages[kind.Kind] }
-
-// Stage returns the stage of an object.
-func (o Object) Stage() Stage {
+// stage returns the stage of an object.
+func (o Object) stage() Stage {
 	k, err := keyOf(o.Config)
 	if err != nil {
 		return Prerequisites // so that no object is written before the error is reported
 	}
-	return StageOf(k.GroupKind())
+	return stages[k.Kind]
 }
 
 // InStages returns the objects of the given stages, in order.
 func (d Desired) InStages(stages ...Stage) Desired {
-	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.Stage()) })
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.stage()) })
 }
 
 // key identifies one child.
@@ -187,8 +186,8 @@ func newChild(o owner, object Object) (*child, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.Ownership != Unowned && o.Namespace != "" && o.Namespace != k.Namespace {
-		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.Kind, o.NamespacedName)
+	if c.Ownership != Unowned && o.GetNamespace() != "" && o.GetNamespace() != k.Namespace {
+		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.kind.Kind, client.ObjectKeyFromObject(o))
 	}
 	if c.body, err = json.Marshal(object.Config); err != nil {
 		return c, fmt.Errorf("encoding the apply configuration: %w", err)
@@ -204,12 +203,13 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	if err != nil {
 		return nil, err
 	}
+	a := &Applier{Options: Options{Component: component}}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))
 	for _, object := range desired {
 		var body *unstructured.Unstructured
 		c, err := newChild(o, object)
 		if err == nil {
-			body, err = c.render(component, o)
+			body, err = a.render(o, c)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
@@ -219,58 +219,43 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 	return objects, nil
 }
 
+var networkPolicyKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
+
 // render returns the body of an apply request.
-func (c *child) render(component string, o owner) (*unstructured.Unstructured, error) {
+func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
 	body := &unstructured.Unstructured{}
 	if err := body.UnmarshalJSON(c.body); err != nil {
 		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
 	}
-	setDefaults(c.key.GroupKind(), body.Object)
+	if c.key.GroupKind() == networkPolicyKind {
+		setEmptyRules(body.Object)
+	}
+	if c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
+		rules, _ := lookup(body.Object, "spec", "rules").([]any)
+		for _, rule := range rules {
+			fields, _ := rule.(map[string]any)
+			delete(fields, "timeouts")
+		}
+	}
 	labels := body.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, names.Labels(component))
+	maps.Copy(labels, names.Labels(a.Component))
 	body.SetLabels(labels)
 	body.SetUID(c.uid)
 	body.SetOwnerReferences(o.ownerReferences(c.Ownership))
 	return body, nil
 }
 
-// setDefaults sets important defaults of the API server explicitly. FieldOwner then owns them, and a change by another client is
-// detected. For a NetworkPolicy the empty list of rules, which denies all traffic, is set too.
-func setDefaults(kind schema.GroupKind, object map[string]any) {
-	spec, ok := object["spec"].(map[string]any)
-	if !ok {
-		return
-	}
-	switch kind {
-	case schema.GroupKind{Kind: "Service"}:
-		setDefault(spec, "type", "ClusterIP")
-		ports, _ := spec["ports"].([]any)
-		for _, item := range ports {
-			if port, ok := item.(map[string]any); ok {
-				setDefault(port, "protocol", "TCP")
-				setDefault(port, "targetPort", port["port"])
-			}
+// setEmptyRules sets the rules of a NetworkPolicy for each direction without rules, which denies all traffic: typed apply configurations omit
+// an empty list. FieldOwner then owns the rules, and those that another client adds are detected.
+func setEmptyRules(policy map[string]any) {
+	directions, _, _ := unstructured.NestedStringSlice(policy, "spec", "policyTypes")
+	for _, direction := range directions {
+		rules := strings.ToLower(direction)
+		if lookup(policy, "spec", rules) == nil {
+			_ = unstructured.SetNestedSlice(policy, []any{}, "spec", rules)
 		}
-	case schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:
-		types, _ := spec["policyTypes"].([]any)
-		for _, direction := range types {
-			if name, ok := direction.(string); ok {
-				setDefault(spec, strings.ToLower(name), []any{})
-			}
-		}
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
-		setDefault(spec, "strategy", map[string]any{"type": "RollingUpdate"})
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
-		setDefault(spec, "updateStrategy", map[string]any{"type": "RollingUpdate"})
-	}
-}
-
-// setDefault sets a field unless it is set.
-func setDefault(fields map[string]any, name string, value any) {
-	if _, ok := fields[name]; !ok {
-		fields[name] = value
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,25 +20,26 @@ import (
 
 // owner is the object that owns the children of one call.
 type owner struct {
-	schema.GroupVersionKind
-	types.NamespacedName
-	uid          types.UID
-	creationTime time.Time
-	finalizers   []string
+	client.Object
+	kind schema.GroupVersionKind
 	// terminating returns ownerTerminating, with one request for a whole Apply; nil for other calls.
 	terminating func() (bool, error)
 }
 
 func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
-	gvk := object.GetObjectKind().GroupVersionKind()
-	if gvk.Empty() {
+	kind := object.GetObjectKind().GroupVersionKind()
+	if kind.Empty() {
 		var err error
-		if gvk, err = apiutil.GVKForObject(object, scheme); err != nil {
+		if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
 			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
 		}
 	}
-	name, created := client.ObjectKeyFromObject(object), object.GetCreationTimestamp().Time
-	return owner{GroupVersionKind: gvk, NamespacedName: name, uid: object.GetUID(), creationTime: created, finalizers: object.GetFinalizers()}, nil
+	return owner{Object: object, kind: kind}, nil
+}
+
+// reference returns the owner reference of an Owned object.
+func (o owner) reference() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: o.kind.GroupVersion().String(), Kind: o.kind.Kind, Name: o.GetName(), UID: o.GetUID()}
 }
 
 // ownerReferences returns the owner reference of an object with the given ownership; none for Unowned.
@@ -47,7 +47,7 @@ func (o owner) ownerReferences(as Ownership) []metav1.OwnerReference {
 	if as == Unowned {
 		return nil
 	}
-	ref := metav1.OwnerReference{APIVersion: o.GroupVersion().String(), Kind: o.Kind, Name: o.Name, UID: o.uid}
+	ref := o.reference()
 	if as == Controlled {
 		ref.Controller, ref.BlockOwnerDeletion = new(true), new(true)
 	}
@@ -55,11 +55,11 @@ func (o owner) ownerReferences(as Ownership) []metav1.OwnerReference {
 }
 
 // matches reports whether a reference refers to the owner.
-func (o owner) matches(ref metav1.OwnerReference) bool { return ref.UID == o.uid }
+func (o owner) matches(ref metav1.OwnerReference) bool { return ref.UID == o.GetUID() }
 
 // matchesPrevious reports whether a reference refers to a previous owner of the same name. Backups restore children with such references.
 func (o owner) matchesPrevious(ref metav1.OwnerReference) bool {
-	return RefersToPreviousUID(ref, schema.GroupKind{Group: o.Group, Kind: o.Kind}, o.Name, o.uid)
+	return RefersToPreviousUID(ref, o.kind.GroupKind(), o.GetName(), o.GetUID())
 }
 
 // RefersToPreviousUID reports whether a reference refers to an object of the same kind and name with another uid. That object no
@@ -85,15 +85,11 @@ func (a *Applier) hasLabels(object metav1.Object) bool {
 	return HasComponentLabels(object, a.Component)
 }
 
-// AppliedBy reports whether a component applied an object that may have lost its labels: fieldOwner applied it, and it has no label of
-// another component.
-func AppliedBy(object metav1.Object, component, fieldOwner string) bool {
-	return !ManagedByOther(object, component) && slices.ContainsFunc(object.GetManagedFields(), isAppliedBy(fieldOwner))
-}
-
-// IsManaged reports whether this component manages an object, by its labels or by its field owner.
+// IsManaged reports whether this component manages an object: it has the labels, or FieldOwner applied it and it has no label of another
+// component.
 func (a *Applier) IsManaged(object metav1.Object) bool {
-	return HasComponentLabels(object, a.Component) || AppliedBy(object, a.Component, a.FieldOwner)
+	return a.hasLabels(object) ||
+		!ManagedByOther(object, a.Component) && slices.ContainsFunc(object.GetManagedFields(), isAppliedBy(a.FieldOwner))
 }
 
 // ManagedByOther reports whether the component label of an object has the name of another component of this operator, whichever client
@@ -158,14 +154,15 @@ func newForeignError(k key, live metav1.Object) *ForeignError {
 // deletion timestamp of the owner. A restored reference would have the child collected with the owner. The API server
 // sets the deletion timestamp before the collector removes references, so a live read of the owner is reliable.
 
-// ownerTerminating reports whether the owner is terminating or deleted. It reads from the API server, but only before an object is
-// created or gets a reference to the owner. It lists by name, because list is a permission of every client that watches.
-func (a *Applier) ownerTerminating(ctx context.Context, o owner) (bool, error) {
-	list := newMetadataList(o.GroupVersionKind)
-	if err := a.Live.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {
+// ownerTerminating reports whether an owner is terminating or deleted. It reads from the API server, but only before an object is
+// created or gets a reference to the owner. It lists by name, because list is a permission of every client that watches. The namespace of
+// a cluster-scoped owner is ignored.
+func (a *Applier) ownerTerminating(ctx context.Context, namespace string, o metav1.OwnerReference) (bool, error) {
+	list := newMetadataList(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+	if err := a.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {
 		return false, fmt.Errorf("looking whether %s %s is being deleted: %w", o.Kind, o.Name, err)
 	}
-	i := slices.IndexFunc(list.Items, func(item metav1.PartialObjectMetadata) bool { return item.UID == o.uid })
+	i := slices.IndexFunc(list.Items, func(item metav1.PartialObjectMetadata) bool { return item.UID == o.UID })
 	return i < 0 || list.Items[i].DeletionTimestamp != nil, nil
 }
 
@@ -174,7 +171,7 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1
 	if c.Ownership == Unowned || hasExpectedReference(live, o, c.Ownership) || !a.hasLabels(live) {
 		return false, nil
 	}
-	return a.ownerTerminating(ctx, o)
+	return a.ownerTerminating(ctx, o.GetNamespace(), o.reference())
 }
 
 // skipsCreate reports whether an object must not be created because its owner is terminating or deleted, although a stale cache still
@@ -184,20 +181,21 @@ func (a *Applier) isOrphaned(ctx context.Context, o owner, c *child, live metav1
 // The read of the owner is skipped if the object never existed and the owner was created after this process started. For an Unowned object
 // the owner must also have Finalizer.
 func (a *Applier) skipsCreate(ctx context.Context, o owner, c *child, existed bool) (bool, error) {
-	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.finalizers, a.Finalizer)
+	isDeleted := c.Ownership != Unowned || a.Finalizer != "" && slices.Contains(o.GetFinalizers(), a.Finalizer)
 	isNew := isDeleted && !existed && !a.predatesProcess(o)
-	if isNew || o.GroupKind() == namespaceKind && o.Name == c.key.Namespace {
+	if isNew || o.kind.GroupKind() == namespaceKind && o.GetName() == c.key.Namespace {
 		return false, nil
 	}
 	if o.terminating != nil {
 		return o.terminating()
 	}
-	return a.ownerTerminating(ctx, o)
+	return a.ownerTerminating(ctx, o.GetNamespace(), o.reference())
 }
 
 // predatesProcess reports whether an owner was created before this process started, so that it may have objects without a record.
-func (a *Applier) predatesProcess(o owner) bool {
-	return !o.creationTime.IsZero() && !o.creationTime.After(a.startTime)
+func (a *Applier) predatesProcess(o metav1.Object) bool {
+	created := o.GetCreationTimestamp()
+	return !created.IsZero() && !created.After(a.startTime)
 }
 
 // namespaceKind is the kind of an owner whose deletion deletes all objects inside it.
@@ -209,11 +207,7 @@ func (a *Applier) addsTerminatingOwner(ctx context.Context, original, updated me
 		if slices.ContainsFunc(original.GetOwnerReferences(), func(old metav1.OwnerReference) bool { return old.UID == ref.UID }) {
 			continue
 		}
-		o := owner{ // the client ignores the namespace of cluster-scoped owners
-			GroupVersionKind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), uid: ref.UID,
-			NamespacedName: types.NamespacedName{Namespace: updated.GetNamespace(), Name: ref.Name},
-		}
-		if terminating, err := a.ownerTerminating(ctx, o); err != nil || terminating {
+		if terminating, err := a.ownerTerminating(ctx, updated.GetNamespace(), ref); err != nil || terminating {
 			return terminating, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
-	type answers struct{ managed, written, another bool }
+	type answers struct{ labelled, managed, another bool }
 	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}
 	}
@@ -22,7 +22,7 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 		want   answers
 	}{
 		"made and labelled":                  {names.Labels("mlflow"), wrote, answers{true, true, false}},
-		"labelled alone":                     {names.Labels("mlflow"), nil, answers{true, false, false}},
+		"labelled alone":                     {names.Labels("mlflow"), nil, answers{true, true, false}},
 		"unmarked":                           {nil, nil, answers{}},
 		"labels lost":                        {nil, wrote, answers{false, true, false}},
 		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, wrote, answers{false, true, false}},
@@ -34,7 +34,8 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
-			got := answers{HasComponentLabels(o, "mlflow"), AppliedBy(o, "mlflow", us), ManagedByOther(o, "mlflow")}
+			a := New(Options{Component: "mlflow", FieldOwner: us})
+			got := answers{HasComponentLabels(o, "mlflow"), a.IsManaged(o), ManagedByOther(o, "mlflow")}
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestApplyReadsObjectChangedAfterList(t *testing.T) {
 		t.Errorf("the value is %s", got)
 	}
 	b.snapshots.Range(func(where, s any) bool {
-		s.(*snapshot).objects.Range(func(name, _ any) bool {
+		s.(func() *sync.Map)().Range(func(name, _ any) bool {
 			t.Errorf("%v of %v is still held", name, where)
 			return true
 		})

@@ -9,22 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Defaults that decide where a Service routes, what a policy denies and how pods are replaced are always applied.
-func TestRenderSetsDefaults(t *testing.T) {
+// The rules of a policy are always applied, so that others cannot add any. Golden files show the same of Services and Deployments.
+func TestRenderSetsEmptyRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind       schema.GroupVersionKind
 		spec, want string
 	}{
-		"Service": {schema.GroupVersionKind{Version: "v1", Kind: "Service"}, `{ports: [{port: 1}, {port: 2, protocol: UDP, targetPort: https}]}`,
-			`{type: ClusterIP, ports: [{port: 1, protocol: TCP, targetPort: 1}, {port: 2, protocol: UDP, targetPort: https}]}`},
-		"Service of a type": {schema.GroupVersionKind{Version: "v1", Kind: "Service"}, `{type: NodePort}`, `{type: NodePort}`},
 		"policy that denies": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 			`{policyTypes: [Ingress, Egress]}`, `{policyTypes: [Ingress, Egress], ingress: [], egress: []}`},
 		"policy with rules": {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 			`{policyTypes: [Ingress], ingress: [{}]}`, `{policyTypes: [Ingress], ingress: [{}]}`},
-		"Deployment":                        {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, `{replicas: 1}`, `{replicas: 1, strategy: {type: RollingUpdate}}`},
-		"StatefulSet":                       {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}, `{replicas: 1}`, `{replicas: 1, updateStrategy: {type: RollingUpdate}}`},
-		"Service of another client's group": {schema.GroupVersionKind{Group: "serving.knative.dev", Version: "v1", Kind: "Service"}, `{a: 1}`, `{a: 1}`},
+		"policy of another group": {schema.GroupVersionKind{Group: "policy.networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+			`{policyTypes: [Ingress]}`, `{policyTypes: [Ingress]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": tree(t, "{spec: "+test.spec+"}")["spec"]}}

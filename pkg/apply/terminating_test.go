@@ -29,8 +29,8 @@ func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
 		b.clock.SetTime(since.Add(step))
 		ctx, changes := RecordChanges(t.Context())
 		b.must(b.Apply(ctx, b.owner, Desired{settings("a", "2")}))
-		if changes.RequeueAfter() != time.Minute-step {
-			t.Errorf("%s: looked at again after %s", name, changes.RequeueAfter())
+		if changes.RequeueAfter != time.Minute-step {
+			t.Errorf("%s: looked at again after %s", name, changes.RequeueAfter)
 		}
 		b.restart()
 	}
@@ -39,7 +39,7 @@ func TestApplyReportsTerminatingObjectAfterGracePeriod(t *testing.T) {
 		ctx, changes := RecordChanges(t.Context())
 		err := b.Apply(ctx, b.owner, Desired{settings("a", "2"), settings("b", "1")})
 		going, ok := errors.AsType[*TerminatingError](err)
-		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || changes.RequeueAfter() != 0 {
+		if !ok || !going.TimedOut || !IsBlocked(err) || IsTerminating(err) || changes.RequeueAfter != 0 {
 			t.Fatalf("error %v", err)
 		}
 		for _, part := range []string{"ConfigMap ns/a", since.UTC().Format(time.RFC3339), "example.com/backup, example.com/audit"} {
@@ -86,13 +86,13 @@ func TestTerminatingErrorWithoutFinalizers(t *testing.T) {
 func TestRequeueAfterIsShortestTime(t *testing.T) {
 	ctx, outer := RecordChanges(t.Context())
 	ctx, inner := RecordChanges(ctx)
-	if got := inner.RequeueAfter(); got != 0 {
+	if got := inner.RequeueAfter; got != 0 {
 		t.Errorf("nothing is due, and yet %s", got)
 	}
 	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour} {
 		requeueAfter(ctx, after)
 	}
-	if inner.RequeueAfter() != time.Second || outer.RequeueAfter() != time.Second {
-		t.Errorf("unexpected delays %s and %s", inner.RequeueAfter(), outer.RequeueAfter())
+	if inner.RequeueAfter != time.Second || outer.RequeueAfter != time.Second {
+		t.Errorf("unexpected delays %s and %s", inner.RequeueAfter, outer.RequeueAfter)
 	}
 }

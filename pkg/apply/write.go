@@ -122,10 +122,7 @@ func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate 
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	original, ok := live.DeepCopyObject().(client.Object)
-	if !ok {
-		return fmt.Errorf("%T is no API object", live)
-	}
+	original := live.DeepCopyObject().(client.Object)
 	mutate()
 	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(original, live) {
 		a.countSkipped(gvk.Kind)
@@ -144,20 +141,18 @@ func (a *Applier) patch(ctx context.Context, verb string, k key, original, chang
 	return a.send(ctx, verb, k.Kind, updated, func() error { return a.Client.Patch(ctx, changed, patch, client.FieldOwner(a.FieldOwner)) })
 }
 
-// Delete deletes the object with the given uid in the background. gracePeriodSeconds, if not nil, overrides the default of its
-// kind. Errors are unwrapped errors of the API server: NotFound if it does not exist, Conflict if it has another uid.
-func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, gracePeriodSeconds *int64) error {
-	return a.delete(ctx, key{kind, name}, uid, &client.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds})
-}
-
-func (a *Applier) delete(ctx context.Context, k key, uid types.UID, options ...client.DeleteOption) error {
+// Delete deletes the object with the given uid, and its dependents in the background unless an option has another policy. Errors are
+// unwrapped errors of the API server: NotFound if the object does not exist, Conflict if it has another uid.
+func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName, uid types.UID, options ...client.DeleteOption) error {
+	object := newMetadata(kind)
+	object.Namespace, object.Name = name.Namespace, name.Name
 	options = append([]client.DeleteOption{client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)}, options...)
-	return a.send(ctx, "delete", k.Kind, deleted, func() error { return a.Client.Delete(ctx, newMetadata(k), options...) })
+	return a.send(ctx, "delete", kind.Kind, deleted, func() error { return a.Client.Delete(ctx, object, options...) })
 }
 
 // deleteRecorded deletes an object with the given uid, and its record. NotFound is no error.
 func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k key, uid types.UID, options ...client.DeleteOption) error {
-	err := a.delete(ctx, k, uid, options...)
+	err := a.Delete(ctx, k.GroupVersionKind, k.NamespacedName, uid, options...)
 	a.records.Delete(recordKey{forOwner, k})
 	return client.IgnoreNotFound(err)
 }
@@ -177,11 +172,9 @@ func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object cl
 	return k.wrapError("deleting", err)
 }
 
-// DeleteForeground is DeleteOwned with foreground deletion, for an object that will be recreated, such as a Deployment with another
-// selector. The object exists until its dependents are deleted, so old and new pods never run together.
-func (a *Applier) DeleteForeground(ctx context.Context, forOwner types.UID, object client.Object) error {
-	return a.DeleteOwned(ctx, forOwner, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
-}
+// Foreground is an option for an object that will be recreated, such as a Deployment with another selector. The object exists until its
+// dependents are deleted, so old and new pods never run together.
+const Foreground = client.PropagationPolicy(metav1.DeletePropagationForeground)
 
 // DeleteByLabels deletes the objects of a kind in all namespaces that have the labels of the component and the given ones, unless keep
 // returns true. They are listed from the cache. Kinds that are not served are skipped.
@@ -203,7 +196,7 @@ func (a *Applier) DeleteByLabels(ctx context.Context, forOwner types.UID, kind s
 func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.GroupVersionKind, name types.NamespacedName,
 	matches func(*metav1.PartialObjectMetadata) (bool, error),
 ) error {
-	live := newMetadata(key{kind, name})
+	live := newMetadata(kind)
 	err := a.Live.Get(ctx, name, live)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
@@ -238,7 +231,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 		}
 		keep[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
 	}
-	if _, listed := a.records.get(o.uid, legacyListedKey); listed {
+	if _, listed := a.records.get(o.GetUID(), legacyListedKey); listed {
 		legacy = nil
 	}
 	var errs []error
@@ -250,7 +243,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 	}
 	err = errors.Join(errs...)
 	if legacy != nil && err == nil {
-		a.records.Store(recordKey{o.uid, legacyListedKey}, record{})
+		a.records.Store(recordKey{o.GetUID(), legacyListedKey}, record{})
 	}
 	return err
 }
@@ -258,10 +251,10 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKey]bool,
 	kind schema.GroupVersionKind, legacy client.ListOption,
 ) error {
-	inNamespace := client.InNamespace(o.Namespace) // all namespaces for a cluster-scoped owner
+	inNamespace := client.InNamespace(o.GetNamespace()) // all namespaces for a cluster-scoped owner
 	options := []client.ListOption{inNamespace}
-	if a.Indexed && o.Namespace != "" {
-		options = append(options, client.MatchingFields{OwnerIndex: string(o.uid)})
+	if a.Indexed && o.GetNamespace() != "" {
+		options = append(options, client.MatchingFields{OwnerIndex: string(o.GetUID())})
 	}
 	found, err := a.listManaged(ctx, kind, options...)
 	if err != nil {
@@ -307,5 +300,5 @@ func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1
 	if i := slices.IndexFunc(refs, o.matches); i < 0 || len(refs) > 1 && !ptr.Deref(refs[i].Controller, false) {
 		return nil
 	}
-	return a.deleteRecorded(ctx, o.uid, k, object.GetUID())
+	return a.deleteRecorded(ctx, o.GetUID(), k, object.GetUID())
 }

@@ -72,7 +72,7 @@ func ClassifyErrors(r reconcile.Reconciler) reconcile.Reconciler {
 			log.FromContext(ctx).V(1).Info("Waiting", "for", wait.For)
 			result, err = reconcile.Result{RequeueAfter: max(wait.Retry, 0)}, nil
 		}
-		return requeueSooner(result, changes.RequeueAfter(), err), classify(err)
+		return requeueSooner(result, changes.RequeueAfter, err), classify(err)
 	})
 }
 

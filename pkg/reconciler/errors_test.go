@@ -290,7 +290,7 @@ func TestBlockingObjectsAreWaitedFor(t *testing.T) {
 		"going":                               {going, time.Second},
 		"it does not go":                      {stuck, time.Minute},
 		"another client's":                    {foreign, time.Minute},
-		"within others":                       {fmt.Errorf("x: %w", &apply.StageError{Err: errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign})}), time.Minute},
+		"within others":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign}))), time.Minute},
 		"joined with a shorter wait":          {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
 		"joined with a failure":               {errors.Join(stuck, broken), 0},
 		"joined with a terminating namespace": {errors.Join(stuck, terminating), time.Minute},

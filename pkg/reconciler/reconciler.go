@@ -122,7 +122,7 @@ func (r *baseReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctrl.Result{}, nil // the manager is stopping: an interrupted reconcile is not an error
 	}
-	return requeueSooner(result, changes.RequeueAfter(), err), err
+	return requeueSooner(result, changes.RequeueAfter, err), err
 }
 
 // reconcileObject runs one reconcile of an object that exists.

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -37,20 +35,16 @@ func (h RolloutHash) Apply(d *appsv1ac.DeploymentApplyConfiguration) {
 	}
 }
 
-// ForDeployment calls NewRolloutHash for a live Deployment, which is empty if it does not exist.
-func ForDeployment(d *appsv1.Deployment, hashes map[string]string, referenced []Reference) (RolloutHash, error) {
-	return NewRolloutHash(d.Annotations[HashesAnnotation], d.Spec.Template.Annotations[RolloutAnnotation], hashes, referenced)
-}
-
-// NewRolloutHash returns the annotations that roll the pods if a reference changed. lastHashes and rollout are the annotations of the live
-// workload and its pod template, empty if absent. hashes are the current hashes by ID.
+// NewRolloutHash returns the annotations that roll the pods of a live Deployment, which is empty if it does not exist, if a reference changed.
+// hashes are the current hashes by ID.
 //
-// A rollout needs a hash that differs from lastHashes. A new or adopted workload does not roll, nor one whose Secret is created later,
+// A rollout needs a hash that differs from the last one. A new or adopted workload does not roll, nor one whose Secret is created later,
 // such as a serving certificate. A deleted object keeps its hash, so a recreation with other content is a change.
-func NewRolloutHash(lastHashes, rollout string, hashes map[string]string, referenced []Reference) (RolloutHash, error) {
+func NewRolloutHash(live *appsv1.Deployment, hashes map[string]string, referenced []Reference) RolloutHash {
+	lastHashes := live.Annotations[HashesAnnotation]
 	previous := map[string]string{}
-	if lastHashes != "" && json.Unmarshal([]byte(lastHashes), &previous) != nil {
-		previous = map[string]string{} // invalid after a manual edit: start over
+	if json.Unmarshal([]byte(lastHashes), &previous) != nil {
+		previous = map[string]string{} // absent, or invalid after a manual edit: start over
 	}
 	current := map[string]string{}
 	changed := false
@@ -65,28 +59,15 @@ func NewRolloutHash(lastHashes, rollout string, hashes map[string]string, refere
 			current[ref.ID()] = previousHash
 		}
 	}
-	next := RolloutHash{Rollout: rollout}
+	next := RolloutHash{Rollout: live.Spec.Template.Annotations[RolloutAnnotation]}
 	if len(current) > 0 {
-		text, err := json.Marshal(current)
-		if err != nil {
-			return RolloutHash{}, fmt.Errorf("recording references: %w", err)
-		}
+		text, _ := json.Marshal(current) // cannot fail for strings
 		next.Hashes = string(text)
 	}
-	if changed {
-		next.Rollout = hashTransition(previous, current)
+	if changed { // a hash of the change differs from earlier values even if content changes back, so the pods roll
+		sum := fnv.New64a()
+		fmt.Fprint(sum, lastHashes, "|", next.Hashes)
+		next.Rollout = fmt.Sprintf("%016x", sum.Sum64())
 	}
-	return next, nil
-}
-
-// hashTransition returns a hash of a change. It differs from earlier values even if content changes back, so the pods roll.
-func hashTransition(previous, current map[string]string) string {
-	sum := fnv.New64a()
-	for _, m := range []map[string]string{previous, current} {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			fmt.Fprintf(sum, "%s=%s;", k, m[k])
-		}
-		fmt.Fprint(sum, "|")
-	}
-	return fmt.Sprintf("%016x", sum.Sum64())
+	return next
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"pgregory.net/rapid"
 )
 
@@ -16,10 +17,10 @@ type environment struct {
 
 func (env *environment) reconcile(t rapid.TB) (rolled bool) {
 	t.Helper()
-	next, err := NewRolloutHash(env.stamp.Hashes, env.stamp.Rollout, env.hashes, env.refs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	live := &appsv1.Deployment{}
+	live.Annotations = map[string]string{HashesAnnotation: env.stamp.Hashes}
+	live.Spec.Template.Annotations = map[string]string{RolloutAnnotation: env.stamp.Rollout}
+	next := NewRolloutHash(live, env.hashes, env.refs)
 	rolled = next.Rollout != env.stamp.Rollout
 	env.stamp = next
 	return rolled

@@ -10,37 +10,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
 // Tracker resolves references. It is safe for concurrent use.
-type Tracker struct {
-	cached client.Reader
-	live   client.Reader
-	// contents holds the content of each object by its contentKey, as it was last read.
-	contents *lru.Cache
-}
+type Tracker struct{ contents *objectCache[content] }
 
-// maxContents limits the memory of a Tracker. Beyond it, the objects that were not used for longest are read again.
-const maxContents = 1 << 16
-
-// contentKey identifies a referenced object.
-type contentKey struct {
-	kind Kind
-	client.ObjectKey
-}
-
-// content holds the hashes of the keys of one version of an object, never the values.
+// content holds the hashes of the keys of an object, never the values.
 type content struct {
-	uid     types.UID
-	version string
-	keys    map[string]string
+	uid  types.UID
+	keys map[string]string
 }
 
 // Resolved is the state of a set of references.
@@ -53,7 +35,7 @@ type Resolved struct {
 
 // NewTracker returns a Tracker that reads metadata from cached, a cache of the metadata of Secrets and ConfigMaps, and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{cached: cached, live: live, contents: lru.New(maxContents)}
+	return &Tracker{newObjectCache(cached, live, hashContent)}
 }
 
 // Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. Errors are
@@ -61,7 +43,7 @@ func NewTracker(cached, live client.Reader) *Tracker {
 func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Reference) (Resolved, error) {
 	resolved := Resolved{Hashes: map[string]string{}}
 	for _, ref := range Merge(refs) {
-		c, exists, err := t.resolveContent(ctx, contentKey{ref.Kind, client.ObjectKey{Namespace: namespace, Name: ref.Name}})
+		c, exists, err := t.contents.get(ctx, cacheKey{ref.Kind, client.ObjectKey{Namespace: namespace, Name: ref.Name}})
 		if err != nil {
 			return Resolved{}, err
 		}
@@ -96,52 +78,29 @@ func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Miss
 // FindMissing returns the required objects of a namespace that do not exist.
 func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
 	return FindMissing(refs, func(ref Reference) (bool, error) {
-		metadata, err := capability.GetMetadata(ctx, t.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
+		metadata, err := capability.GetMetadata(ctx, t.contents.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
 		return metadata != nil, err
 	})
 }
 
-// resolveContent returns the content of an object, and whether the object exists.
-func (t *Tracker) resolveContent(ctx context.Context, key contentKey) (content, bool, error) {
-	metadata, err := capability.GetMetadata(ctx, t.cached, key.kind.gvk(), key.ObjectKey)
-	if err != nil || metadata == nil {
-		return content{}, false, err
-	}
-	stored, _ := t.contents.Get(key)
-	if c, ok := stored.(content); ok && c.uid == metadata.UID && c.version == metadata.ResourceVersion {
-		return c, true, nil
-	}
-	c, err := t.readContent(ctx, key)
-	if apierrors.IsNotFound(err) {
-		return content{}, false, nil
-	}
-	if err != nil {
-		return content{}, false, fmt.Errorf("reading %s %s: %w", key.kind, key.ObjectKey, err)
-	}
-	t.contents.Add(key, c)
-	return c, true, nil
-}
-
-func (t *Tracker) readContent(ctx context.Context, key contentKey) (content, error) {
-	if key.kind == Secret {
-		s := &corev1.Secret{}
-		err := t.live.Get(ctx, key.ObjectKey, s)
-		return newContent(s.ObjectMeta, s.Data, nil), err
-	}
-	m := &corev1.ConfigMap{}
-	err := t.live.Get(ctx, key.ObjectKey, m)
-	return newContent(m.ObjectMeta, m.BinaryData, m.Data), err
-}
-
-func newContent(meta metav1.ObjectMeta, binary map[string][]byte, text map[string]string) content {
-	c := content{uid: meta.UID, version: meta.ResourceVersion, keys: make(map[string]string, len(binary)+len(text))}
-	for k, v := range binary {
-		c.keys[k] = keyedHash(c.uid, v)
-	}
-	for k, v := range text {
-		c.keys[k] = keyedHash(c.uid, []byte(v))
+func hashContent(object client.Object) content {
+	c := content{uid: object.GetUID(), keys: map[string]string{}}
+	switch o := object.(type) {
+	case *corev1.Secret:
+		c.add(o.Data)
+	case *corev1.ConfigMap:
+		c.add(o.BinaryData)
+		for k, v := range o.Data {
+			c.keys[k] = keyedHash(c.uid, []byte(v))
+		}
 	}
 	return c
+}
+
+func (c content) add(data map[string][]byte) {
+	for k, v := range data {
+		c.keys[k] = keyedHash(c.uid, v)
+	}
 }
 
 // hash returns a hash of the given keys that exist; no keys means all.

@@ -3,6 +3,7 @@ package servers
 import (
 	"maps"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,8 +77,7 @@ func (d *Description) ServiceAccount() *corev1ac.ServiceAccountApplyConfiguratio
 	return corev1ac.ServiceAccount(d.Name, d.Namespace).WithLabels(d.Labels(d.Name))
 }
 
-// Service returns the Service, which requests a certificate in a Secret and has the address of the server, unless these are empty. The API
-// server defaults its target port to the port.
+// Service returns the Service, which requests a certificate in a Secret and has the address of the server, unless these are empty.
 func (d *Description) Service(certificate, address string) *corev1ac.ServiceApplyConfiguration {
 	annotations := map[string]string{AnnotationServingCert: certificate, AnnotationAddress: address}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
@@ -89,7 +89,8 @@ func (d *Description) Service(certificate, address string) *corev1ac.ServiceAppl
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(d.Selector).
-			WithPorts(corev1ac.ServicePort().WithName(d.PortName).WithPort(d.Port).WithAppProtocol(protocol).WithProtocol(corev1.ProtocolTCP)))
+			WithPorts(corev1ac.ServicePort().WithName(d.PortName).WithPort(d.Port).WithTargetPort(intstr.FromInt32(d.Port)).
+				WithProtocol(corev1.ProtocolTCP).WithAppProtocol(protocol)))
 }
 
 // Deployment returns the Deployment of a pod whose first container is the server, with the proxy, nil for none, as a sidecar. Only the
@@ -104,6 +105,7 @@ func (d *Description) Deployment(replicas *int32, pod *corev1ac.PodSpecApplyConf
 	return appsv1ac.Deployment(d.Name, d.Namespace).WithLabels(d.Labels(d.Name)).WithSpec(appsv1ac.DeploymentSpec().
 		WithReplicas(resources.ReplicasOrOne(replicas)).
 		WithRevisionHistoryLimit(0).
+		WithStrategy(appsv1ac.DeploymentStrategy().WithType(appsv1.RollingUpdateDeploymentStrategyType)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(d.Selector)).
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(d.Selector).

@@ -208,7 +208,7 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 			err = refs.Inspect(live)
 		}
 		if err == nil {
-			rollouts[name], err = reference.ForDeployment(live, resolved.Hashes, refs.Rollouts[name])
+			rollouts[name] = reference.NewRolloutHash(live, resolved.Hashes, refs.Rollouts[name])
 		}
 		if err != nil {
 			return nil, missing, err

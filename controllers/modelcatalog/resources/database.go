@@ -3,6 +3,7 @@ package resources
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -92,5 +93,5 @@ func databaseService(c *aihubv1alpha1.Catalog) *corev1ac.ServiceApplyConfigurati
 			WithSessionAffinity(corev1.ServiceAffinityNone).
 			WithSelector(map[string]string{LabelApp: Name, LabelName: DatabaseName}).
 			WithPorts(corev1ac.ServicePort().WithName(DatabaseContainer).WithPort(databasePort).
-				WithProtocol(corev1.ProtocolTCP).WithAppProtocol("tcp")))
+				WithTargetPort(intstr.FromInt32(databasePort)).WithProtocol(corev1.ProtocolTCP).WithAppProtocol("tcp")))
 }

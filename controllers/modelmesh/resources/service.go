@@ -35,6 +35,7 @@ const MonitorName = "modelmesh-metrics-monitor"
 func BuildService(in NamespaceInputs) *corev1ac.ServiceApplyConfiguration {
 	s := in.Settings
 	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
 		WithSelector(map[string]string{LabelService: s.ServiceName}).
 		WithPorts(servicePort(portGRPC, s.ServicePort))
 	if s.HeadlessService {

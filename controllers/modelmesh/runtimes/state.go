@@ -63,7 +63,7 @@ func (state *namespaceState) blockedError(deployment string) error {
 	if state.errPrerequisites == nil {
 		return nil
 	}
-	return &apply.StageError{Skipped: []string{deploymentKind.Kind + " " + namespacedName(state.Namespace, deployment).String()}, Err: state.errPrerequisites}
+	return apply.WithSkipped(state.errPrerequisites, deploymentKind.Kind+" "+namespacedName(state.Namespace, deployment).String())
 }
 
 // needsDeployments reports whether any runtime needs a Deployment.

@@ -85,6 +85,7 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 	return corev1ac.Service(DatabaseName(m), m.Namespace).
 		WithLabels(databaseLabels(m)).
 		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithSelector(map[string]string{LabelApp: LabelValue(m.Name), labelName: DatabaseName(m)}).
 			WithPorts(corev1ac.ServicePort().
 				WithPort(v1beta1.DefaultPostgresPort).

@@ -90,17 +90,6 @@ func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	}
 }
 
-func TestIsNewer(t *testing.T) {
-	for _, tc := range []struct {
-		cached, known string
-		want          bool
-	}{{"2", "1", true}, {"1", "1", false}, {"1", "2", false}, {"10", "9", true}, {"x", "1", true}} {
-		if got := isNewer(tc.cached, tc.known); got != tc.want {
-			t.Errorf("%s after %s: %v, want %v", tc.cached, tc.known, got, tc.want)
-		}
-	}
-}
-
 func TestSecretCacheForgetsNamespace(t *testing.T) {
 	secret := func(namespace string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
@@ -117,7 +106,4 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	}
 }
 
-func countEntries[T any](c *SecretCache[T]) (n int) {
-	c.entries.Range(func(any, any) bool { n++; return true })
-	return n
-}
+func countEntries[T any](c *SecretCache[T]) int { return len(c.secrets.entries.Keys()) }
