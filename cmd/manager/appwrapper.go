@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,7 +30,6 @@ func appWrapperSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{
 			Name:     appwrapper.ComponentName,
-			Types:    []func(*runtime.Scheme) error{awv1beta2.AddToScheme},
 			Requires: []schema.GroupVersionKind{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind)},
 			Caches:   appwrapper.Caches(), Transform: appwrapper.Transform,
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {

@@ -3,12 +3,24 @@ package main
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
+	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
+	registryv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
+	registryv1beta1 "github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
+	servingv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
+	servingv1beta1 "github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/aihub"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
@@ -77,8 +89,19 @@ func (e *Env) withGuards(register func(ctrl.Manager, bool, admission.Guards) err
 
 // componentSpecs is the registry of the components.
 func componentSpecs(env *Env) []componentSpec {
-	return []componentSpec{mlflowSpec(env), appWrapperSpec(env), rayClusterSpec(env), modelRegistrySpec(env), modelCatalogSpec(env), modelMeshSpec(env),
-		platformSpec(env), olmSpec(env)}
+	return slices.Concat([]componentSpec{
+		mlflowSpec(env), appWrapperSpec(env), rayClusterSpec(env), modelRegistrySpec(env), modelCatalogSpec(env), modelMeshSpec(env),
+	}, platformSpecs(env), []componentSpec{olmSpec(env)})
+}
+
+// newScheme returns the types of Kubernetes and of all components, also of disabled ones.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	types := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, awv1beta2.AddToScheme,
+		registryv1beta1.AddToScheme, registryv1alpha1.AddToScheme, aihubv1alpha1.AddToScheme, servingv1alpha1.AddToScheme, servingv1beta1.AddToScheme,
+		platformv1alpha1.AddToScheme)
+	utilruntime.Must(types.AddToScheme(scheme))
+	return scheme
 }
 
 // componentsOf returns the components of the specs.

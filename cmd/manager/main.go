@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/controllers/platform"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
@@ -123,8 +123,11 @@ func usage(p process) string {
 
 // program returns the properties of this build that the configuration needs.
 func program(p process) config.Program {
+	components := []string{}
+	for _, spec := range p.registry(&Env{}) {
+		components = append(components, spec.Name)
+	}
 	return config.Program{
-		Components: component.Names(componentsOf(p.registry(&Env{}))), MLflowVersion: mlflowVersion,
-		EnabledComponents: p.selection, Defaults: p.defaults,
+		Components: slices.Compact(components), MLflowVersion: mlflowVersion, EnabledComponents: p.selection, Defaults: p.defaults,
 	}
 }

@@ -5,14 +5,11 @@ import (
 	"os"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
-	mlflowconfigv1 "github.com/odh-platform/odh-platform-operator/apis/mlflowconfig/v1"
-	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/cmd/internal/kinds"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/access"
@@ -29,9 +26,7 @@ func mlflowSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{
 			Name:     mlflow.ComponentName,
-			Types:    []func(*runtime.Scheme) error{mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme, platformv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{mlflowv1.GroupVersion.WithKind("MLflow")},
-			Optional: mlflow.OptionalKinds(),
 			Caches:   mlflow.Caches(env.Config.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {
 				webhook.Register(mgr, enabled, guards, env.Config.Namespace)

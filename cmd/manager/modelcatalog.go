@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,7 +20,6 @@ func modelCatalogSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{
 			Name:     modelcatalog.ComponentName,
-			Types:    []func(*runtime.Scheme) error{aihubv1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind)},
 			Caches:   modelcatalog.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {

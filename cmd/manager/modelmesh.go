@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
-	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/models"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/openshift"
@@ -28,7 +25,6 @@ func modelMeshSpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{
 			Name:     modelmesh.ComponentName,
-			Types:    []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1beta1.AddToScheme},
 			Requires: []schema.GroupVersionKind{modelmesh.PredictorKind},
 			Caches:   m.caches(),
 			Webhooks: env.withGuards(m.webhooks),

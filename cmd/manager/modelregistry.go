@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry"
 	"github.com/odh-platform/odh-platform-operator/pkg/admission"
@@ -22,7 +20,6 @@ func modelRegistrySpec(env *Env) componentSpec {
 	return componentSpec{
 		Component: component.Component{
 			Name:     modelregistry.ComponentName,
-			Types:    []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme},
 			Requires: []schema.GroupVersionKind{v1beta1.GroupVersion.WithKind(v1beta1.Kind)},
 			Caches:   modelregistry.Caches(env.Config.ModelRegistry.Namespace),
 			Webhooks: env.withGuards(func(mgr ctrl.Manager, enabled bool, guards admission.Guards) error {

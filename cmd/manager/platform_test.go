@@ -24,7 +24,7 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 		"component platform only": {[]string{"--components=platform"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := component.Names(componentsOf(componentSpecs(&Env{})))
+			known := program(process{registry: componentSpecs}).Components
 			cfg, err := config.Load(config.Program{Components: known, MLflowVersion: "1"}, tc.args,
 				func(name string) (string, bool) {
 					v, ok := map[string]string{"REGISTRIES_NAMESPACE": "set"}[name]
@@ -66,36 +66,30 @@ func TestHubSettingsNames(t *testing.T) {
 	}
 }
 
-// Each resource of the platform is looked after on its own: a cluster may have one without the other.
-func TestPlatformSubcontrollers(t *testing.T) {
-	row := platformSpec(&Env{})
-	if len(row.Requires) > 0 || row.Controllers == nil {
-		t.Errorf("the whole requires %v", row.Requires)
-	}
+// Each resource of the platform has a component of its own: a cluster may serve one without the other.
+func TestPlatformSpecs(t *testing.T) {
+	specs := platformSpecs(&Env{})
 	var required []schema.GroupVersionKind
-	for _, part := range platform.Components(nil, nil) {
-		if part.Name != row.Name || len(part.Requires) != 1 {
-			t.Errorf("part %q requires %v", part.Name, part.Requires)
+	for _, spec := range specs {
+		if spec.Name != platform.ComponentName || len(spec.Requires) != 1 || spec.Controllers == nil {
+			t.Errorf("component %q requires %v", spec.Name, spec.Requires)
 		}
-		required = append(required, part.Requires...)
+		required = append(required, spec.Requires...)
 	}
-	for _, kind := range append(required, schema.GroupVersionKind{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"}) {
-		if !slices.Contains(component.WatchedKinds([]component.Component{row.Component}), kind) {
-			t.Errorf("whether %s is served is not followed", kind)
-		}
+	if len(specs) != 2 || required[0] == required[1] {
+		t.Errorf("the components of the platform require %v, want two kinds", required)
+	}
+	catalog := schema.GroupVersionKind{Group: "aihub.opendatahub.io", Version: "v1alpha1", Kind: "Catalog"}
+	if watched := component.WatchedKinds(componentsOf(specs)); !watched.HasAll(append(required, catalog)...) {
+		t.Errorf("the watched kinds %s lack one of %v and %s", watched, required, catalog)
 	}
 }
 
 // Each component waits for a kind, so it starts only after the first discovery.
 func TestEveryComponentWaitsForDiscovery(t *testing.T) {
 	for _, c := range componentsOf(componentSpecs(&Env{})) {
-		if len(c.Requires) == 0 && c.Controllers != nil && c.Name != platform.ComponentName { // which consists of the parts
+		if len(c.Requires) == 0 && c.Controllers != nil {
 			t.Errorf("component %s requires no kind: it would take every API for absent while discovery is silent", c.Name)
-		}
-	}
-	for _, part := range platform.Components(nil, nil) {
-		if len(part.Requires) == 0 {
-			t.Errorf("a part of %s requires no kind", part.Name)
 		}
 	}
 }

@@ -19,10 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -134,12 +132,7 @@ func lowerMemoryLimit() {
 
 // startManager builds the manager with all components, and runs it until ctx ends.
 func startManager(ctx context.Context, env *Env, specs []componentSpec, restConfig *rest.Config, permissions *permissionMonitor, log logr.Logger) error {
-	components := componentsOf(specs)
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	if err := component.AddToScheme(scheme, components); err != nil {
-		return err
-	}
+	scheme := newScheme()
 	listener := tlsprofile.NewListener()
 	if hasConfiguredTLS(env.Config) {
 		listener.Set(env.Config.TLS)
@@ -153,7 +146,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	options.WebhookServer, options.Cache.DefaultWatchErrorHandler = hooks.server, permissions.handle
 	running, restart := context.WithCancelCause(ctx)
 	defer restart(nil)
-	watchers, err := newWatchers(running, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)))
+	watchers, err := newWatchers(running, env, restConfig, listener, restart, component.WatchedKinds(componentsOf(enabled)).UnsortedList())
 	if err != nil {
 		return err
 	}
@@ -174,7 +167,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 		return fmt.Errorf("adding to the manager: %w", err)
 	}
 	env.FullObjectKinds = component.FullObjectKinds(componentsOf(enabled))
-	if err := component.Setup(running, mgr, env.Capabilities, components, env.Config.Enabled); err != nil {
+	if err := component.Setup(mgr, env.Capabilities, componentsOf(specs), env.Config.Enabled); err != nil {
 		return err
 	}
 	err = mgr.Start(running)

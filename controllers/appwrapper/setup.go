@@ -64,7 +64,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, settings Settings, served *cap
 		live: mgr.GetAPIReader(), apiDeleted: apiDeletedFunc(mgr), clock: settings.Clock, log: mgr.GetLogger().WithName(ComponentName),
 		watched: map[schema.GroupVersionKind]*watchedKind{},
 	}
-	labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, transform)
+	labelled, err := component.NewCache(mgr, awv1beta2.LabelAppWrapper, cache.Options{DefaultTransform: transform, ReaderFailOnMissingInformer: true})
 	if err != nil {
 		return fmt.Errorf("pods and components: %w", err)
 	}

@@ -129,11 +129,6 @@ func Render(settings Settings, served capability.Set, object *unstructured.Unstr
 // optionalChildKinds lists the kinds of children whose APIs can be installed or removed at runtime.
 var optionalChildKinds = []schema.GroupVersionKind{capability.ServiceMonitor, capability.HTTPRoute, capability.BackendTLSPolicy, capability.ConsoleLink}
 
-// OptionalKinds returns the kinds that are watched while they are served, in addition to those of package capability.
-func OptionalKinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{mlflowOperatorKind, artifactstore.Kind}
-}
-
 // Caches returns the needs of the manager's cache: children by the operator label, and the metadata of all Secrets and ConfigMaps
 // of the operand namespace, because pods consume those of users.
 func Caches(namespace string) []component.CacheNeed {

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -157,16 +156,13 @@ type extraCaches struct {
 }
 
 func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
-	secrets, err := servers.NamedCaches(mgr, namespace, capability.MetadataOf(servers.Secret), apply.Transform(FieldOwner),
+	secrets, err := servers.NamedCaches(mgr, namespace, apply.Transform(FieldOwner),
 		resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate)
 	if err != nil {
 		return nil, err
 	}
-	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.SourceLabel: resources.SourceLabelValue})}
-	if namespace != "" {
-		options.Namespaces = map[string]cache.Config{namespace: {}}
-	}
-	labelled, err := component.NewSelectorCache(mgr, &corev1.ConfigMap{}, options, trimContent)
+	labelled, err := component.NewCache(mgr, resources.SourceLabel+"="+resources.SourceLabelValue,
+		cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: trimContent})
 	return &extraCaches{secrets: secrets, labelledConfigMaps: labelled, apiReader: mgr.GetAPIReader(), contentProblems: lru.New(maxContentProblems)}, err
 }
 

@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,11 +49,7 @@ func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace b
 	if singleNamespace {
 		return &Namespaces{OperatorNamespace: operatorNamespace}, nil
 	}
-	selector, err := labels.Parse(LabelEnabled)
-	if err != nil {
-		return nil, fmt.Errorf("selecting namespaces by label: %w", err)
-	}
-	labelled, err := component.NewSelectorCache(mgr, capability.MetadataOf(namespaceKind), cache.ByObject{Label: selector}, stripNamespace)
+	labelled, err := component.NewCache(mgr, LabelEnabled, cache.Options{DefaultTransform: stripNamespace})
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +85,13 @@ func (n *Namespaces) GetMetadata(ctx context.Context, name string) (*metav1.Part
 	return metadata, err
 }
 
-// CacheByObject restricts a cache to the namespaces that can be enabled.
-func (n *Namespaces) CacheByObject() cache.ByObject {
+// NewCache adds a cache of the objects that match a label selector, or "" for all, in the namespaces that can be enabled to the manager.
+func (n *Namespaces) NewCache(mgr ctrl.Manager, label string, transform toolscache.TransformFunc) (cache.Cache, error) {
+	options := cache.Options{DefaultTransform: transform}
 	if n.SingleNamespace() {
-		return cache.ByObject{Namespaces: map[string]cache.Config{n.OperatorNamespace: {}}}
+		options.DefaultNamespaces = map[string]cache.Config{n.OperatorNamespace: {}}
 	}
-	return cache.ByObject{}
+	return component.NewCache(mgr, label, options)
 }
 
 // Enabled reports whether ModelMesh is enabled in a namespace: LabelEnabled is "true" and the namespace is not terminating. The

@@ -3,25 +3,18 @@ package modelmesh
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	meshevents "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/events"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	meshsettings "github.com/odh-platform/odh-platform-operator/pkg/modelmesh/settings"
@@ -99,23 +92,11 @@ func (o Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
 		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock, Log: log.WithName("events")}),
 	}
 	// EndpointSlices have the labels of their Service.
-	endpointSlices, err := NewMeshCache(mgr, &discoveryv1.EndpointSlice{}, namespaces, nil)
+	endpointSlices, err := namespaces.NewCache(mgr, pkgmodelmesh.LabelService, nil)
 	if err != nil {
 		return nil, err
 	}
 	return d, errors.Join(mgr.Add(d.Pool), mgr.Add(d.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", endpointSlices, d.Pool))
-}
-
-// NewMeshCache adds a cache for one kind to the manager. It holds objects with the label of a mesh Service in the namespaces that can
-// be enabled.
-func NewMeshCache(mgr ctrl.Manager, object client.Object, namespaces *Namespaces, transform toolscache.TransformFunc) (cache.Cache, error) {
-	selector, err := labels.Parse(pkgmodelmesh.LabelService)
-	if err != nil {
-		return nil, fmt.Errorf("selecting %T by label: %w", object, err)
-	}
-	options := namespaces.CacheByObject()
-	options.Label = selector
-	return component.NewSelectorCache(mgr, object, options, transform)
 }
 
 // Dependencies are the objects that the subcontrollers share while the component runs.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -135,11 +134,8 @@ func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *c
 
 // newPodCache returns a cache of the pods of registries and their databases, trimmed by trimPod.
 func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
-	options := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{resources.LabelComponent: resources.PartOf})}
-	if namespace != "" {
-		options.Namespaces = map[string]cache.Config{namespace: {}}
-	}
-	return component.NewSelectorCache(mgr, &corev1.Pod{}, options, trimPod)
+	return component.NewCache(mgr, resources.LabelComponent+"="+resources.PartOf,
+		cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}, DefaultTransform: trimPod})
 }
 
 // trimPod keeps only labels, container names and status of a pod.

@@ -47,7 +47,7 @@ type legacyDeployments struct {
 func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
 	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
 	var sources []source.Source
-	caches, err := servers.NamedCaches(mgr, "", capability.MetadataOf(servers.Deployment), apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
+	caches, err := servers.NamedCaches(mgr, "", apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
 	for name, c := range caches {
 		f.readers[name] = c
 		sources = append(sources, source.Kind(c, client.Object(capability.MetadataOf(servers.Deployment)), h))

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -279,12 +280,11 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 
 // [mlflow-62] Only the ConfigMap of its name in the applications namespace is held, and wakes the controller.
 func TestVersionSelection(t *testing.T) {
-	by := versionSelector("apps", configMapName)
-	if _, here := by.Namespaces["apps"]; !here || len(by.Namespaces) != 1 || by.Field.String() != "metadata.name=odh-mlflowoperator-config" {
-		t.Errorf("unexpected result: %+v", by)
-	}
-	if by := versionSelector("", aihubConfigMapName); by.Namespaces != nil || by.Field.String() != "metadata.name=odh-modelregistry-config" {
-		t.Errorf("unexpected result of versionSelector: %+v", by)
+	for namespace, name := range map[string]string{"apps": configMapName, cache.AllNamespaces: aihubConfigMapName} {
+		options := versionOptions(namespace, name)
+		if _, here := options.DefaultNamespaces[namespace]; !here || len(options.DefaultNamespaces) != 1 || options.DefaultFieldSelector.String() != "metadata.name="+name {
+			t.Errorf("unexpected options for namespace %q: %+v", namespace, options)
+		}
 	}
 }
 

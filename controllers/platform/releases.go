@@ -47,15 +47,15 @@ func validateVersion(text string) error {
 
 // versionCache returns a cache of the ConfigMap with the platform's version, in one namespace or, for "", in all.
 func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	return component.NewSelectorCache(mgr, &corev1.ConfigMap{}, versionSelector(namespace, name), apply.Transform())
+	return component.NewCache(mgr, "", versionOptions(namespace, name))
 }
 
-func versionSelector(namespace, name string) cache.ByObject {
-	by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
-	if namespace != "" {
-		by.Namespaces = map[string]cache.Config{namespace: {}}
+func versionOptions(namespace, name string) cache.Options {
+	return cache.Options{
+		DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", name),
+		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
+		DefaultTransform:     apply.Transform(),
 	}
-	return by
 }
 
 // readVersion returns the version of the platform, or "" without one.

@@ -97,24 +97,10 @@ type Deps struct {
 	Applier *apply.Applier
 }
 
-// OptionalKinds returns the kinds that the component watches while they are served.
-func OptionalKinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind}
-}
-
-// Components returns a component for each resource of the platform, which starts once its kind is served. They have the same name because
-// they are enabled together.
-func Components(mlflowOperator, hub func(context.Context, ctrl.Manager) error) []component.Component {
-	return []component.Component{
-		{Name: ComponentName, Requires: []schema.GroupVersionKind{mlflowOperatorKind}, Controllers: mlflowOperator},
-		{Name: ComponentName, Requires: []schema.GroupVersionKind{aihubKind}, Controllers: hub},
-	}
-}
-
 // Caches returns the needs of the manager's cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: namespaceKind, IncludeForeign: true}}
-	for _, kind := range OptionalKinds() {
+	for _, kind := range []schema.GroupVersionKind{mlflowOperatorKind, mlflowKind, aihubKind, catalogKind} {
 		needs = append(needs, component.CacheNeed{Kind: kind, FullObjects: true, IncludeForeign: true})
 	}
 	return needs

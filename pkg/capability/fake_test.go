@@ -86,9 +86,13 @@ func (d *fakeDiscovery) count() int {
 	return d.calls
 }
 
-func (d *fakeDiscovery) groups() *metav1.APIGroupList {
+// groups returns the groups with those of their versions that pass the filter.
+func (d *fakeDiscovery) groups(filter func(schema.GroupVersion) bool) *metav1.APIGroupList {
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for gv := range d.lists {
+		if !filter(gv) {
+			continue
+		}
 		versions[gv.Group] = append(versions[gv.Group], metav1.GroupVersionForDiscovery{Version: gv.Version, GroupVersion: gv.String()})
 	}
 	out := &metav1.APIGroupList{}
@@ -112,7 +116,8 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 			resources[gv] = &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: slices.Clone(list)}
 		}
 	}
-	return d.groups(), resources, maps.Clone(d.stale), nil
+	current := func(gv schema.GroupVersion) bool { return d.stale[gv] == nil }
+	return d.groups(current), resources, maps.Clone(d.stale), nil // as client-go does for versions that are marked as stale
 }
 
 // newLegacy returns an API server without aggregated discovery.
@@ -132,7 +137,7 @@ func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
 	if l.d.failing != nil {
 		return nil, l.d.failing
 	}
-	return l.d.groups(), nil
+	return l.d.groups(func(schema.GroupVersion) bool { return true }), nil
 }
 
 func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
@@ -215,14 +220,6 @@ func (c *fakeCluster) forbid() (allow func()) {
 		defer mu.Unlock()
 		allowed = true
 	}
-}
-
-// partial is aggregated discovery that lists versions whose resources it does not know.
-type partial struct{ *fakeDiscovery }
-
-func (p partial) GroupsAndMaybeResourcesWithContext(context.Context) (*metav1.APIGroupList,
-	map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
-	return p.groups(), core(), nil, nil
 }
 
 // core is the version that every API server describes.

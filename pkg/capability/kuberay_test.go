@@ -98,7 +98,7 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, l, heard := newKubeRay(), &logs{}, &changes{}
-		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client, Log: l.logger()})
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client, Log: l.logger()})
 		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().PlatformKubeRay() {
 			t.Fatal("want Ready, RayCluster served, and no KubeRay of the platform")
 		}
@@ -160,7 +160,7 @@ func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client, mend := failing(errors.New("away"))
-		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client})
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client})
 		if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "webhook configuration of KubeRay") || w.Current().Has(RayCluster) {
 			t.Errorf("ready: %v, %s", err, w.Current())
 		}
@@ -176,7 +176,7 @@ func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := failing(apierrors.NewForbidden(mutatingConfigurations.GroupResource(), "", errors.New("no role")))
-		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Kinds: kinds, KubeRay: client})
+		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client})
 		if err := w.Ready(nil); err != nil || w.Current().PlatformKubeRay() || !w.Current().Has(RayCluster) {
 			t.Errorf("Ready returned %v with capabilities %s", err, w.Current())
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,12 +13,14 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -48,11 +49,11 @@ var servedGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOp
 	Help: "1 while an optional kind is served by the API server, 0 while it is not, by group, version and kind.",
 }, []string{"group", "version", "kind"})
 
-// Options of a Watcher. Discovery is required.
+// Options of a Watcher. Discovery and, for Start, Metadata are required.
 type Options struct {
 	// Discovery must not be a caching client.
 	Discovery discovery.DiscoveryInterface
-	// Metadata lists and watches CustomResourceDefinitions. Without it, or without the permission, discovery is polled every 30 s.
+	// Metadata lists and watches CustomResourceDefinitions. Without the permission, discovery is polled every 30 s.
 	Metadata metadata.Interface
 	// Kinds are the kinds to watch.
 	Kinds []schema.GroupVersionKind
@@ -72,13 +73,13 @@ type Watcher struct {
 	current atomic.Pointer[Set] // nil until discovery succeeded and the presence of the platform's KubeRay is known
 	events  chan struct{}
 	kubeRay *singleton.Value[bool]
+	crds    toolscache.SharedIndexInformer
+	crdSeen sync.Map // whether each observed CustomResourceDefinition exists, by name
 
 	// The fields below are used only by New and by the goroutine of Start.
-	crds           *crdWatcher
 	omittedSince   map[schema.GroupVersionKind]time.Time // start of the omission of kinds that were served
 	gracePeriodEnd time.Time                             // discoveryGracePeriod after the last event
-	backoff        wait.Backoff
-	pause          time.Duration // until the next discovery call
+	backoff        time.Duration                         // before the next retry
 }
 
 // New returns a Watcher after one discovery call. A failed call is not an error: the set stays empty, and Start retries.
@@ -86,9 +87,10 @@ func New(options Options) *Watcher {
 	options.Clock = cmp.Or[clock.Clock](options.Clock, clock.RealClock{})
 	w := &Watcher{
 		options: options, events: make(chan struct{}, 1), kubeRay: newPlatformKubeRay(options), omittedSince: map[schema.GroupVersionKind]time.Time{},
+		backoff: minBackoff,
 	}
+	w.crds = newCRDInformer(options.Metadata, w.onCRDEvent)
 	w.record(Set{})
-	w.resetBackoff()
 	ctx, cancel := context.WithTimeout(context.Background(), initialTimeout)
 	defer cancel()
 	if options.KubeRay != nil {
@@ -124,79 +126,69 @@ func (w *Watcher) OnChange(ctx context.Context, listener func(Set)) {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: webhooks of standby replicas depend on the set.
 func (w *Watcher) NeedLeaderElection() bool { return false }
 
-// Start watches the cluster until ctx ends. It returns an error only if the informer cannot be created.
+// Start watches the cluster until ctx ends.
 func (w *Watcher) Start(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
-	defer cancel()
-	notify := func() {
-		select {
-		case w.events <- struct{}{}:
-		default: // the pending event covers this one
-		}
-	}
-	if w.options.Metadata != nil {
-		crds, err := watchCRDs(w.options, notify)
-		if err != nil {
-			return err
-		}
-		w.crds = crds
-		watchers.Go(func() { crds.RunWithContext(ctx) })
-	}
+	watchers.Go(func() { w.crds.RunWithContext(ctx) })
 	if w.options.KubeRay != nil {
-		w.kubeRay.Subscribe(ctx, func(bool) { notify() })
+		w.kubeRay.Subscribe(ctx, func(bool) { w.notify() })
 		watchers.Go(func() { _ = w.kubeRay.Start(ctx) }) // always returns nil
 	}
-	due := w.options.Clock.Now().Add(w.pause)
+	timer, debouncing := w.options.Clock.After(debounce), true // the CustomResourceDefinitions may have changed since New
 	for {
-		timer := w.options.Clock.NewTimer(due.Sub(w.options.Clock.Now()))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-w.events:
-			w.resetBackoff()
-			w.gracePeriodEnd = w.options.Clock.Now().Add(discoveryGracePeriod)
-			if debounced := w.options.Clock.Now().Add(debounce); debounced.Before(due) {
-				due = debounced
+			w.backoff, w.gracePeriodEnd = minBackoff, w.options.Clock.Now().Add(discoveryGracePeriod)
+			if !debouncing {
+				timer, debouncing = w.options.Clock.After(debounce), true
 			}
-		case <-timer.C():
-			w.refresh(ctx)
-			due = w.options.Clock.Now().Add(w.pause)
+		case <-timer:
+			timer, debouncing = w.options.Clock.After(w.refresh(ctx)), false
 		}
-		timer.Stop()
 	}
 }
 
-// resetBackoff restarts the back-off with the shortest interval.
-func (w *Watcher) resetBackoff() {
-	w.backoff = wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
+// notify makes Start call discovery soon.
+func (w *Watcher) notify() {
+	select {
+	case w.events <- struct{}{}:
+	default: // the pending event covers this one
+	}
 }
 
-// refresh calls discovery, publishes the result and sets the pause.
-func (w *Watcher) refresh(ctx context.Context) {
+// onCRDEvent records whether a CustomResourceDefinition exists, if it may be that of one of the kinds.
+func (w *Watcher) onCRDEvent(name string, exists bool) {
+	group := schema.ParseGroupResource(name).Group
+	if slices.ContainsFunc(w.options.Kinds, func(k schema.GroupVersionKind) bool { return k.Group == group }) {
+		w.crdSeen.Store(name, exists)
+		w.notify()
+	}
+}
+
+// refresh calls discovery, publishes the result, and returns the time until the next call.
+func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	listed, unreadable, err := readDiscovery(ctx, w.options.Discovery)
 	platformKubeRay, known := w.kubeRay.Current()
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // the manager is stopping
 		w.options.Log.Error(err, "Reading discovery; keeping the last known optional APIs")
 	}
-	if err != nil || !known {
-		w.pause = w.backoff.Step()
-		return
+	if err == nil && known {
+		kinds, consistent := w.servedKinds(listed, unreadable)
+		w.publish(NewSet(kinds...).WithPlatformKubeRay(platformKubeRay))
+		if consistent {
+			w.backoff = minBackoff
+			if w.crds.HasSynced() {
+				return wait.Jitter(resyncPeriod, 0.1)
+			}
+			return pollPeriod
+		}
 	}
-	kinds, consistent := w.servedKinds(listed, unreadable)
-	w.publish(NewSet(kinds...).WithPlatformKubeRay(platformKubeRay))
-	switch {
-	case !consistent:
-		w.pause = w.backoff.Step()
-		return
-	case w.crds != nil && w.crds.HasSynced():
-		w.pause = wait.Jitter(resyncPeriod, 0.1)
-	default:
-		w.pause = pollPeriod
-	}
-	w.resetBackoff()
+	delay := w.backoff
+	w.backoff = min(2*delay, maxBackoff)
+	return delay
 }
 
 // servedKinds returns the kinds for a discovery result, and whether it agrees with the definitions. A kind whose definition was deleted is
@@ -206,12 +198,12 @@ func (w *Watcher) refresh(ctx context.Context) {
 // In the first result all kinds of an unreadable version count as served: the server of an aggregated API may be down when the manager
 // starts. Kinds wrongly missing would make controllers prune objects; for kinds wrongly served requests fail and are retried.
 func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersion]) (served []schema.GroupVersionKind, consistent bool) {
-	previous, all, now := w.current.Load(), listed.UnsortedList(), w.options.Clock.Now()
+	previous, now := w.current.Load(), w.options.Clock.Now()
 	consistent = true
 	for _, k := range w.options.Kinds {
 		failed, was := unreadable.Has(k.GroupVersion()), previous != nil && previous.Has(k)
-		exists, observed := w.crds.exists(k)
-		unlisted := exists && now.Before(w.gracePeriodEnd) && !slices.ContainsFunc(all, func(l schema.GroupVersionKind) bool { return l.GroupKind() == k.GroupKind() })
+		exists, observed := w.crdExists(k)
+		unlisted := exists && now.Before(w.gracePeriodEnd) && !listed.Has(k.GroupKind().WithVersion(anyVersion))
 		consistent = consistent && !failed && !unlisted
 		switch {
 		case observed && !exists:
@@ -224,6 +216,13 @@ func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersio
 		delete(w.omittedSince, k)
 	}
 	return served, consistent
+}
+
+// crdExists reports whether the CustomResourceDefinition of a kind exists, and whether it was ever observed. Its name is always plural.group.
+func (w *Watcher) crdExists(k schema.GroupVersionKind) (exists, observed bool) {
+	resource, _ := meta.UnsafeGuessKindToResource(k) // correct for all our kinds
+	value, observed := w.crdSeen.Load(resource.GroupResource().String())
+	return value == true, observed
 }
 
 // inGracePeriod reports whether a kind has been omitted for less than the grace period.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -100,8 +105,8 @@ func TestFollowsDefinitions(t *testing.T) {
 		w.Subscribe(t.Context(), heard.add)
 		run(t, w)
 		pass(time.Second)
-		if n := d.count(); n != 1 {
-			t.Errorf("discovery was asked %d times until rest without a definition, want 1", n)
+		if n := d.count(); n != 2 {
+			t.Errorf("discovery was asked %d times until rest without a definition, want 2: by New and by Start", n)
 		}
 
 		// A definition is created before it is served.
@@ -405,12 +410,15 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 }
 
 // Every pause comes from the injected clock.
-func TestWithoutMetadataPolls(t *testing.T) {
+func TestPollsByInjectedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, heard := newDiscovery(), &changes{}
+		d, heard, cluster := newDiscovery(), &changes{}, newCluster(t)
+		cluster.forbid()
 		clk := clocktesting.NewFakeClock(time.Unix(0, 0))
-		w := New(Options{Discovery: d, Kinds: kinds, Clock: clk})
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Clock: clk})
 		run(t, w)
+		clk.Step(debounce)
+		synctest.Wait()
 		w.Subscribe(t.Context(), heard.add) // after Start
 		d.serve(Route, OpenShiftIngress)
 		pass(time.Hour)
@@ -433,19 +441,33 @@ func TestLegacyDiscovery(t *testing.T) {
 	if !w.Current().Equal(NewSet(Route, ServiceMonitor, PrometheusRule)) || w.Ready(nil) != nil {
 		t.Errorf("current %q: what could not be read is not absent, what was not found is", w.Current())
 	}
-	if w.pause != minBackoff {
-		t.Errorf("a version that could not be read is tried again after %s", w.pause)
+	if w.backoff != 2*minBackoff {
+		t.Errorf("the first version that could not be read made the next interval %s", w.backoff)
 	}
 }
 
-func TestAggregatedVersionWithoutResources(t *testing.T) {
-	d := newDiscovery(Route, HTTPRoute)
-	listed, unreadable, err := readDiscovery(t.Context(), partial{d})
+// The API server marks a version as stale while the server of the aggregated API is unavailable.
+func TestStaleVersionOfAggregatedDiscovery(t *testing.T) {
+	version := func(name, freshness string) string {
+		return fmt.Sprintf(`{"version":%q,"freshness":%q,"resources":[{"resource":"routes","scope":"Namespaced","responseKind":{"group":"route.openshift.io","version":%q,"kind":"Route"}}]}`,
+			name, freshness, name)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", discovery.AcceptV2)
+		versions := "" // of the core group
+		if r.URL.Path == "/apis" {
+			versions = version("v1", "Stale") + "," + version("v2", "Current")
+		}
+		fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"route.openshift.io"},"versions":[%s]}]}`, versions)
+	}))
+	defer server.Close()
+	client := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+	listed, unreadable, err := readDiscovery(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !unreadable.Has(Route.GroupVersion()) || listed.Len() != 0 {
-		t.Errorf("a version that is listed without resources has to count as unknown: %s, %v", listed, unreadable)
+	if !unreadable.Equal(sets.New(Route.GroupVersion())) || !listed.Has(Route.GroupKind().WithVersion("v2")) || listed.Has(Route) {
+		t.Errorf("want version v1 as unreadable and v2 as listed: %v, %s", unreadable, listed)
 	}
 }
 

@@ -1,6 +1,8 @@
 package component
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,45 +27,40 @@ type CacheNeed struct {
 	// Kind of the objects.
 	Kind schema.GroupVersionKind
 	// Namespace limits the cache to one namespace; "" means all. It must be "" for cluster-scoped kinds, and is ignored for
-	// optional kinds.
+	// custom resources.
 	Namespace string
 	// FullObjects caches whole objects, for kinds whose spec or status is read; otherwise only their metadata is cached.
 	FullObjects bool
 	// IncludeForeign caches all objects, not only those with OperatorLabel. Foreign objects that are cached as metadata keep
-	// only their identity and version, because there may be thousands. Optional kinds with FullObjects always include foreign objects.
+	// only their identity and version, because there may be thousands. Custom resources with FullObjects always include foreign objects.
 	IncludeForeign bool
-}
-
-// cacheScope is the merged need of all components for one kind.
-type cacheScope struct {
-	// includeForeign is true for namespaces whose foreign objects are cached too. The key "" means all namespaces.
-	includeForeign map[string]bool
-	fullObjects    bool
 }
 
 // CacheOptions merges the needs of the enabled components: a kind is cached in the union of their namespaces, and without the label
 // selector if one of them includes foreign objects. The transform applies to every object. Other kinds are cached without limits.
 //
-// Optional kinds (of package capability, or required or used by a component) get their selector in NewInformer instead of ByObject,
-// because the cache looks up the scope of each kind in ByObject and fails to start if one is not served.
+// Custom resources get their selector in NewInformer instead of ByObject, because the cache looks up the scope of each kind in ByObject and
+// fails to start if one is not served.
 func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache.Options {
-	optional, managedOnly := WatchedKinds(enabled), map[schema.GroupVersionKind]bool{}
+	managedOnly := capability.NewSet()
 	for _, c := range enabled {
-		transform = chainTransforms(c.Transform, transform)
-	}
-	options := cache.Options{DefaultTransform: transform, ByObject: map[client.Object]cache.ByObject{}}
-	for kind, scope := range mergeNeeds(enabled) {
-		if slices.Contains(optional, kind) {
-			managedOnly[kind] = !slices.Contains(slices.Collect(maps.Values(scope.includeForeign)), true)
-		} else {
-			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
-			options.ByObject[capability.MetadataOf(kind)] = scope.byObject(transform)
+		if c.Transform != nil {
+			transform = chainTransforms(c.Transform, transform)
 		}
 	}
-	// Typed objects do not carry their kind, so optional kinds that are cached as such are not selected.
+	options := cache.Options{DefaultTransform: chainTransforms(stripForeign, transform), ByObject: map[client.Object]cache.ByObject{}}
+	for kind, includeForeign := range mergeNeeds(enabled) {
+		if !isCustomKind(kind) {
+			// The cache looks up ByObject by kind, so metadata objects match typed objects too.
+			options.ByObject[capability.MetadataOf(kind)] = byObject(includeForeign)
+		} else if !slices.Contains(slices.Collect(maps.Values(includeForeign)), true) {
+			managedOnly.Insert(kind)
+		}
+	}
+	// Typed objects do not carry their kind, so custom resources that are cached as such are not selected.
 	options.NewInformer = func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		selector := ""
-		if managedOnly[obj.GetObjectKind().GroupVersionKind()] {
+		if managedOnly.Has(obj.GetObjectKind().GroupVersionKind()) {
 			selector = managedSelector().String()
 		}
 		if isCustomResource(obj) {
@@ -74,20 +72,38 @@ func CacheOptions(enabled []Component, transform toolscache.TransformFunc) cache
 	return options
 }
 
-// byObject returns the configuration of the cache. One rule for all namespaces is set without Namespaces, which needs a watch for each.
-func (s cacheScope) byObject(transform toolscache.TransformFunc) cache.ByObject {
-	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
-	for namespace, includeForeign := range s.includeForeign {
-		config := cache.Config{}
-		if !includeForeign {
-			config.LabelSelector = managedSelector()
-		} else if !s.fullObjects {
-			config.Transform = chainTransforms(stripForeign, transform)
+// mergeNeeds returns the namespaces in which each kind is cached, "" for all, and whether foreign objects are included there.
+func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]map[string]bool {
+	out := map[schema.GroupVersionKind]map[string]bool{}
+	for _, c := range enabled {
+		for _, need := range c.Caches {
+			if out[need.Kind] == nil {
+				out[need.Kind] = map[string]bool{}
+			}
+			out[need.Kind][need.Namespace] = out[need.Kind][need.Namespace] || need.IncludeForeign
 		}
-		by.Namespaces[namespace] = config
 	}
-	if all, found := by.Namespaces[""]; found && len(by.Namespaces) == 1 {
-		return cache.ByObject{Label: all.LabelSelector, Transform: all.Transform}
+	return out
+}
+
+// byObject returns the configuration of the cache for one kind. It omits namespaces that the rule for all namespaces covers, because each of
+// them needs a watch.
+func byObject(includeForeign map[string]bool) cache.ByObject {
+	foreignEverywhere, everywhere := includeForeign[""]
+	if foreignEverywhere {
+		return cache.ByObject{}
+	}
+	by := cache.ByObject{Namespaces: map[string]cache.Config{}}
+	for namespace, foreign := range includeForeign {
+		switch {
+		case foreign:
+			by.Namespaces[namespace] = cache.Config{}
+		case namespace == "" || !everywhere:
+			by.Namespaces[namespace] = cache.Config{LabelSelector: managedSelector()}
+		}
+	}
+	if everywhere && len(by.Namespaces) == 1 {
+		return cache.ByObject{Label: managedSelector()} // also for cluster-scoped kinds
 	}
 	return by
 }
@@ -95,51 +111,57 @@ func (s cacheScope) byObject(transform toolscache.TransformFunc) cache.ByObject 
 // FullObjectKinds returns the kinds that at least one component caches as full objects. All components must read them as such, because
 // reading metadata would start a second informer.
 func FullObjectKinds(enabled []Component) []schema.GroupVersionKind {
-	var out []schema.GroupVersionKind
-	for kind, scope := range mergeNeeds(enabled) {
-		if scope.fullObjects {
-			out = append(out, kind)
-		}
-	}
-	return out
-}
-
-func mergeNeeds(enabled []Component) map[schema.GroupVersionKind]cacheScope {
-	out := map[schema.GroupVersionKind]cacheScope{}
+	kinds := capability.NewSet()
 	for _, c := range enabled {
 		for _, need := range c.Caches {
-			scope := out[need.Kind]
-			if scope.includeForeign == nil {
-				scope.includeForeign = map[string]bool{}
+			if need.FullObjects {
+				kinds.Insert(need.Kind)
 			}
-			scope.fullObjects = scope.fullObjects || need.FullObjects
-			scope.includeForeign[need.Namespace] = scope.includeForeign[need.Namespace] || need.IncludeForeign
-			out[need.Kind] = scope
 		}
 	}
-	for _, scope := range out {
-		if foreignEverywhere, all := scope.includeForeign[""]; all {
-			// Drop namespaces that the rule for all namespaces covers.
-			maps.DeleteFunc(scope.includeForeign, func(namespace string, includeForeign bool) bool {
-				return namespace != "" && (foreignEverywhere || !includeForeign)
-			})
-		}
+	return kinds.UnsortedList()
+}
+
+// NewCache adds a cache of the objects that match a label selector, or "" for all, to the manager, whose own cache has one selector for each
+// kind. The API server requires a field selector by name for list and watch if RBAC limits them to one name. The kinds must always be served.
+func NewCache(mgr ctrl.Manager, label string, options cache.Options) (cache.Cache, error) {
+	selector, err := labels.Parse(label)
+	if err != nil {
+		return nil, fmt.Errorf("selecting by label %s: %w", label, err)
 	}
-	return out
+	options.DefaultLabelSelector = selector
+	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	c, err := cache.New(mgr.GetConfig(), options)
+	if err == nil {
+		err = mgr.Add(c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("adding a cache: %w", err)
+	}
+	return c, nil
+}
+
+// DelegatingClient is a client that reads some objects from other readers.
+type DelegatingClient struct {
+	client.Client
+	// Route returns the reader for an object, or nil for the reader of the client.
+	Route func(client.ObjectKey, client.Object) client.Reader
+}
+
+// Get implements client.Reader.
+func (c *DelegatingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if reader := c.Route(key, object); reader != nil {
+		return reader.Get(ctx, key, object, opts...)
+	}
+	return c.Client.Get(ctx, key, object, opts...)
 }
 
 func managedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{names.OperatorLabel: names.OperatorName})
 }
 
-// chainTransforms returns a transform that runs both. Either may be nil.
+// chainTransforms returns a transform that runs both.
 func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformFunc {
-	switch {
-	case first == nil:
-		return then
-	case then == nil:
-		return first
-	}
 	return func(in any) (any, error) {
 		out, err := first(in)
 		if err != nil {
@@ -149,10 +171,10 @@ func chainTransforms(first, then toolscache.TransformFunc) toolscache.TransformF
 	}
 }
 
-// stripForeign strips the metadata of foreign objects. Their annotations may contain whole objects: `kubectl apply` copies a Secret into
-// one.
+// stripForeign strips the metadata of foreign objects of built-in kinds. Their annotations may contain whole objects: `kubectl apply` copies a
+// Secret into one.
 func stripForeign(in any) (any, error) {
-	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok && metadata.Labels[names.OperatorLabel] != names.OperatorName {
+	if metadata, ok := in.(*metav1.PartialObjectMetadata); ok && metadata.Labels[names.OperatorLabel] != names.OperatorName && !isCustomResource(metadata) {
 		stripLists(metadata)
 	}
 	return in, nil

@@ -69,8 +69,8 @@ func TestCacheOptions(t *testing.T) {
 	if by, _ := byKind(t, options, ownKind); !reflect.ValueOf(by).IsZero() {
 		t.Errorf("%s is wanted in full, which is the default, and has %+v", ownKind.Kind, by)
 	}
-	if by, ok := byKind(t, options, secrets); !ok || by.Label != nil || len(by.Namespaces) > 0 || by.Transform == nil {
-		t.Errorf("Secrets of all are wanted as metadata, and have %+v", by)
+	if by, ok := byKind(t, options, secrets); !ok || by.Label != nil || len(by.Namespaces) > 0 {
+		t.Errorf("Secrets of all are wanted, and have %+v", by)
 	}
 	// The cache fails to start if a kind in ByObject is not served.
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, required} {
@@ -90,10 +90,10 @@ func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 	if !ok || by.Label != nil || !slices.Equal(slices.Sorted(maps.Keys(by.Namespaces)), []string{"", "apps"}) {
 		t.Fatalf("Secrets: %+v", by)
 	}
-	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel || all.Transform != nil {
+	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel {
 		t.Errorf("unexpected result in all namespaces: %+v", all)
 	}
-	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil || apps.Transform == nil {
+	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil {
 		t.Errorf("unexpected result in the one namespace: %+v", apps)
 	}
 }
@@ -117,10 +117,10 @@ func (r *recorded) listWatch() toolscache.ListerWatcher {
 // IsWatchListSemanticsUnSupported makes informers list, because there are no bookmarks.
 func (r *recorded) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Foreign objects keep their identity only; managed objects are unchanged.
+// Foreign objects of built-in kinds keep their identity only; other objects are unchanged.
 func TestStripForeign(t *testing.T) {
-	head := func(labels map[string]string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	head := func(kind schema.GroupVersionKind, labels map[string]string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: capability.MetadataOf(kind).TypeMeta, ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7", Labels: labels,
 			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "a whole Secret"},
 			Finalizers:  []string{"example.com/x"}, OwnerReferences: []metav1.OwnerReference{{Name: "owner"}},
@@ -130,15 +130,18 @@ func TestStripForeign(t *testing.T) {
 		in.(metav1.Object).SetManagedFields(nil)
 		return in, nil
 	}
-	for _, next := range []toolscache.TransformFunc{nil, marked} {
-		out, err := chainTransforms(stripForeign, next)(head(map[string]string{"owner": "helm"}))
-		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
-		if err != nil || !equality.Semantic.DeepEqual(out, want) {
-			t.Errorf("unexpected fields remain of a foreign object: %+v, error %v", out, err)
-		}
-		managed := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
-		if out, err := chainTransforms(stripForeign, next)(head(managed)); err != nil || !equality.Semantic.DeepEqual(out, head(managed)) {
-			t.Errorf("unexpected fields remain of a managed object: %+v, error %v", out, err)
+	transform := CacheOptions(nil, marked).DefaultTransform
+	foreign := map[string]string{"owner": "helm"}
+	out, err := transform(head(secrets, foreign))
+	want := capability.MetadataOf(secrets)
+	want.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}
+	if err != nil || !equality.Semantic.DeepEqual(out, want) {
+		t.Errorf("unexpected fields remain of a foreign object: %+v, error %v", out, err)
+	}
+	managed := map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
+	for name, object := range map[string]*metav1.PartialObjectMetadata{"managed": head(secrets, managed), "custom": head(capability.RayCluster, foreign)} {
+		if out, err := transform(object.DeepCopy()); err != nil || !equality.Semantic.DeepEqual(out, object) {
+			t.Errorf("unexpected fields remain of a %s object: %+v, error %v", name, out, err)
 		}
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
@@ -49,10 +50,11 @@ func (d *dawn) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLis
 func TestComponentsWaitForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w, mgr := &dawn{}, &worker{}, newManager(t)
-		served := capability.New(capability.Options{Discovery: d, Kinds: capability.Known(), Log: mgr.GetLogger()})
+		definitions := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+		served := capability.New(capability.Options{Discovery: d, Metadata: definitions, Kinds: capability.Known(), Log: mgr.GetLogger()})
 		c := ray(w)
 		c.Requires = c.Requires[:1] // RayCluster; Route is optional
-		if err := Setup(t.Context(), mgr, served, []Component{c}, all); err != nil {
+		if err := Setup(mgr, served, []Component{c}, all); err != nil {
 			t.Fatal(err)
 		}
 		close(mgr.elected)

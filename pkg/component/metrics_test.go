@@ -37,7 +37,7 @@ func TestComponentMetrics(t *testing.T) {
 		broken.Controllers = func(context.Context, ctrl.Manager) error { return errors.New("no") }
 		h := &house{newManager(t), &fakeCapabilities{}}
 		enabled := func(name string) bool { return name != "off" }
-		if err := Setup(t.Context(), h, h.caps, []Component{late, plain, off, broken}, enabled); err != nil {
+		if err := Setup(h, h.caps, []Component{late, plain, off, broken}, enabled); err != nil {
 			t.Fatal(err)
 		}
 		close(h.elected)
@@ -56,14 +56,4 @@ func TestComponentMetrics(t *testing.T) {
 		expect("late", [3]float64{1, 1, 0})
 		expect("broken", [3]float64{1, 0, 1})
 	})
-}
-
-func TestFailedSetupIsNotRunning(t *testing.T) {
-	wrong := Component{Name: "wrong", Controllers: func(context.Context, ctrl.Manager) error { return errors.New("no") }}
-	if err := Setup(t.Context(), newManager(t), &fakeCapabilities{}, []Component{wrong}, all); err == nil {
-		t.Fatal("want an error for an invalid component")
-	}
-	if got := states(t, "wrong"); got != [3]float64{1, 0, 0} {
-		t.Errorf("got %v", got)
-	}
 }

@@ -7,21 +7,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
+// isCustomKind reports whether a kind may be defined by a CustomResourceDefinition.
+func isCustomKind(kind schema.GroupVersionKind) bool {
+	return !clientgoscheme.Scheme.IsGroupRegistered(kind.Group)
+}
+
 // isCustomResource reports whether the kind of an object may be defined by a CustomResourceDefinition.
 func isCustomResource(obj runtime.Object) bool {
-	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
-		return !clientgoscheme.Scheme.IsGroupRegistered(kind.Group)
-	}
-	_, _, err := clientgoscheme.Scheme.ObjectKinds(obj)
-	return err != nil
+	kind, err := apiutil.GVKForObject(obj, clientgoscheme.Scheme) // fails for typed custom resources
+	return err != nil || isCustomKind(kind)
 }
 
 // listWatchCustomResources returns a ListerWatcher that selects objects by a label selector, which may be empty. It makes a reflector relist

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -37,40 +38,44 @@ type supervisor struct {
 // returned.
 func (s *supervisor) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer cancel(nil)
-	served, wasServed := make(chan struct{}), false
+	wasServed := false
 	s.caps.OnChange(ctx, func(set capability.Set) {
-		switch all := set.HasAll(s.Requires...); {
-		case all && !wasServed:
+		switch served := set.HasAll(s.Requires...); {
+		case served && !wasServed:
 			wasServed = true
-			close(served)
-		case !all && wasServed:
+			running.Go(func() { s.runControllers(ctx) })
+		case !served && wasServed:
 			cancel(fmt.Errorf("component %s, which needs %s: %w", s.Name, capability.NewSet(s.Requires...), ErrAPIRemoved))
 		}
 	})
-	select {
-	case <-served:
-		backoff := wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
-		_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { // ends with ctx
-			err := s.runControllers(ctx)
-			if err != nil {
-				failuresCounter.WithLabelValues(s.Name).Inc()
-				s.log.Error(err, "The component failed; restarting it")
-			}
-			return err == nil, nil
-		})
-	case <-ctx.Done():
-	}
+	<-ctx.Done()
 	if err := context.Cause(ctx); errors.Is(err, ErrAPIRemoved) {
 		return err
 	}
 	return nil
 }
 
-// runControllers adds the controllers, and returns when ctx ends.
-func (s *supervisor) runControllers(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the subscriptions of a failed attempt
+// runControllers adds the controllers, with retries, and returns when ctx ends.
+func (s *supervisor) runControllers(ctx context.Context) {
+	backoff := wait.Backoff{Duration: minBackoff, Factor: 2, Cap: maxBackoff, Steps: math.MaxInt}
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { // ends with ctx
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // ends the subscriptions of a failed attempt
+		if err := s.addControllers(ctx); err != nil {
+			failuresCounter.WithLabelValues(s.Name).Inc()
+			s.log.Error(err, "The component failed; restarting it")
+			return false, nil
+		}
+		<-ctx.Done()
+		return true, nil
+	})
+}
+
+// addControllers adds all controllers to the manager or, after an error, none.
+func (s *supervisor) addControllers(ctx context.Context) error {
 	buffered := &bufferedManager{Manager: s.mgr}
 	if err := s.Controllers(ctx, buffered); err != nil {
 		return fmt.Errorf("setting up controllers: %w", err)
@@ -82,7 +87,6 @@ func (s *supervisor) runControllers(ctx context.Context) error {
 		}
 	}
 	s.mgr.setReady(controllers, true)
-	<-ctx.Done()
 	return nil
 }
 

@@ -39,7 +39,7 @@ type house struct {
 func newHouse(t *testing.T, components ...Component) *house {
 	t.Helper()
 	h := &house{newManager(t), &fakeCapabilities{}}
-	if err := Setup(t.Context(), h, h.caps, components, all); err != nil {
+	if err := Setup(h, h.caps, components, all); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -113,7 +113,7 @@ func TestStartsImmediatelyWhenServed(t *testing.T) {
 		caps.set(capability.RayCluster, capability.Route)
 		mgr := newManager(t)
 		close(mgr.elected)
-		if err := Setup(t.Context(), mgr, caps, []Component{ray(w)}, all); err != nil {
+		if err := Setup(mgr, caps, []Component{ray(w)}, all); err != nil {
 			t.Fatal(err)
 		}
 		w.want(t, 0, 0) // not before the manager starts

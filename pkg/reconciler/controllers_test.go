@@ -11,7 +11,7 @@ import (
 
 var (
 	constructors  = regexp.MustCompile(`NewControllerManagedBy\(|\bcontroller\.New\(|\breconciler\.NewController\(`)
-	sharedOptions = regexp.MustCompile(`WithOptions\(ControllerOptions\(|reconciler\.ControllerOptionsOf\(|\breconciler\.NewController\(`)
+	sharedOptions = regexp.MustCompile(`WithOptions\(ControllerOptions\(|reconciler\.ControllerOptions\(|\breconciler\.NewController\(`)
 )
 
 // ControllerOptions sets the fair queue and the limited back-off.

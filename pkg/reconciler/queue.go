@@ -24,10 +24,7 @@ const (
 
 // ControllerOptions are the options of every controller of the operator: a queue that is fair to namespaces, and a back-off per object.
 // There is no overall rate limit, because one tenant could exhaust it for all others.
-func ControllerOptions() controller.Options { return ControllerOptionsOf(defaultWorkers) }
-
-// ControllerOptionsOf is ControllerOptions with another number of workers.
-func ControllerOptionsOf(workers int) controller.Options {
+func ControllerOptions(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
@@ -39,7 +36,7 @@ func ControllerOptionsOf(workers int) controller.Options {
 
 // NewController returns the builder of a controller with ControllerOptions that watches the sources.
 func NewController(mgr ctrl.Manager, name string, sources ...source.Source) *builder.Builder {
-	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(ControllerOptions())
+	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(ControllerOptions(defaultWorkers))
 	for _, s := range sources {
 		b.WatchesRawSource(s)
 	}

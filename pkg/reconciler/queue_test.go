@@ -19,7 +19,7 @@ func ask(namespace, name string) reconcile.Request {
 // newQueue returns the queue of a controller and shuts it down after the test.
 func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
-	options := ControllerOptions()
+	options := ControllerOptions(defaultWorkers)
 	q := options.NewQueue("", options.RateLimiter)
 	t.Cleanup(q.ShutDown)
 	return q
@@ -123,7 +123,7 @@ func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 
 // The back-off grows to a minute, for each object separately.
 func TestMaxBackoff(t *testing.T) {
-	limiter := ControllerOptions().RateLimiter
+	limiter := ControllerOptions(defaultWorkers).RateLimiter
 	var last time.Duration
 	for range 1000 {
 		last = limiter.When(ask("a", "broken"))

@@ -76,16 +76,17 @@ func CacheNeeds(need component.CacheNeed, kinds ...schema.GroupVersionKind) []co
 	return needs
 }
 
-// NamedCaches adds a cache for each name to the manager, of one kind in a namespace, "" for all: RBAC allows list and watch by name only.
-func NamedCaches(mgr ctrl.Manager, namespace string, object client.Object, transform toolscache.TransformFunc, names ...string) (map[string]cache.Cache, error) {
+// NamedCaches adds a cache for each name to the manager, in a namespace, "" for all: RBAC allows list and watch by name only.
+func NamedCaches(mgr ctrl.Manager, namespace string, transform toolscache.TransformFunc, names ...string) (map[string]cache.Cache, error) {
 	all := make(map[string]cache.Cache, len(names))
 	for _, name := range names {
-		by := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
-		if namespace != "" {
-			by.Namespaces = map[string]cache.Config{namespace: {}}
+		options := cache.Options{
+			DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
+			DefaultNamespaces:    map[string]cache.Config{namespace: {}},
+			DefaultTransform:     transform,
 		}
 		var err error
-		if all[name], err = component.NewSelectorCache(mgr, object, by, transform); err != nil {
+		if all[name], err = component.NewCache(mgr, "", options); err != nil {
 			return nil, err
 		}
 	}

@@ -35,7 +35,7 @@ func Setup(mgr ctrl.Manager, settings config.AppWrapper, served *capability.Watc
 		return nil, nil
 	}
 	taints := settings.Autopilot.ResourceTaints
-	nodes, err := component.NewCache(mgr, "", trimNode)
+	nodes, err := component.NewCache(mgr, "", cache.Options{DefaultTransform: trimNode})
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}

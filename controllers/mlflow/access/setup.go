@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
@@ -56,15 +55,11 @@ type Deps struct {
 
 // Setup registers the controller with a manager. It returns the feedback to the MLflow controller.
 func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
-	hasLabel, err := labels.Parse(WorkspaceLabel) // with any value
-	if err != nil {
-		return nil, fmt.Errorf("selecting namespaces: %w", err)
-	}
-	labelled, err := component.NewSelectorCache(mgr, namespaceMetadata(), cache.ByObject{Label: hasLabel}, apply.Transform())
+	labelled, err := component.NewCache(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := servers.NamedCaches(mgr, "", &rbacv1.RoleBinding{}, apply.Transform(fieldOwner), bindingNames...)
+	bindings, err := servers.NamedCaches(mgr, "", apply.Transform(fieldOwner), bindingNames...)
 	if err != nil {
 		return nil, err
 	}

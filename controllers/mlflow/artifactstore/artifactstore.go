@@ -46,7 +46,7 @@ type configReconciler struct {
 
 // Setup registers the controller with a manager.
 func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
-	secrets, err := servers.NamedCaches(mgr, "", secret(), apply.Transform(), artifactSecret, archiveSecret)
+	secrets, err := servers.NamedCaches(mgr, "", apply.Transform(), artifactSecret, archiveSecret)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock}
 	}
 	w := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
-	options := reconciler.ControllerOptionsOf(maxConcurrentReconciles)
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
-		WithOptions(options).
+		WithOptions(reconciler.ControllerOptions(maxConcurrentReconciles)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
 		WatchesRawSource(w)
 	if withServices {

@@ -66,9 +66,8 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	if shared.Namespaces.SingleNamespace() {
 		return nil
 	}
-	connections, err := component.NewSelectorCache(mgr, capability.MetadataOf(secretKind), cache.ByObject{
-		Label: labels.SelectorFromSet(labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}),
-	}, component.StripMetadata)
+	connections, err := component.NewCache(mgr, labels.Set{LabelManaged: valueTrue, LabelDashboard: valueTrue}.String(),
+		cache.Options{DefaultTransform: component.StripMetadata})
 	if err != nil {
 		return err
 	}

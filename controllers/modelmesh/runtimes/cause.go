@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
+	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -21,7 +22,7 @@ import (
 
 // newPodCache holds the pods of runtimes, without the fields that are not needed to diagnose them.
 func newPodCache(mgr ctrl.Manager, namespaces *modelmesh.Namespaces) (cache.Cache, error) {
-	return modelmesh.NewMeshCache(mgr, &corev1.Pod{}, namespaces, func(o any) (any, error) {
+	return namespaces.NewCache(mgr, pkgmodelmesh.LabelService, func(o any) (any, error) {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Annotations, pod.ManagedFields, pod.Spec = nil, nil, corev1.PodSpec{}
 		}

@@ -73,7 +73,7 @@ func Caches(namespace string) []component.CacheNeed {
 
 // Setup registers the controller of runtimes. It is a modelmesh.Subcontroller.
 func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependencies) error {
-	claims, err := component.NewSelectorCache(mgr, capability.MetadataOf(pvcKind), dependencies.Namespaces.CacheByObject(), component.StripMetadata)
+	claims, err := dependencies.Namespaces.NewCache(mgr, "", component.StripMetadata)
 	if err != nil {
 		return err
 	}

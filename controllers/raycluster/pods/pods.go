@@ -134,7 +134,7 @@ func Changed() predicate.Predicate {
 
 // NewCache adds the cache of Ray's pods to the manager. One watch with a label selector fills it.
 func NewCache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
-	out, err := component.NewCache(mgr, raycluster.LabelCluster, trimPod)
+	out, err := component.NewCache(mgr, raycluster.LabelCluster, cache.Options{DefaultTransform: trimPod})
 	if err != nil {
 		return nil, fmt.Errorf("pods of Ray: %w", err)
 	}

@@ -1,7 +1,6 @@
 package component
 
 import (
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,15 +42,15 @@ func TestDelegatingClient(t *testing.T) {
 	}
 }
 
-// Optional kinds are watched, and do not fail the start if they are not served.
+// Custom resources are watched, and do not fail the start if they are not served.
 func TestOptionalKindsAreWatched(t *testing.T) {
 	used := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Used"}
 	components := []Component{
-		{Name: "a", Requires: []schema.GroupVersionKind{required}, Optional: []schema.GroupVersionKind{used, capability.HTTPRoute}},
-		{Name: "b", Optional: []schema.GroupVersionKind{required, used}, Caches: []CacheNeed{{Kind: used}}},
+		{Name: "a", Requires: []schema.GroupVersionKind{required}, Caches: []CacheNeed{{Kind: used}, {Kind: capability.HTTPRoute}}},
+		{Name: "b", Caches: []CacheNeed{{Kind: required}, {Kind: used}, {Kind: secrets}}},
 	}
-	if got, want := WatchedKinds(components), append(capability.Known(), required, used); !slices.Equal(got, want) {
-		t.Errorf("followed are %v, want %v", got, want)
+	if got, want := WatchedKinds(components), capability.NewSet(append(capability.Known(), required, used)...); !got.Equal(want) {
+		t.Errorf("followed are %s, want %s", got, want)
 	}
 	if by, ok := byKind(t, CacheOptions(components, nil), used); ok {
 		t.Errorf("the cache would look for its scope: %+v", by)
