@@ -41,7 +41,26 @@ func (b *bench) compareAll(ctx context.Context) error {
 		}
 		count++
 	}
+	if slices.Contains(kinds, "AppWrapper") {
+		if err := b.countWrappedPods(ctx); err != nil {
+			return err
+		}
+	}
 	return b.restarted(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
+}
+
+// countWrappedPods counts the requests for AppWrappers of one Pod.
+func (b *bench) countWrappedPods(ctx context.Context) error {
+	c := b.wrappedPods()
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	entries, took, err := b.create(ctx, c, b.burst)
+	if err != nil {
+		return err
+	}
+	b.noteEntries(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, c.target)
+	return nil
 }
 
 // compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,

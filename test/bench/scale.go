@@ -68,8 +68,10 @@ func (b *bench) grow(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.leaks(ctx, populations); err != nil {
-		return err
+	if b.leaking {
+		if err := b.leaks(ctx, populations); err != nil {
+			return err
+		}
 	}
 	for _, c := range populations {
 		if err := b.compare(ctx, c); err != nil {
