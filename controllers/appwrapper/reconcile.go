@@ -3,6 +3,7 @@ package appwrapper
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -42,8 +43,20 @@ func (w *workloadReconciler) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 		NeedsFinalizer:    needsFinalizer,
 		Finalize:          w.finalize,
 		OnDeleted:         w.memory.forget,
+		MayWait:           onlyMessagesDiffer,
 		AfterStatusUpdate: w.recordTransition,
 	}
+}
+
+// onlyMessagesDiffer reports whether two statuses differ in nothing but messages of conditions, such as the number of pods that ended.
+func onlyMessagesDiffer(a, b *awv1beta2.AppWrapper) bool {
+	statuses := [2]*awv1beta2.AppWrapperStatus{a.Status.DeepCopy(), b.Status.DeepCopy()}
+	for _, status := range statuses {
+		for i := range status.Conditions {
+			status.Conditions[i].Message = ""
+		}
+	}
+	return equality.Semantic.DeepEqual(statuses[0], statuses[1])
 }
 
 // needsFinalizer reports whether the AppWrapper runs or is about to run.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
@@ -69,5 +70,37 @@ func TestRequestCounts(t *testing.T) {
 	}
 	if len(w.writes) != writes || len(w.reads) != reads {
 		t.Errorf("at rest: %q %q", w.writes[writes:], w.reads[reads:])
+	}
+}
+
+// The number of pods that ended waits for the next update; a state that the rules read does not.
+func TestOnlyMessagesMayWait(t *testing.T) {
+	status := func(change func(*awv1beta2.AppWrapperStatus)) *awv1beta2.AppWrapper {
+		aw := &awv1beta2.AppWrapper{Status: awv1beta2.AppWrapperStatus{Phase: awv1beta2.PhaseRunning, Conditions: []metav1.Condition{
+			{Type: awv1beta2.ConditionPodsReady, Status: metav1.ConditionTrue, Reason: awv1beta2.ReasonSufficientPodsReady, Message: "1 pods running; 0 pods succeeded"},
+		}}}
+		change(&aw.Status)
+		return aw
+	}
+	for name, tc := range map[string]struct {
+		change func(*awv1beta2.AppWrapperStatus)
+		waits  bool
+	}{
+		"message": {func(s *awv1beta2.AppWrapperStatus) { s.Conditions[0].Message = "0 pods running; 1 pods succeeded" }, true},
+		"status":  {func(s *awv1beta2.AppWrapperStatus) { s.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"reason":  {func(s *awv1beta2.AppWrapperStatus) { s.Conditions[0].Reason = awv1beta2.ReasonInsufficientPods }, false},
+		"phase":   {func(s *awv1beta2.AppWrapperStatus) { s.Phase = awv1beta2.PhaseSucceeded }, false},
+		"retries": {func(s *awv1beta2.AppWrapperStatus) { s.Retries++ }, false},
+		"component": {func(s *awv1beta2.AppWrapperStatus) {
+			s.ComponentStatus = []awv1beta2.AppWrapperComponentStatus{{Name: "a"}}
+		}, false},
+	} {
+		original := status(func(*awv1beta2.AppWrapperStatus) {})
+		if got := onlyMessagesDiffer(original, status(tc.change)); got != tc.waits {
+			t.Errorf("%s: %t", name, got)
+		}
+		if original.Status.Conditions[0].Message == "" {
+			t.Error("the original was changed")
+		}
 	}
 }

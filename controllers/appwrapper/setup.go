@@ -102,7 +102,7 @@ func addIndexes(ctx context.Context, labelled cache.Cache) error {
 
 // watch builds the controller. watched is nil if nodes are not watched.
 func (w *workloadReconciler) watch(mgr ctrl.Manager, labelled cache.Cache, watched *nodes.Nodes) error {
-	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName}, w.logic())
+	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Component: ComponentName, SettleTime: reconciler.SettleTime}, w.logic())
 	b := reconciler.NewController(mgr, ComponentName).
 		For(&awv1beta2.AppWrapper{}, builder.WithPredicates(reconciler.Changed())).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{DeleteFunc: forgetNamespace}).

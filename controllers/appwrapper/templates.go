@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,13 +17,12 @@ import (
 // thousand templates of a megabyte would exceed the memory limit of the manager.
 const maxCachedTemplateBytes = 64 << 10
 
-// Transform removes the templates of large AppWrappers and the last-applied annotation of kubectl from the cache.
+// Transform removes the templates of large AppWrappers from the cache.
 func Transform(in any) (any, error) {
 	aw, ok := in.(*awv1beta2.AppWrapper)
 	if !ok {
 		return in, nil
 	}
-	delete(aw.Annotations, corev1.LastAppliedConfigAnnotation)
 	size := 0
 	for _, c := range aw.Spec.Components {
 		size += len(c.Template.Raw)

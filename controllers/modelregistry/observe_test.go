@@ -24,6 +24,36 @@ func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.Cond
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
+// Only steps of a server that is not available may wait: users who wait for it, or are told about data, are answered at once.
+func TestUpdatesThatMayWait(t *testing.T) {
+	with := func(available metav1.ConditionStatus, reason string, others ...string) *v1beta1.ModelRegistry {
+		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		m.Status.ObservedGeneration = 2
+		setCondition(m, ConditionAvailable, available, reason, "")
+		for _, other := range others {
+			setCondition(m, other, metav1.ConditionTrue, "Any", "")
+		}
+		return m
+	}
+	starting, cooling := with(metav1.ConditionFalse, serving.ReasonStarting), with(metav1.ConditionFalse, serving.ReasonCooldown)
+	available := with(metav1.ConditionTrue, serving.ReasonAvailable)
+	for name, tc := range map[string]struct {
+		before, after *v1beta1.ModelRegistry
+		waits         bool
+	}{
+		"first":        {&v1beta1.ModelRegistry{}, starting, false},
+		"unexpected":   {starting, with(metav1.ConditionFalse, serving.ReasonUnavailable), false},
+		"next":         {starting, cooling, true},
+		"available":    {cooling, available, false},
+		"unavailable":  {available, starting, false},
+		"earlier data": {starting, with(metav1.ConditionFalse, serving.ReasonStarting, ConditionEarlierData), false},
+	} {
+		if got := mayWait(tc.before, tc.after); got != tc.waits {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // The conditions of the legacy operator are set from the creation of a registry until it is available.
 func TestConditionsUntilAvailable(t *testing.T) {
 	w := newTestEnv(t, nil)

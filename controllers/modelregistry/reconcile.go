@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/servingcert"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // registryReconciler reconciles ModelRegistry objects. Its phases run in the order of the method phases.
@@ -86,8 +89,19 @@ func (r *registryReconciler) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 		Finalizer:               v1beta1.Finalizer,
 		Finalize:                r.finalize,
 		OnDeleted:               r.forget,
+		MayWait:                 mayWait,
 		InformationalConditions: []string{ConditionUnusedDatabase, ConditionBackup, servingcert.ReasonExpires},
 	}
+}
+
+// mayWait reports whether an update of the status only follows the normal start of a server. It is false for the first one of a spec, and
+// for one that comes with an Event of its own.
+func mayWait(original, m *v1beta1.ModelRegistry) bool {
+	before, after := original.Status.Conditions, m.Status.Conditions
+	available, _ := conditions.Get(after, ConditionAvailable)
+	return original.Status.ObservedGeneration == m.Generation && !conditions.IsTrue(before, ConditionAvailable) &&
+		slices.Contains([]string{serving.ReasonStarting, serving.ReasonCooldown}, available.Reason) &&
+		conditions.IsTrue(before, ConditionEarlierData) == conditions.IsTrue(after, ConditionEarlierData)
 }
 
 func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {

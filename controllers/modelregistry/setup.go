@@ -32,6 +32,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
 // ComponentName is the name of the component in flags, labels, metrics and folders.
@@ -105,7 +106,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 
 // watch builds the controller.
 func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) error {
-	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName}, r.logic())
+	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName, SettleTime: serving.Cooldown + reconciler.SettleTime}, r.logic())
 	b := reconciler.NewController(mgr, ComponentName).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())

@@ -170,7 +170,7 @@ func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.Mode
 		}
 		return s, err
 	}
-	if len(d.Status.Conditions) > 0 {
+	if conditions.DeploymentCondition(d, appsv1.DeploymentAvailable).Status != "" {
 		s.Reason = serving.ReasonUnavailable
 	}
 	return s, nil

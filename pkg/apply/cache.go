@@ -9,6 +9,7 @@ import (
 	"time"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,8 +55,8 @@ func hashFields(fields *metav1.FieldsV1) string {
 
 func hashTree(tree fieldTree) string { return `"` + strconv.FormatUint(hashJSON(tree), 36) + `"` }
 
-// Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields.
-// Managed fields are the largest part of the metadata of most objects. Common strings are interned. Objects from such a cache must not be
+// Transform returns a cache transform that keeps only the managed fields entries of the field owners, each with a hash of its fields, and
+// drops the last-applied annotation of kubectl. Managed fields are the largest part of the metadata of most objects. Common strings are interned. Objects from such a cache must not be
 // updated, only patched.
 func Transform(fieldOwners ...string) toolscache.TransformFunc {
 	return func(in any) (any, error) {
@@ -77,6 +78,10 @@ func Transform(fieldOwners ...string) toolscache.TransformFunc {
 			kept = append(kept, entry)
 		}
 		object.SetManagedFields(kept)
+		if annotations := object.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+			delete(annotations, corev1.LastAppliedConfigAnnotation) // a second copy of the object
+			object.SetAnnotations(annotations)
+		}
 		internStrings(object)
 		return in, nil
 	}

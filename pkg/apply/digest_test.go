@@ -69,7 +69,8 @@ func transform(t *testing.T, object any) {
 }
 
 func TestTransformKeepsOwnEntry(t *testing.T) {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+	annotations := map[string]string{corev1.LastAppliedConfigAnnotation: "the same again", "other": "stays"}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: annotations, ManagedFields: []metav1.ManagedFieldsEntry{
 		newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", fields, 0),
 		ownEntry(fields),
 		newEntry("twin", metav1.ManagedFieldsOperationApply, "", fields, 0),
@@ -78,6 +79,9 @@ func TestTransformKeepsOwnEntry(t *testing.T) {
 		transform(t, object)
 		if len(object.ManagedFields) != 2 || object.ManagedFields[0].Manager != us || object.ManagedFields[1].Manager != "twin" {
 			t.Fatalf("kept %v", object.ManagedFields)
+		}
+		if len(object.Annotations) != 1 || object.Annotations["other"] != "stays" {
+			t.Errorf("kept annotations %v", object.Annotations)
 		}
 		for _, entry := range object.ManagedFields {
 			if raw := entry.FieldsV1.GetRawBytes(); len(raw) > 20 || raw[0] != '"' || raw[len(raw)-1] != '"' {

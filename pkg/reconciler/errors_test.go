@@ -245,18 +245,17 @@ func TestObjectDeletedDuringFirstReconcileIsReleased(t *testing.T) {
 // After a restore of etcd, resourceVersions are lower than the written one.
 func TestStaleCacheTimesOut(t *testing.T) {
 	clk := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
-	tracker := newObjectTracker("restored", "Widget", clk)
-	obj := newWidget(func(w *widget) { w.ResourceVersion = "901" })
-	tracker.track(key, obj.UID, nil)
-	tracker.setWritten(key, "1000")
+	writes := NewStatusWrites(clk, 0)
+	obj, written := newWidget(func(w *widget) { w.ResourceVersion = "901" }), newWidget(func(w *widget) { w.ResourceVersion = "1000" })
+	writes.Record(t.Context(), nil, written, written)
 	for _, after := range []time.Duration{0, 9 * time.Second} {
 		clk.SetTime(time.Unix(1000, 0).Add(after))
-		if !tracker.isStale(obj) {
+		if !writes.IsStale(obj) {
 			t.Errorf("after %s it is not behind", after)
 		}
 	}
 	clk.SetTime(time.Unix(1010, 0))
-	if tracker.isStale(obj) {
+	if writes.IsStale(obj) {
 		t.Error("the object still counts as stale after 10 s")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"pgregory.net/rapid"
 )
 
@@ -128,7 +127,7 @@ func TestAsWait(t *testing.T) {
 func TestTrackerCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		component := rapid.StringMatching(`c[a-z0-9]{12}`).Draw(t, "component")
-		tracker := newObjectTracker(component, "widget", clock.RealClock{})
+		tracker := newObjectTracker(component, "widget")
 		model := map[types.NamespacedName]metav1.ConditionStatus{}
 		uids := map[types.NamespacedName]types.UID{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +61,9 @@ type Logic[T StatusObject] struct {
 	Finalize func(context.Context, T) error
 	// OnDeleted releases the state stored for the uid of a deleted object.
 	OnDeleted func(types.UID)
+	// MayWait reports whether an update of the status may wait for SettleTime, because others probably follow and only the last one matters.
+	// It is not called after an error, or for a user who has to act. Nil means never.
+	MayWait func(original, updated T) bool
 	// AfterStatusUpdate is called with the original and the updated object after each successful status update. It reports what must be
 	// reported exactly once, such as a state transition.
 	AfterStatusUpdate func(original, updated T)
@@ -72,6 +77,8 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Component is the label of the metrics.
 	Component string
+	// SettleTime is how long updates of the status wait that Logic.MayWait allows to; zero for no wait.
+	SettleTime time.Duration
 }
 
 // New wraps logic into a controller-runtime reconciler.
@@ -87,7 +94,8 @@ func NewWith[T StatusObject](options Options, logic Logic[T], access Conditions[
 		recorder:   options.Recorder,
 		logic:      logic,
 		conditions: access,
-		tracker:    newObjectTracker(options.Component, goType.Name(), clock.RealClock{}),
+		tracker:    newObjectTracker(options.Component, goType.Name()),
+		writes:     NewStatusWrites(clock.RealClock{}, options.SettleTime),
 		goType:     goType,
 	}
 }
@@ -101,7 +109,7 @@ type baseReconciler[T StatusObject] struct {
 	goType     reflect.Type
 	// unconfirmed holds the resourceVersion of each object whose last status patch failed, possibly after it was stored.
 	unconfirmed UIDMap[string]
-	rejected    RejectedStatuses
+	writes      *StatusWrites
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -114,8 +122,8 @@ func (r *baseReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ct
 		}
 		return ctrl.Result{}, fmt.Errorf("getting %s: %w", r.goType.Name(), err)
 	}
-	if r.tracker.isStale(obj) {
-		return ctrl.Result{RequeueAfter: staleCacheRetry}, nil
+	if r.writes.IsStale(obj) {
+		return ctrl.Result{RequeueAfter: StaleCacheRetry}, nil
 	}
 	ctx, changes := apply.RecordChanges(ctx)
 	result, err := r.reconcileObject(ctx, obj, changes)
@@ -163,6 +171,11 @@ func (r *baseReconciler[T]) reconcileObject(ctx context.Context, obj T, changes 
 	}
 	rollout := r.readyCondition() != conditions.Ready && changes.Any() && r.readyGeneration(original) != obj.GetGeneration()
 	r.summarize(obj, err, rollout)
+	if pause := r.deferStatus(original, obj, err); pause > 0 {
+		r.track(obj)
+		result, _ := toResult(err, nil)
+		return requeueSooner(result, pause, nil), nil
+	}
 	result, err := toResult(err, r.patchStatus(ctx, original, obj))
 	if rollout {
 		result = requeueSooner(result, RequeueSoon, err) // normally an event of the child arrives first
@@ -179,6 +192,15 @@ func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
 		}
 	}
 	return nil
+}
+
+// deferStatus returns how long the update of a status is to wait after a reconcile that ended with err; zero for now, or if nothing changed.
+func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duration {
+	wait, isWait := AsWait(err)
+	if err != nil && (!isWait || wait.Stalled) || r.logic.MayWait == nil || equality.Semantic.DeepEqual(original, obj) || !r.logic.MayWait(original, obj) {
+		return 0
+	}
+	return r.writes.Defer(obj)
 }
 
 // toResult maps the errors of the phases and of the status patch to a result. A failed status patch is retried even after a terminal
@@ -228,7 +250,7 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 		r.track(obj)
 		return nil
 	}
-	if r.rejected.Covers(original, obj) {
+	if r.writes.Covers(original, obj) {
 		r.track(obj)
 		return errStatusRejected
 	}
@@ -243,13 +265,12 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 		return fmt.Errorf("patching status: %w", err)
 	}
 	r.unconfirmed.Delete(original.GetUID())
-	r.rejected.Record(ctx, r.client, obj, response)
+	r.writes.Record(ctx, r.client, obj, response)
 	recordTransitions(r.recorder, obj, r.readyCondition(), r.conditions.List(original), r.conditions.List(obj))
 	if r.logic.AfterStatusUpdate != nil {
 		r.logic.AfterStatusUpdate(original, obj)
 	}
 	r.track(obj)
-	r.tracker.setWritten(client.ObjectKeyFromObject(obj), response.GetResourceVersion())
 	return nil
 }
 
@@ -315,7 +336,7 @@ func (r *baseReconciler[T]) patchFinalizers(ctx context.Context, original, obj T
 }
 
 func (r *baseReconciler[T]) forget(name types.NamespacedName) {
-	r.rejected.Forget(name)
+	r.writes.Forget(name)
 	if uid, found := r.tracker.remove(name); found {
 		r.release(uid)
 	}

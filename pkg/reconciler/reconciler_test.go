@@ -56,7 +56,7 @@ func TestReconcileWaitsForCacheWithLastStatus(t *testing.T) {
 	b.must()
 	b.stale = before
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != staleCacheRetry || len(b.writes) != 1 {
+	if err != nil || result.RequeueAfter != StaleCacheRetry || len(b.writes) != 1 {
 		t.Errorf("behind: result %+v, error %v, writes %q", result, err, b.writes)
 	}
 	b.stale = nil

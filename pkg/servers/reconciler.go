@@ -183,6 +183,10 @@ type References struct {
 func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Object, namespace string, refs References) (
 	rollouts map[string]reference.RolloutHash, missing []reference.Missing, err error,
 ) {
+	readers := []client.Reader{r.Cached, r.APIReader}
+	if len(*owner.ConditionsRef()) == 0 {
+		readers = readers[:1] // nothing was reported about it yet, so it has no Deployment that could have lost its label
+	}
 	all := slices.Concat(append(slices.Collect(maps.Values(refs.Rollouts)), refs.Required)...)
 	all = slices.DeleteFunc(all, func(ref reference.Reference) bool { return refs.Hashes[ref.ID()] != "" })
 	resolved, err := r.References.Resolve(ctx, namespace, all)
@@ -203,7 +207,7 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	maps.Copy(resolved.Hashes, refs.Hashes)
 	rollouts = map[string]reference.RolloutHash{}
 	for _, name := range slices.Sorted(maps.Keys(refs.Rollouts)) {
-		live, err := r.Deployment(ctx, namespace, name) // from the API server if it lost its label; otherwise its pods would roll
+		live, err := DeploymentFrom(ctx, namespace, name, readers...) // from the API server if it lost its label; otherwise its pods would roll
 		if err == nil && refs.Inspect != nil {
 			err = refs.Inspect(live)
 		}

@@ -41,13 +41,32 @@ func (b *bench) compareAll(ctx context.Context) error {
 		}
 		count++
 	}
-	return b.restarted(ctx, fmt.Sprintf("restart with %d of %d kinds", burst, count), "lists only, 0 writes", "")
+	if slices.Contains(kinds, "AppWrapper") {
+		if err := b.countWrappedPods(ctx); err != nil {
+			return err
+		}
+	}
+	return b.restarted(ctx, fmt.Sprintf("restart with %d of %d kinds", b.burst, count), "lists only, 0 writes", "")
+}
+
+// countWrappedPods counts the requests for AppWrappers of one Pod.
+func (b *bench) countWrappedPods(ctx context.Context) error {
+	c := b.wrappedPods()
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	entries, took, err := b.create(ctx, c, b.burst)
+	if err != nil {
+		return err
+	}
+	b.noteEntries(fmt.Sprintf("%d of AppWrapper with a Pod in %.2f s: requests for each", b.burst, took.Seconds()), b.burst, entries, c.target)
+	return nil
 }
 
 // compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
 // together with ConfigMaps of the size of the custom resources.
 func (b *bench) compare(ctx context.Context, c *population) error {
-	entries, managed, err := b.create(ctx, c, burst)
+	entries, managed, err := b.create(ctx, c, b.burst)
 	if err != nil {
 		return err
 	}
@@ -77,10 +96,10 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", burst, c.name, len(objects)),
+	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", managed.Seconds(), bare.Seconds(), managed.Seconds()/bare.Seconds()), "<= 1.5 times", "")
-	b.noteRatio(fmt.Sprintf("%d of %s", burst, c.name), managed.Seconds()/bare.Seconds())
-	b.noteEntries("requests for each", burst, entries, c.target)
+	b.noteRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
+	b.noteEntries("requests for each", b.burst, entries, c.target)
 	return nil
 }
 
@@ -103,8 +122,8 @@ func (b *bench) createBare(ctx context.Context, c *population, place string, obj
 	if err := b.newNamespace(ctx, place); err != nil {
 		return 0, err
 	}
-	all := make([]client.Object, 0, burst+len(objects))
-	for i := range burst {
+	all := make([]client.Object, 0, b.burst+len(objects))
+	for i := range b.burst {
 		all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("resource-%d", i)}, Data: map[string]string{"manifest": c.manifest(i)}})
 	}
 	for _, object := range objects {

@@ -40,7 +40,7 @@ func (b *bench) leaks(ctx context.Context, populations []*population) error {
 		}
 	}
 	after, err := b.holds(ctx)
-	b.note(fmt.Sprintf("%d times %d of each created and deleted", repetitions, burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
+	b.note(fmt.Sprintf("%d times %d of each created and deleted", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
 		after.goroutines-before.goroutines, before.goroutines, after.series-before.series, before.series, (after.heap-before.heap)/(1<<20), mebibytes(before.heap)), "+0", "")
 	return err
 }
@@ -60,7 +60,7 @@ func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := b.create(ctx, c, burst); err != nil {
+	if _, _, err := b.create(ctx, c, b.burst); err != nil {
 		return err
 	}
 	object, err := c.object(0)

@@ -55,6 +55,8 @@ type bench struct {
 	// list enables printing of each counted request.
 	list    bool
 	figures []figure
+	// burst is the number of objects of a kind for the comparison with the bare client.
+	burst int
 	// bursts enables the comparison with the bare client instead of all other figures, and kinds limits it.
 	bursts bool
 	kinds  string
@@ -69,6 +71,8 @@ type bench struct {
 	// sizes, if set, are the numbers of objects of each kind for which growth is measured instead of all other figures.
 	sizes sizes
 	curve []usage
+	// leaking enables the rounds of creation and deletion before growth is measured.
+	leaking bool
 }
 
 // figure is a row of the table; target and originals may be empty.
@@ -91,8 +95,10 @@ func main() {
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
 	flag.BoolVar(&b.bursts, "bursts", false, "compare bursts of each kind with a bare client instead")
+	flag.IntVar(&b.burst, "burst", 100, "objects of a kind for -bursts, and the first number of -scale, whose other ones must be larger")
 	flag.StringVar(&b.kinds, "kinds", "ModelRegistry,RayCluster,AppWrapper,Predictor", "the kinds that -bursts compares")
 	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
+	flag.BoolVar(&b.leaking, "leaks", true, "with -scale, first create and delete bursts repeatedly, which takes minutes")
 	flag.StringVar(&b.history, "history", "", "file of JSON lines with former ratios: the new ones are added, and the exit code is 1 if one is more than a fifth above the median")
 	flag.BoolVar(&b.leader, "leader", false, "measure only how long a change of the leader takes")
 	flag.Parse()

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,13 +54,59 @@ func (b *bench) populations() []*population {
 			},
 		},
 		{
-			name: "Predictor", namespace: "scale-models", prepare: func(ctx context.Context) error { return b.mesh(ctx, "scale-models") }, ready: loaded, target: "0 children + 1, 0",
+			name: "Predictor", namespace: "scale-models", prepare: b.runningMesh, ready: loaded, target: "0 children + 1, 0",
 			manifest: func(number int) string {
 				return fmt.Sprintf(`{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m%d},
 					spec: {modelType: {name: onnx}, storage: {key: localMinIO, path: models/a}}}`, number)
 			},
 		},
 	}
+}
+
+// wrappedPods returns AppWrappers of one Pod that keeps running. They need the least number of requests.
+func (b *bench) wrappedPods() *population {
+	const place = "scale-pods"
+	return &population{
+		name: "AppWrapper", namespace: place, ready: running, target: "1 child + 3, 0",
+		prepare: func(ctx context.Context) error {
+			if err := b.newNamespace(ctx, place); err != nil {
+				return err
+			}
+			return b.until(ctx, poll, func() (bool, error) { // without it, Pods are refused
+				err := b.admin.Get(ctx, client.ObjectKey{Namespace: place, Name: "default"}, &corev1.ServiceAccount{})
+				return err == nil, client.IgnoreNotFound(err)
+			})
+		},
+		manifest: func(number int) string {
+			return fmt.Sprintf(`{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w%d}, spec: {components: [{template: {apiVersion: v1, kind: Pod,
+				metadata: {name: w%d}, spec: {containers: [{name: main, image: 'registry.example.com/server:1'}]}}}]}}`, number, number)
+		},
+	}
+}
+
+// runningMesh creates the namespace of the Predictors with a runtime whose pod runs before the first of them, and the storage that they name.
+func (b *bench) runningMesh(ctx context.Context) error {
+	const place = "scale-models"
+	settings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "model-serving-config"}, Data: map[string]string{"config.yaml": "scaleToZero: {enabled: false}"},
+	}
+	storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "storage-config"}, StringData: map[string]string{
+		"localMinIO": `{"type": "s3", "access_key_id": "key", "secret_access_key": "secret", "endpoint_url": "http://minio:9000", "default_bucket": "models", "region": "us-south"}`,
+	}}
+	if err := b.admin.Create(ctx, settings); err != nil {
+		return fmt.Errorf("creating the settings of ModelMesh: %w", err)
+	}
+	if err := b.mesh(ctx, place); err != nil {
+		return err
+	}
+	if err := b.admin.Create(ctx, storage); err != nil {
+		return fmt.Errorf("creating the storage of models: %w", err)
+	}
+	return b.until(ctx, 10*poll, func() (bool, error) {
+		d := &appsv1.Deployment{}
+		err := b.admin.Get(ctx, client.ObjectKey{Namespace: place, Name: "modelmesh-serving-onnx"}, d)
+		return d.Status.ReadyReplicas > 0, client.IgnoreNotFound(err)
+	})
 }
 
 // object returns the object with a number.
@@ -106,6 +154,14 @@ func available(object *unstructured.Unstructured) bool {
 func succeeded(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return phase == "Succeeded"
+}
+
+func running(object *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(condition any) bool {
+		fields, _ := condition.(map[string]any)
+		return fields["type"] == "PodsReady" && fields["status"] == string(metav1.ConditionTrue)
+	})
 }
 
 func loaded(object *unstructured.Unstructured) bool {

@@ -20,6 +20,8 @@ const (
 	quiet = 3 * time.Second
 	// collections is the number of garbage collections over which the lowest heap size is measured.
 	collections = 3
+	// shownBody is the number of bytes of each request that -list prints.
+	shownBody = 2000
 	// allSeries is the key of the number of series in the result of metrics.
 	allSeries = "series"
 )
@@ -75,8 +77,11 @@ func (b *bench) requests(since framework.Mark) (reads, writes int, others string
 
 // show prints the requests behind a figure, to check that each has a reason.
 func (b *bench) show(objects framework.Entries) {
-	if b.list {
-		fmt.Fprintf(os.Stderr, "%s\n%s\n", objects.Reads(), objects.WithoutEvents().Writes())
+	if !b.list {
+		return
+	}
+	for _, e := range append(objects.Reads(), objects.WithoutEvents().Writes()...) {
+		fmt.Fprintf(os.Stderr, "%s %s %s\n\t%.*s\n", e.At.Format("05.000"), e, e.URI, shownBody, e.Request)
 	}
 }
 

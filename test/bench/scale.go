@@ -23,8 +23,6 @@ import (
 const (
 	// writers is the number of concurrent clients that create objects.
 	writers = 16
-	// burst is the number of objects of a kind for the comparison with the bare client.
-	burst = 100
 	// frequent is the number of request types that tally lists.
 	frequent = 10
 	// scrape is the interval between readings of the metrics, which are slow to collect with thousands of series.
@@ -40,8 +38,8 @@ func (s *sizes) String() string { return strings.Trim(fmt.Sprint(*s), "[]") }
 func (s *sizes) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		size, err := strconv.Atoi(part)
-		if err != nil || size <= burst || len(*s) > 0 && size <= (*s)[len(*s)-1] {
-			return fmt.Errorf("%q: must be numbers above %d in increasing order, such as 1000,5000", text, burst)
+		if err != nil || size <= 0 || len(*s) > 0 && size <= (*s)[len(*s)-1] {
+			return fmt.Errorf("%q: must be numbers in increasing order, such as 1000,5000", text)
 		}
 		*s = append(*s, size)
 	}
@@ -58,6 +56,9 @@ type usage struct {
 
 // grow measures how requests, memory and restart times grow with the number of objects.
 func (b *bench) grow(ctx context.Context) error {
+	if b.sizes[0] <= b.burst {
+		return fmt.Errorf("-scale: %q: must be above %d, the first number", b.sizes.String(), b.burst)
+	}
 	populations := b.populations()
 	for _, c := range populations {
 		if err := c.prepare(ctx); err != nil {
@@ -67,15 +68,17 @@ func (b *bench) grow(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.leaks(ctx, populations); err != nil {
-		return err
+	if b.leaking {
+		if err := b.leaks(ctx, populations); err != nil {
+			return err
+		}
 	}
 	for _, c := range populations {
 		if err := b.compare(ctx, c); err != nil {
 			return err
 		}
 	}
-	idle, err := b.measureRestart(ctx, burst)
+	idle, err := b.measureRestart(ctx, b.burst)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,14 @@ func setDefaults(object, old map[string]any, s Settings) {
 	clearDefaults(object, s)
 }
 
+// addFinalizer adds the finalizer of the controller to a new object, which saves a write.
+func addFinalizer(object map[string]any) {
+	metadata := nestedMap(object, "metadata")
+	if finalizers, _ := metadata["finalizers"].([]any); metadata != nil && !slices.Contains(finalizers, any(v1beta1.Finalizer)) {
+		metadata["finalizers"] = append(finalizers, v1beta1.Finalizer)
+	}
+}
+
 // restoreAppliedObjects replaces null by {}, which server-side apply turns into null if another field manager had set fields of the
 // object; the schema rejects null. Only fields that were objects before and that are applied are restored.
 func restoreAppliedObjects(object, old map[string]any) {

@@ -8,6 +8,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
 // FuzzDefaultsAreIdempotent checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
@@ -42,7 +44,7 @@ func registryOf(spec []byte, apiVersion string) (map[string]any, bool) {
 		return nil, false
 	}
 	return map[string]any{
-		"apiVersion": apiVersion, "kind": "ModelRegistry", "spec": content, "metadata": map[string]any{"name": "demo", "namespace": "ns"},
+		"apiVersion": apiVersion, "kind": "ModelRegistry", "spec": content, "metadata": map[string]any{"name": "demo", "namespace": "ns", "finalizers": []any{v1beta1.Finalizer}},
 	}, true
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
@@ -31,6 +32,30 @@ func TestPatchesAreMinimal(t *testing.T) {
 		r = request(t, admissionv1.Create, object(t, apiVersion, goodSpec), nil)
 		if answer := d.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
 			t.Errorf("%s: nothing to do, and yet %+v", apiVersion, answer.Patches)
+		}
+	}
+}
+
+// A new registry has the finalizer from the start, and keeps those of others. A stored one gets it from the controller.
+func TestNewRegistriesGetTheFinalizer(t *testing.T) {
+	d := &defaulter{source(settings(false))}
+	for name, c := range map[string]struct {
+		operation admissionv1.Operation
+		given     []any
+		want      any
+	}{
+		"none":    {admissionv1.Create, nil, []any{v1beta1.Finalizer}},
+		"another": {admissionv1.Create, []any{"example.com/keep"}, []any{"example.com/keep", v1beta1.Finalizer}},
+		"updated": {admissionv1.Update, []any{"example.com/keep"}, []any{"example.com/keep"}},
+	} {
+		for _, apiVersion := range []string{alpha, beta} {
+			given := object(t, apiVersion, goodSpec)
+			nestedMap(given, "metadata")["finalizers"] = c.given
+			if c.given == nil {
+				delete(nestedMap(given, "metadata"), "finalizers")
+			}
+			r := request(t, c.operation, given, given)
+			requireEqual(t, name+" of "+apiVersion, c.want, nestedMap(applyPatch(t, r, d.Handle(t.Context(), r)), "metadata")["finalizers"])
 		}
 	}
 }

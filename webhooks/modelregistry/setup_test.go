@@ -31,11 +31,12 @@ import (
 type serving struct {
 	ctrl.Manager
 	server webhook.Server
-	reader client.Reader
+	reader client.Client
 }
 
 func (s *serving) GetWebhookServer() webhook.Server { return s.server }
 func (s *serving) GetAPIReader() client.Reader      { return s.reader }
+func (s *serving) GetClient() client.Client         { return s.reader }
 
 // trusted allows all references of every author.
 var trusted = pkgadmission.Guards{Access: func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
@@ -81,6 +82,37 @@ func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissi
 		t.Fatalf("%s: status %d, %s, error %v", path, code, body, err)
 	}
 	return answer.Response
+}
+
+// The API server is asked for a name only if the cache has it, or if it was used so recently that the cache may lack it.
+func TestNewNamesAreLookedUpInTheCache(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "stored"}}).Build()
+	asked := 0
+	find := cachedFirst(cached, func(context.Context, string) ([]string, error) {
+		asked++
+		return []string{"live"}, nil
+	})
+	for _, c := range []struct {
+		name string
+		want []string
+	}{{"free", nil}, {"stored", []string{"live"}}, {"free", []string{"live"}}, {"other", nil}} {
+		before := asked
+		if found, err := find(t.Context(), c.name); err != nil || !slices.Equal(found, c.want) || asked-before != len(c.want) {
+			t.Errorf("%s: %q after %d requests, want %q; error %v", c.name, found, asked-before, c.want, err)
+		}
+	}
+	broken := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("away")
+		},
+	})
+	if _, err := cachedFirst(broken, nil)(t.Context(), "free"); err == nil {
+		t.Error("want the error of the cache returned")
+	}
 }
 
 func TestWebhooksAreServed(t *testing.T) {

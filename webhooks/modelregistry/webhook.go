@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	expiring "k8s.io/apimachinery/pkg/util/cache"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,7 +60,7 @@ func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settin
 	server.Register(ConvertPath, converter{})
 	kind := v1beta1.GroupVersion.WithKind(v1beta1.Kind)
 	const off = pkgadmission.DisabledComponent("the component modelregistry is disabled: the ModelRegistry is stored unchanged, but the operator does not reconcile it: set ENABLE_MODELREGISTRY=true to change this")
-	validating := off.Unless(enabled, &validator{settings, newNamespaceFinder(mgr.GetAPIReader(), kind)})
+	validating := off.Unless(enabled, &validator{settings, cachedFirst(mgr.GetClient(), newNamespaceFinder(mgr.GetAPIReader(), kind))})
 	server.Register(MutatePath, &admission.Webhook{Handler: off.Unless(enabled, &defaulter{settings})})
 	server.Register(ValidatePath, &admission.Webhook{Handler: guards.Wrap(validating, kind.GroupKind(), referencesOf)})
 }
@@ -75,7 +78,30 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards,
 // namespaceFinder returns the namespaces with an object of the name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// newNamespaceFinder returns a namespaceFinder that lists from the API server, because the cache may lack a new object.
+// askedAgain is how long a name that a request used is looked for in the API server, because the cache may lack the new object.
+const askedAgain = 30 * time.Second
+
+// cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache has the name, or if it was asked for recently.
+func cachedFirst(cached client.Reader, live namespaceFinder) namespaceFinder {
+	asked := expiring.NewExpiring()
+	return func(ctx context.Context, name string) ([]string, error) {
+		_, again := asked.Get(name)
+		asked.Set(name, nil, askedAgain)
+		list := &v1beta1.ModelRegistryList{}
+		if !again {
+			if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+				return nil, err
+			}
+			again = slices.ContainsFunc(list.Items, func(m v1beta1.ModelRegistry) bool { return m.Name == name })
+		}
+		if !again {
+			return nil, nil
+		}
+		return live(ctx, name)
+	}
+}
+
+// newNamespaceFinder returns a namespaceFinder that lists from the API server.
 func newNamespaceFinder(reader client.Reader, kind schema.GroupVersionKind) namespaceFinder {
 	return func(ctx context.Context, name string) ([]string, error) {
 		list := &metav1.PartialObjectMetadataList{}
@@ -98,6 +124,9 @@ type defaulter struct{ settings Source }
 func (d *defaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	return handle(ctx, request, d.settings, func(object, old map[string]any, s Settings) admission.Response {
 		setDefaults(object, old, s)
+		if old == nil {
+			addFinalizer(object)
+		}
 		changed, err := encode(object)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)

@@ -1,10 +1,12 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -52,6 +54,8 @@ func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	case model == nil:
 		retry, err := r.deleteModel(ctx, key)
 		return ctrl.Result{RequeueAfter: retry}, err
+	case model.writes.IsStale(model.object): // an update would only conflict
+		return ctrl.Result{RequeueAfter: reconciler.StaleCacheRetry}, nil
 	}
 	retry, err := r.reconcile(ctx, key, source, model)
 	return ctrl.Result{RequeueAfter: retry}, err
@@ -76,18 +80,33 @@ func (r *modelReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if state.result != notCalled || model.specError != "" {
 		next.ObservedGeneration = model.object.GetGeneration()
 	}
-	written, err := source.updateStatus(ctx, model, next)
-	if written {
-		r.recordEvents(model, next)
+	pause := deferStatus(model, next, &state)
+	if pause == 0 {
+		var written bool
+		if written, err = source.updateStatus(ctx, model, next); written {
+			r.recordEvents(model, next)
+		}
 	}
 	r.states.store(key, state)
 	if apierrors.IsConflict(err) {
 		return reconciler.ConflictRetry, nil
 	}
 	if err != nil || state.nextCall.IsZero() {
-		return 0, err
+		return pause, err
 	}
-	return max(state.nextCall.Sub(r.clock.Now()), time.Millisecond), nil
+	call := max(state.nextCall.Sub(r.clock.Now()), time.Millisecond)
+	return cmp.Or(min(pause, call), call), nil
+}
+
+// deferStatus returns how long the update of a status is to wait; zero for now. A model that loads within a second costs one update. Until
+// then its observedGeneration is 0, the default of the CRD of Predictors, so that tools do not take a missing status for a good one.
+func deferStatus(model *resourceModel, next v1alpha1.PredictorStatus, state *modelState) time.Duration {
+	stored := model.status
+	pending := stored.ActiveModelState == v1alpha1.Pending || isProgressing(stored)
+	if !pending || state.result != notCalled && !isProgressing(next) || model.specError != "" || state.failures > 0 || equality.Semantic.DeepEqual(stored, next) {
+		return 0
+	}
+	return model.writes.Defer(model.object)
 }
 
 // refreshStatus calls the mesh if a call is due, and returns the desired status.

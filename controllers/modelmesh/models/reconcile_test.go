@@ -21,6 +21,7 @@ import (
 	meshclient "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
+	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
@@ -149,6 +150,54 @@ func TestPollIntervalOfLoadingModelGrows(t *testing.T) {
 	}
 	if len(w.patches) != 1 {
 		t.Errorf("%d writes for one state", len(w.patches))
+	}
+}
+
+// A model that loads within a second costs one update of its status. One that takes longer is reported as loading.
+func TestRequestsOfANewModel(t *testing.T) {
+	for name, tc := range map[string]struct {
+		loads time.Duration
+		want  []string
+	}{"at once": {time.Second / 2, []string{"Loaded"}}, "later": {3 * time.Second, []string{"Loading", "Loaded"}}} {
+		t.Run(name, func(t *testing.T) {
+			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Status.ActiveModelState = v1alpha1.Pending })) // the default of the CRD
+			w.sources[modelmesh.SourcePredictor].(*predictorSource).writes = reconciler.NewStatusWrites(w.clock, reconciler.SettleTime)
+			w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+			for again := time.Duration(1); w.clock.Now().Add(again).Before(now.Add(tc.loads)); w.clock.SetTime(w.clock.Now().Add(again)) {
+				if again = w.reconcile(aPredictor); again == 0 {
+					t.Fatal("want a requeue")
+				}
+			}
+			w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+			w.states.markDirty(aPredictor)
+			w.reconcile(aPredictor)
+			if len(w.patches) != len(tc.want) {
+				t.Fatalf("patches %q", w.patches)
+			}
+			for i, state := range tc.want {
+				if !strings.Contains(w.patches[i], `"activeModelState":"`+state+`"`) {
+					t.Errorf("patch %s, want %s", w.patches[i], state)
+				}
+			}
+			w.expectIdle(aPredictor)
+		})
+	}
+}
+
+// While the cache lacks the last status, an update would only conflict.
+func TestModelWaitsForCacheWithLastStatus(t *testing.T) {
+	w := newTestEnv(t, predictor())
+	source := w.sources[modelmesh.SourcePredictor].(*predictorSource)
+	newer := predictor()
+	newer.ResourceVersion = "100000"
+	source.writes.Record(t.Context(), w.client, newer, newer)
+	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	if again := w.reconcile(aPredictor); again != reconciler.StaleCacheRetry || len(w.patches)+w.mesh.calls() != 0 {
+		t.Errorf("again in %s, patches %q, %d calls", again, w.patches, w.mesh.calls())
+	}
+	w.clock.SetTime(now.Add(time.Minute))
+	if w.reconcile(aPredictor); len(w.patches) != 1 {
+		t.Errorf("patches %q", w.patches)
 	}
 }
 

@@ -33,6 +33,8 @@ var errSourceUnavailable = errors.New("the source of the model is missing")
 type resourceModel struct {
 	modelmesh.Model
 	status v1alpha1.PredictorStatus
+	// writes holds the last status updates of its kind.
+	writes *reconciler.StatusWrites
 	// specError is the error of an invalid spec; empty for a valid one.
 	specError string
 	object    client.Object
@@ -66,7 +68,7 @@ type predictorSource struct {
 	series *conditions.NotReadySeries
 	// missingReferences returns the references of a Predictor to missing objects, and false while they are unknown.
 	missingReferences func(namespace, name string) ([]reference.Missing, bool)
-	rejected          reconciler.RejectedStatuses
+	writes            *reconciler.StatusWrites
 }
 
 func (p *predictorSource) get(ctx context.Context, name types.NamespacedName) (*resourceModel, error) {
@@ -74,14 +76,14 @@ func (p *predictorSource) get(ctx context.Context, name types.NamespacedName) (*
 	err := p.client.Get(ctx, name, predictor)
 	if apierrors.IsNotFound(err) {
 		p.series.Forget(name)
-		p.rejected.Forget(name)
+		p.writes.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the Predictor: %w", err)
 	}
 	m := modelmesh.FromPredictor(predictor)
-	return &resourceModel{Model: m, status: *predictor.Status.DeepCopy(), specError: m.ValidationMessage(), object: predictor}, nil
+	return &resourceModel{Model: m, status: *predictor.Status.DeepCopy(), writes: p.writes, specError: m.ValidationMessage(), object: predictor}, nil
 }
 
 func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, status v1alpha1.PredictorStatus) (bool, error) {
@@ -110,7 +112,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	}
 	updated := original.DeepCopy()
 	updated.Status = status
-	return patchStatus(ctx, p.client, &p.rejected, original, updated, client.RawPatch(types.MergePatchType, patch))
+	return patchStatus(ctx, p.client, p.writes, original, updated, client.RawPatch(types.MergePatchType, patch))
 }
 
 // buildPredictorPatch returns a merge patch that sets all fields of the status, including empty ones, and removes the fields of an earlier
@@ -150,8 +152,7 @@ type inferenceServiceSource struct {
 	client client.Client
 	served func() capability.Set
 	clock  clock.PassiveClock
-
-	rejected reconciler.RejectedStatuses
+	writes *reconciler.StatusWrites
 }
 
 func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedName) (*resourceModel, error) {
@@ -161,7 +162,7 @@ func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedN
 	service := &v1beta1.InferenceService{}
 	err := s.client.Get(ctx, name, service)
 	if apierrors.IsNotFound(err) {
-		s.rejected.Forget(name)
+		s.writes.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *inferenceServiceSource) get(ctx context.Context, name types.NamespacedN
 	if !isModelMesh {
 		return nil, nil // another controller serves it
 	}
-	r := &resourceModel{Model: m, status: toPredictorStatus(&service.Status), specError: m.ValidationMessage(), object: service}
+	r := &resourceModel{Model: m, status: toPredictorStatus(&service.Status), writes: s.writes, specError: m.ValidationMessage(), object: service}
 	if err != nil {
 		r.specError = err.Error()
 	}
@@ -189,13 +190,13 @@ func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceMo
 		return false, nil
 	}
 	// A merge patch of the difference: KServe owns the rest of the status.
-	return patchStatus(ctx, s.client, &s.rejected, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
+	return patchStatus(ctx, s.client, s.writes, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
 // patchStatus patches the status and reports whether it did. It ignores a deleted object, and skips a status that the API server is known
 // not to store.
-func patchStatus(ctx context.Context, c client.Client, rejected *reconciler.RejectedStatuses, original, updated client.Object, patch client.Patch) (written bool, err error) {
-	if rejected.Covers(original, updated) {
+func patchStatus(ctx context.Context, c client.Client, writes *reconciler.StatusWrites, original, updated client.Object, patch client.Patch) (written bool, err error) {
+	if writes.Covers(original, updated) {
 		return false, nil
 	}
 	answer := updated.DeepCopyObject().(client.Object)
@@ -206,6 +207,6 @@ func patchStatus(ctx context.Context, c client.Client, rejected *reconciler.Reje
 	if err != nil {
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
-	rejected.Record(ctx, c, updated, answer)
+	writes.Record(ctx, c, updated, answer)
 	return true, nil
 }

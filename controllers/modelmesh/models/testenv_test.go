@@ -29,6 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -127,9 +128,9 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: w.patch}).Build()
 	w.modelReconciler = &modelReconciler{
 		sources: map[string]modelSource{
-			modelmesh.SourcePredictor: &predictorSource{client: w.client, series: conditions.NewNotReadySeries("test", "Predictor"),
+			modelmesh.SourcePredictor: &predictorSource{client: w.client, series: conditions.NewNotReadySeries("test", "Predictor"), writes: reconciler.NewStatusWrites(w.clock, 0),
 				missingReferences: func(string, string) ([]reference.Missing, bool) { return w.missing, !w.unknown }},
-			modelmesh.SourceInferenceService: &inferenceServiceSource{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock},
+			modelmesh.SourceInferenceService: &inferenceServiceSource{client: w.client, served: func() capability.Set { return w.kinds }, clock: w.clock, writes: reconciler.NewStatusWrites(w.clock, 0)},
 		},
 		client:    func(string) (meshclient.Client, bool) { return w.mesh, w.connected },
 		enabled:   func(context.Context, string) (bool, error) { return w.served, nil },

@@ -111,6 +111,6 @@ var _ = Describe("An error of the API server", func() {
 				}).WithContext(ctx).WithTimeout(specTimeout).Should(BeTrue(), "its data goes with it, as the spec says")
 			}
 		})
-		Expect(crashes).To(BeNumerically(">=", 10), "finalizer, credentials, claim, database, server, and its status")
+		Expect(crashes).To(BeNumerically(">=", 10), "credentials, claim, database, server, and its status")
 	}, NodeTimeout(2*specTimeout))
 })
