@@ -49,7 +49,7 @@ func TestTextRedacts(t *testing.T) {
 	} {
 		got := Text(text)
 		if strings.Contains(got, word) || strings.Contains(got, "aHVudGVyMg") {
-			t.Errorf("%s: unexpected result: %s", name, got)
+			t.Errorf("%s: Text did not redact the secret: %s", name, got)
 		}
 		if again := Text(got); again != got {
 			t.Errorf("%s: %q becomes %q, want %q", name, got, again, got)
@@ -173,7 +173,7 @@ func TestRecordSecrets(t *testing.T) {
 	RecordSecrets(config)
 	got, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "marvin-42" {
-		t.Fatalf("unexpected result %v, error %v", got, err)
+		t.Fatalf("got Secret %v, error %v, want its password unredacted", got, err)
 	}
 	var log bytes.Buffer
 	if n, err := Writer(&log).Write([]byte("here is marvin-42\n")); err != nil || n != 18 || log.String() != "here is "+Mark+"\n" {

@@ -151,7 +151,7 @@ func (v *valueStore) delete(name types.NamespacedName) {
 
 func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
-// redact replaces each stored value in a text by Mark.
+// redact replaces each stored value in a text with Mark.
 func (v *valueStore) redact(text string) string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -136,7 +136,7 @@ func (w *testEnv) run(m *Migration, span time.Duration) {
 	}
 }
 
-func (w *testEnv) stored() []string {
+func (w *testEnv) storedObjects() []string {
 	w.t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(certs.Conversion)
@@ -148,7 +148,7 @@ func (w *testEnv) stored() []string {
 
 func (w *testEnv) mustHave(stored ...string) {
 	w.t.Helper()
-	if got := w.stored(); !slices.Equal(got, stored) {
+	if got := w.storedObjects(); !slices.Equal(got, stored) {
 		w.t.Errorf("stored versions %v, want %v", got, stored)
 	}
 }
