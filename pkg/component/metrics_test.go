@@ -64,6 +64,6 @@ func TestFailedSetupIsNotRunning(t *testing.T) {
 		t.Fatal("want an error for an invalid component")
 	}
 	if got := states(t, "wrong"); got != [3]float64{1, 0, 0} {
-		t.Errorf("got %v", got)
+		t.Errorf("got states %v, want only the first", got)
 	}
 }

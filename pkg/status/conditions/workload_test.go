@@ -71,7 +71,7 @@ func TestRollout(t *testing.T) {
 				func(d *appsv1.Deployment) { d.Generation++ }),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		"old pods serve while new ones come": {
+		"previous pods serve during a rollout": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 0 })),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonUpdating, Message: "new replicas are being created"},
 		},
