@@ -91,7 +91,7 @@ func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 type workloads struct {
 	// unready: no replica of the server becomes ready.
 	unready bool
-	// failing: the migration fails for good. checkFails: the check before it does.
+	// failing: the migration fails permanently. checkFails: the check before it does.
 	failing, checkFails bool
 }
 

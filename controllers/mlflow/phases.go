@@ -218,7 +218,7 @@ func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in res
 	return r.Applier.DeleteOwned(ctx, m.UID, secret)
 }
 
-// reportApplyError reports a failed apply in the conditions. An object that is terminating is no failure: it returns a Wait.
+// reportApplyError reports a failed apply in the conditions. An object that is terminating is not a failure: it returns a Wait.
 func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	return servers.ReportError(err, func() { failApply(m, err) })
 }

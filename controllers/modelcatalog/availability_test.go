@@ -41,7 +41,7 @@ func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
 	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
 }
 
-// [D18] A container that waits for its init containers is no problem.
+// [D18] A container that waits for its init containers is not a problem.
 func TestAddPodCause(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waitingStatus("catalog", reason, message)}

@@ -157,7 +157,7 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	}
 }
 
-// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are no error.
+// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are not an error.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)

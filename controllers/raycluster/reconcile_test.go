@@ -88,7 +88,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	}
 }
 
-// A conflict is no failure, unless it is joined with another error.
+// A conflict is not a failure, unless it is joined with another error.
 func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
 	s := newTestEnv(t)

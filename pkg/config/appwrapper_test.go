@@ -58,7 +58,7 @@ func standalone(text string) LegacyConfig {
 	return LegacyConfig{Source: "ConfigMap ns/appwrapper-operator-config", Data: map[string]string{"any-name": text}}
 }
 
-// [appwrapper-21] The default configuration constructs, and every document says the same in its own way.
+// [appwrapper-21] The defaults are valid, and equal settings in documents of all forms have equal results.
 func TestAppWrapperDocuments(t *testing.T) {
 	withQueue := everythingSet()
 	withQueue.SlackQueueName = "slack"

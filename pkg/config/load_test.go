@@ -202,7 +202,7 @@ func TestFlagForms(t *testing.T) {
 	}
 }
 
-// [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and empty it is no name.
+// [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and an empty value counts as unset.
 func TestNamespaceMLflow1(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given given

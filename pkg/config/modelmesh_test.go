@@ -46,7 +46,7 @@ func TestModelMeshVariables(t *testing.T) {
 	}
 }
 
-// The file says the same as the variables.
+// The file has the same effect as the variables.
 func TestModelMeshFile(t *testing.T) {
 	_, want := meshVariables()
 	got := mustLoad(t, given{}.withFile(`

@@ -80,7 +80,7 @@ func TestLegacyRegistryVariables(t *testing.T) {
 	}
 }
 
-// The file says the same as the variables.
+// The file has the same effect as the variables.
 func TestRegistryFile(t *testing.T) {
 	_, want := registryVariables()
 	got := mustLoad(t, given{}.withFile(`

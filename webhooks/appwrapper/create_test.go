@@ -129,7 +129,7 @@ func TestCreateLimitsErrors(t *testing.T) {
 	}
 }
 
-// [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
+// [D12] A name is rejected if it is not a valid label, or too long for the name of the last pod set.
 func TestInvalidNamesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string

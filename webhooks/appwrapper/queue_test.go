@@ -80,10 +80,10 @@ func TestOneMistakeIsOneError(t *testing.T) {
 // Invalid and misleading values cause a warning.
 func TestValuesOfAnnotations(t *testing.T) {
 	for key, values := range map[string]map[string]string{
-		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit holds", "1.5": "the configured limit holds"},
-		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period holds", "10": "the configured period holds", "-5m": "counts as 0"},
-		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period holds"},
-		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is not read`, "1,b": `"b" is not read`},
+		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit applies", "1.5": "the configured limit applies"},
+		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period applies", "10": "the configured period applies", "-5m": "is treated as 0"},
+		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period applies"},
+		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is invalid`, "1,b": `"b" is invalid`},
 		names.PausedAnnotation:              {"true": "", "false": "", "True": `write "true"`, "yes": `write "true"`},
 		"example.com/free":                  {"whatever": ""},
 	} {

@@ -91,7 +91,7 @@ func TestValidatorAnswers(t *testing.T) {
 			}
 		})
 	}
-	// With one namespace others are queried all the same: registries that were stored elsewhere before hold their names.
+	// With a single namespace, names in others are still queried, because registries may be stored there.
 	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("want the request rejected while registries of the same name cannot be listed")
 	}

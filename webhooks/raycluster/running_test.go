@@ -141,7 +141,7 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 	}
 }
 
-// The sidecar connects to the port of the head. The fixed port of old releases stays while the template does.
+// The sidecar connects to the port of the head. Clusters of old releases keep the fixed port until their template changes.
 func TestThePortOfTheDashboard(t *testing.T) {
 	named := func(o map[string]any) {
 		at(o, "spec", "headGroupSpec", "template", "spec", "containers", "0").(map[string]any)["ports"] = []any{map[string]any{"name": "dashboard", "containerPort": int64(8266)}}

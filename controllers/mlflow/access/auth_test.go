@@ -83,7 +83,7 @@ func (w *authWorld) must(_ any, err error) {
 	}
 }
 
-// Auth is followed live, as one object: a list of one, a watch of one. A change that names the same groups is no news.
+// Auth is listed and watched by name. A change that keeps the groups notifies no subscriber.
 func TestFollowAuth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("another", "strangers"))

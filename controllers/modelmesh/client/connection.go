@@ -41,7 +41,7 @@ var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// DeleteVModel deletes a vmodel. A missing vmodel is no error.
+	// DeleteVModel deletes a vmodel. A missing vmodel is not an error.
 	DeleteVModel(context.Context, *meshpb.DeleteVModelRequest, ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error)
 	// GetVModelStatus returns the status of a vmodel.
 	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)

@@ -95,12 +95,12 @@ func TestCopyReferencedFiles(t *testing.T) {
 // Errors about an invalid document contain no values of it.
 func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"password":"hidden"`:                "breaks at byte",
+		`{"password":"hidden"`:                "invalid JSON at byte",
 		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",
 		`{"endpoints":4711,"x":"hidden"}`:     "endpoints is a number",
 		`"hidden"`:                            "is a string",
-		`hidden`:                              "breaks at byte",
-		``:                                    "breaks at byte",
+		`hidden`:                              "invalid JSON at byte",
+		``:                                    "invalid JSON at byte",
 	} {
 		_, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ConnectionKey) {

@@ -57,7 +57,7 @@ type Watcher struct {
 	watches    sync.WaitGroup
 }
 
-// connection is a connection to an etcd. The zero value is no connection.
+// connection is a connection to an etcd. The zero value is not a connection.
 type connection struct {
 	secret map[string][]byte
 	client etcdClient

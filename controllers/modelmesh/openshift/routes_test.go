@@ -297,7 +297,7 @@ func publishedRules(kind string, port int64) []any {
 	}}
 }
 
-// A name and a namespace that are too long together are no valid host. Names with dots could match the host of another namespace.
+// A name and a namespace that are too long together are not a valid host. Names with dots could match the host of another namespace.
 func TestNoHostForLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 59), "digits.more"} {
 		p := newRouteOptions(capability.NewSet(), routed)

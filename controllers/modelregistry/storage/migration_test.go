@@ -33,7 +33,7 @@ const mark = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 type testEnv struct {
 	t      *testing.T
 	client client.Client
-	// writes lists the requests that are no reads.
+	// writes lists the requests that are not reads.
 	writes []string
 	// fails returns the error of a request, by its text.
 	fails func(request string) error

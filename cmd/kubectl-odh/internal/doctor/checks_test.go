@@ -400,7 +400,7 @@ func TestChecksWithFailingRequests(t *testing.T) {
 	}
 }
 
-// The KubeRay of the platform is no fault. It is reported if Routes are served, without which it secures nothing.
+// The KubeRay of the platform is not a fault. It is reported if Routes are served, without which it secures nothing.
 func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*clusterState)
