@@ -44,13 +44,13 @@ func TestParseEndpointErrors(t *testing.T) {
 		"port:+1":              "has no port",
 		"port:8085 ":           "has no port",
 		"port:http":            "has no port",
-		"unix:":                "names no file",
-		"unix:relative.sock":   "names no file",
+		"unix:":                "must name a file",
+		"unix:relative.sock":   "must name a file",
 		"unix:/file.sock":      "must name a file in a separate directory",
-		"unix:/a/../b":         "names no file",
-		"unix:/a/b/":           "names no file",
-		"unix:/a:b/c":          "names no file",
-		"unix://host/a/b.sock": "names no file",
+		"unix:/a/../b":         "must name a file",
+		"unix:/a/b/":           "must name a file",
+		"unix:/a:b/c":          "must name a file",
+		"unix://host/a/b.sock": "must name a file",
 	} {
 		if got, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, got error %v, want %q", text, got, err, want)
