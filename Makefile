@@ -366,8 +366,9 @@ test-release: ## Build a small release twice and check its files, in a separate 
 	cd cmd/release && go test -shuffle=on ./...
 
 .PHONY: test-integration
-test-integration: cluster-build ## Run the suites against real control planes, SUITES= at a time; then compare the shipped roles with the permissions that were used
+test-integration: ## Run the suites against real control planes, SUITES= at a time; then compare the shipped roles with the permissions that were used
 	@# With RACE=all the manager has the race detector. The tests do not: they contain almost no code of the product.
+	go run ./test/cluster/cmd/testcluster build --peers
 	rm -rf '$(RIGHTS_DIR)'
 	CGO_ENABLED=$(if $(RACE),1,0) go build $(if $(RACE),-race) -tags $(TAGS) -o '$(TEST_MANAGER)' ./cmd/manager
 	@export RIGHTS_DIR='$(RIGHTS_DIR)' TEST_MANAGER='$(TEST_MANAGER)'; \

@@ -114,7 +114,7 @@ func TestGatherLogs(t *testing.T) {
 		"train-helper/main.log": "log of vision/train-helper/main previous= ", "train-helper/main.previous.log": "", "train-0/waiting.log": "",
 	} {
 		if got := files["namespaces/vision/logs/"+name]; !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%s: %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
@@ -133,7 +133,7 @@ func TestRefusedResources(t *testing.T) {
 		}
 		return path
 	}
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for name, c := range map[string]struct {
 		document string
 		code     int

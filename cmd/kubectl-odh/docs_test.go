@@ -14,7 +14,7 @@ func TestPageShowsRealOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for _, command := range []string{"status", "tree mlflow/mlflow aw/train"} {
 		got := run(t, cluster, command)
 		if !strings.Contains(string(page), "```text\n$ kubectl odh "+command+"\n"+got.stdout+"```\n") {

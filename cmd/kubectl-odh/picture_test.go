@@ -19,7 +19,7 @@ const (
 
 // TestPictureOfStatus compares the picture in README.md with the output of `kubectl odh status`. Run it with -update to draw the picture again.
 func TestPictureOfStatus(t *testing.T) {
-	got := run(t, whole(t), "status")
+	got := run(t, fullCluster(t), "status")
 	framework.GoldenText(t, "../../docs/images/status.svg", picture("kubectl odh status", got.stdout))
 }
 

@@ -11,11 +11,11 @@ func TestStatusAndDoctorReportInvalidRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
 	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
 	status := run(t, cluster, "status")
-	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are made or changed: Invalid runtime Spec: spec.grpcDataEndpoint "port:nope" has no port`,
+	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are created or changed: Invalid runtime Spec: spec.grpcDataEndpoint "port:nope" has no port`,
 		"ServingRuntime/adapter", "nonesuch", "ServingRuntime/privileged", "the Pod Security level baseline does not allow",
 		"ServingRuntime/scaled", "unknown autoscaler class [external]", "Idle    ", "ServingRuntime/good")
 	doctor := run(t, cluster, "doctor")
-	doctor.expect(t, 1, "ServingRuntime vision/endpoint: no pods are made or changed: Invalid runtime Spec: spec.grpcDataEndpoint", "ServingRuntime vision/adapter: no pods are made or changed: ",
+	doctor.expect(t, 1, "ServingRuntime vision/endpoint: no pods are created or changed: Invalid runtime Spec: spec.grpcDataEndpoint", "ServingRuntime vision/adapter: no pods are created or changed: ",
 		"ServingRuntime vision/privileged: ", "ServingRuntime vision/scaled: ", "models of the runtime are not served")
 	doctor.lacks(t, "vision/good", "vision/single")
 

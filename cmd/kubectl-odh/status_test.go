@@ -15,7 +15,7 @@ import (
 )
 
 func TestStatusGolden(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for name, flags := range map[string]string{"text": "", "json": "-o json", "yaml": "-o yaml"} {
 		got := run(t, cluster, "status "+flags)
 		got.expect(t, 1)
@@ -48,7 +48,7 @@ func TestStatusJSON(t *testing.T) {
 			Paused                                                   bool
 		}
 	}
-	got := run(t, whole(t), "status -o json")
+	got := run(t, fullCluster(t), "status -o json")
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestStatusJSON(t *testing.T) {
 		"platform": "on 0/1", "mlflow": "on 1/2", "modelregistry": "on 0/1", "modelcatalog": "off 0/0", "modelmesh": "on 1/4", "raycluster": "on 0/1", "appwrapper": "on 1/1",
 	} {
 		if states[name] != want {
-			t.Errorf("%s: %s, want %s", name, states[name], want)
+			t.Errorf("%s: got %s, want %s", name, states[name], want)
 		}
 	}
 	if first := report.Resources[0]; first.Kind != "AppWrapper" || first.State != "Failed" {
@@ -77,12 +77,12 @@ func TestStatusJSON(t *testing.T) {
 }
 
 func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Page(1)
 	run(t, cluster, "status").expect(t, 1, "AppWrapper/train", "RayCluster/demo", "Predictor/digits")
 	for _, r := range cluster.Requests() {
 		if r.Resource == "secrets" || r.Resource == "pods" {
-			t.Errorf("unexpected result: %+v", r)
+			t.Errorf("status requested Secrets or pods: %+v", r)
 		}
 	}
 	if most := cluster.MaxConcurrentRequests(); most > 12 {
@@ -91,7 +91,7 @@ func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
 }
 
 func TestStatusOfANamespace(t *testing.T) {
-	got := run(t, whole(t), "status -n odh-model-registries")
+	got := run(t, fullCluster(t), "status -n odh-model-registries")
 	got.expect(t, 1, "ModelRegistry/team-a", "MLflow/mlflow", "odh-platform-operator-controller-manager in opendatahub")
 	got.lacks(t, "AppWrapper/", "Predictor/")
 }
@@ -190,7 +190,7 @@ func TestStatusOfTheManager(t *testing.T) {
 
 // TestStatusWithFewRights can list one namespace only.
 func TestStatusWithFewRights(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Namespace != "vision" || r.Resource == "rayclusters" })
 	got := run(t, cluster, "status")
 	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to list all namespaces; only namespace vision is shown, choose another with -n",
@@ -198,7 +198,7 @@ func TestStatusWithFewRights(t *testing.T) {
 	got.lacks(t, "RayCluster/", "ModelRegistry/")
 	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "not allowed to list Deployments and Leases; set its namespace with --manager-namespace",
 		"No resources were found; the notes list what could not be read.")
-	run(t, whole(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
+	run(t, fullCluster(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
 	empty := fakecluster.Start(t, fakecluster.Kubernetes(), nil)
 	empty.Forbid(func(r fakecluster.Request) bool { return r.Resource == "leases" })
 	run(t, empty, "status").expect(t, 3, "MANAGER  Unknown", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n")
@@ -210,7 +210,7 @@ func TestStatusWithFewRights(t *testing.T) {
 
 // TestStatusWithSettingsThatMayNotBeRead lists the settings that have defaults.
 func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	const note = "the defaults are assumed for settings of the manager that could not be read: ENABLE_PLATFORM in ConfigMap opendatahub/"
 	run(t, cluster, "status").lacks(t, note)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "configmaps" })
@@ -219,7 +219,7 @@ func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
 }
 
 func TestStatusOfABrokenCluster(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })
 	got := run(t, cluster, "status")
 	got.expect(t, 1, "Note: predictors.serving.kserve.io in all namespaces could not be read:", "Note: the API ray.io/v1 does not answer", "AppWrapper/train")
@@ -229,7 +229,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 }
 
 func TestStatusFails(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	run(t, cluster, "status mlflow").expect(t, 2, `unknown command "mlflow" for "kubectl odh status"`)
 	run(t, cluster, "status --context none").expect(t, 2, `context "none" does not exist`)
 	cluster.URL = "http://127.0.0.1:1"
@@ -238,7 +238,7 @@ func TestStatusFails(t *testing.T) {
 
 // TestStatusInFormats prints in the formats of kubectl.
 func TestStatusInFormats(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	run(t, cluster, "status -o jsonpath={.resources[0].name}").expect(t, 1, "train")
 	run(t, cluster, "status -o go-template={{.manager.namespace}}").expect(t, 1, "opendatahub")
 	run(t, cluster, "status -o xml").expect(t, 2, `unable to match a printer suitable for the output format "xml"`)
@@ -246,11 +246,11 @@ func TestStatusInFormats(t *testing.T) {
 
 // TestStatusOfSelectedResources lists with a label selector.
 func TestStatusOfSelectedResources(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	run(t, cluster, "status -l team=a").lacks(t, "AppWrapper/")
 	for _, r := range cluster.Requests() {
 		if r.Resource == "appwrappers" && r.Selector != "team=a" {
-			t.Errorf("unexpected result: %+v", r)
+			t.Errorf("AppWrappers were listed without the label selector: %+v", r)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 	}{
 		"missing": {[]any{map[string]any{"type": "Ready", "status": "False", "reason": "ReferencesMissing", "message": "Secret x does not exist; create it"}},
 			[]string{"Failed", "ReferencesMissing", "Secret x does not exist; create it"}},
-		"not known": {nil, []string{"Unknown", "waiting for its controller to report"}},
+		"no status": {nil, []string{"Unknown", "waiting for its controller to report"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml")

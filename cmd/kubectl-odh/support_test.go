@@ -34,8 +34,8 @@ func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 	return outcome{code, out.String(), errors.String()}
 }
 
-// whole is a cluster with all objects of testdata.
-func whole(t *testing.T) *fakecluster.Cluster {
+// fullCluster is a cluster with all objects of testdata.
+func fullCluster(t *testing.T) *fakecluster.Cluster {
 	t.Helper()
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml")
 	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestTreeGolden(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for name, flags := range map[string]string{"text": "", "json": "-o json", "yaml": "-o yaml"} {
 		got := run(t, cluster, "tree mlflow/mlflow raycluster/demo aw/train "+flags)
 		got.expect(t, 1)
@@ -56,7 +56,7 @@ func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
 }
 
 func TestTreePrintsChildObjects(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for line, want := range map[string]string{
 		"tree mlflow mlflow": `
 			MLflow/mlflow  Progressing
@@ -115,14 +115,14 @@ func TestTreePrintsChildObjects(t *testing.T) {
 
 // TestTreeReadsNoSecrets expects that only metadata of Secrets is requested, and only objects that are shown.
 func TestTreeReadsNoSecrets(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Page(2)
 	run(t, cluster, "tree mlflow/mlflow").expect(t, 1, "Secret/mlflow-tls", "Pod/mlflow-2-x2x4z")
 	listed := false
 	for _, r := range cluster.Requests() {
 		listed = listed || r.Resource == "secrets"
 		if !r.Metadata && (r.Resource == "secrets" || r.Namespace == "vision") {
-			t.Errorf("unexpected result: %+v", r)
+			t.Errorf("tree read Secrets, or objects of namespace vision, in full: %+v", r)
 		}
 	}
 	if !listed {
@@ -133,8 +133,8 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 	}
 }
 
-// crowd is a Deployment with many pods, one of which failed.
-func crowd(pods int) []unstructured.Unstructured {
+// deploymentWithPods is a Deployment with many pods, one of which failed.
+func deploymentWithPods(pods int) []unstructured.Unstructured {
 	owned := func(kind, name, uid, owner, ownerUID string) unstructured.Unstructured {
 		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 		u.SetNamespace("vision")
@@ -163,7 +163,7 @@ func crowd(pods int) []unstructured.Unstructured {
 
 // TestTreeOfManyObjects lists many pods instead of reading each.
 func TestTreeOfManyObjects(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), crowd(300))
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), deploymentWithPods(300))
 	cluster.Page(100)
 	got := run(t, cluster, "tree deployment/crowd")
 	got.expect(t, 1, "Pod/crowd-299", "Completed", "the pod was evicted (The node was low on resource: memory)")
@@ -173,14 +173,14 @@ func TestTreeOfManyObjects(t *testing.T) {
 }
 
 func TestTreeHidesOldReplicaSets(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	run(t, cluster, "tree mlflow/mlflow").lacks(t, "ReplicaSet/mlflow-1")
 	run(t, cluster, "tree mlflow/mlflow -o json").expect(t, 1, `"mlflow-1"`)
 }
 
 // TestTreeWithFewRights shows readable objects and lists gaps.
 func TestTreeWithFewRights(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
 	})
@@ -193,7 +193,7 @@ func TestTreeWithFewRights(t *testing.T) {
 }
 
 func TestTreeOfABrokenCluster(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "jobs" })
 	got := run(t, cluster, "tree aw/train")
 	got.expect(t, 1, "AppWrapper/train", "Note: jobs.batch in namespace vision could not be read:")
@@ -202,7 +202,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 }
 
 func TestTreeFails(t *testing.T) {
-	cluster := whole(t)
+	cluster := fullCluster(t)
 	for line, want := range map[string]string{
 		"tree":                     "tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
 		"tree mlflow":              "no name was specified",
@@ -227,5 +227,5 @@ func TestTreeFails(t *testing.T) {
 
 // TestTreeOfSelectedResources selects by labels, as kubectl does.
 func TestTreeOfSelectedResources(t *testing.T) {
-	run(t, whole(t), "tree deployment -n opendatahub -l app=mlflow").expect(t, 1, "Deployment/mlflow ", "Pod/mlflow-2-x2x4z ")
+	run(t, fullCluster(t), "tree deployment -n opendatahub -l app=mlflow").expect(t, 1, "Deployment/mlflow ", "Pod/mlflow-2-x2x4z ")
 }

@@ -20,8 +20,8 @@ func olderMap(name, text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name}, Data: map[string]string{"config.yaml": text}}
 }
 
-// stored is an API server with ConfigMaps that counts reads.
-func stored(reads *int, maps ...client.Object) client.Reader {
+// readerOf is an API server with ConfigMaps that counts reads.
+func readerOf(reads *int, maps ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(maps...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			*reads++
@@ -34,7 +34,7 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	reads := 0
-	live := stored(&reads,
+	live := readerOf(&reads,
 		olderMap("codeflare-operator-config", "kuberay: {}\nappwrapper: {enabled: true, Config: {schedulerName: packed, faultTolerance: {resetPause: 5000000000}}}"),
 		olderMap("appwrapper-operator-config", "appwrapper: {defaultQueueName: team, shedulerName: x, autopilot: {resourceTaints: {example.com/card: [{key: a, value: b, effect: NoExecute}]}}}"))
 	source := &appWrapperConfig{config: load(t)}
@@ -45,7 +45,7 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 		}
 		if got.DefaultQueueName != "team" || got.SchedulerName != "packed" || got.FaultTolerance.ResetPause != 5*time.Second ||
 			got.Autopilot.ResourceTaints["example.com/card"][0].Effect != "NoExecute" {
-			t.Errorf("unexpected result: %+v", got)
+			t.Errorf("got %+v, want the settings of the ConfigMap", got)
 		}
 	}
 	if reads != 2 {
@@ -60,9 +60,9 @@ func TestAppWrapperConfigIsReadOnce(t *testing.T) {
 func TestAutopilotCanBeSwitchedOff(t *testing.T) {
 	reads := 0
 	source := &appWrapperConfig{config: load(t)}
-	got, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
+	got, err := source.get(t.Context(), readerOf(&reads, olderMap("appwrapper-operator-config", "appwrapper: {autopilot: null}")), logr.Discard())
 	if err != nil || got.Autopilot != nil {
-		t.Errorf("unexpected result.Autopilot %+v, error %v", got.Autopilot, err)
+		t.Errorf("got autopilot %+v, error %v, want it disabled", got.Autopilot, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAppWrapperConfigRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
 			source := &appWrapperConfig{config: load(t)}
-			_, err := source.get(t.Context(), stored(&reads, olderMap("appwrapper-operator-config", tc.text)), logr.Discard())
+			_, err := source.get(t.Context(), readerOf(&reads, olderMap("appwrapper-operator-config", tc.text)), logr.Discard())
 			if err == nil {
 				t.Fatal("the configuration was not rejected")
 			}
@@ -88,7 +88,7 @@ func TestAppWrapperConfigRefusals(t *testing.T) {
 					t.Errorf("%q lacks %q", err, part)
 				}
 			}
-			if _, err := source.get(t.Context(), stored(&reads), logr.Discard()); err != nil {
+			if _, err := source.get(t.Context(), readerOf(&reads), logr.Discard()); err != nil {
 				t.Errorf("mended, and still %v", err)
 			}
 		})
@@ -99,6 +99,6 @@ func TestAppWrapperConfigRefusals(t *testing.T) {
 		},
 	}).Build()
 	if _, err := (&appWrapperConfig{config: load(t)}).get(t.Context(), broken, logr.Discard()); err == nil || !strings.Contains(err.Error(), "away") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that of the request", err)
 	}
 }

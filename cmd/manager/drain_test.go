@@ -62,7 +62,7 @@ func TestServerDrainsBeforeStop(t *testing.T) {
 				if inner.ended {
 					t.Fatal("the server ended before its context")
 				}
-				begun := time.Now()
+				start := time.Now()
 				cancel()
 				var asking sync.WaitGroup
 				asking.Go(func() {
@@ -77,7 +77,7 @@ func TestServerDrainsBeforeStop(t *testing.T) {
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				if took := time.Since(begun); took != tc.want {
+				if took := time.Since(start); took != tc.want {
 					t.Errorf("ended after %s, want %s", took, tc.want)
 				}
 			})

@@ -31,8 +31,8 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 		le   config.LeaderElection
 		want string
 	}{
-		"in a pod":  {config.LeaderElection{Enabled: true, Namespace: "ns", Identity: "manager-1", RenewDeadline: time.Minute}, "manager-1"},
-		"elsewhere": {config.LeaderElection{Enabled: true, Namespace: "ns", RenewDeadline: time.Minute}, "_"},
+		"in a pod":         {config.LeaderElection{Enabled: true, Namespace: "ns", Identity: "manager-1", RenewDeadline: time.Minute}, "manager-1"},
+		"outside of a pod": {config.LeaderElection{Enabled: true, Namespace: "ns", RenewDeadline: time.Minute}, "_"},
 	} {
 		lock, err := leaderLock(tc.le, &rest.Config{Host: "http://127.0.0.1:1"}, clock.RealClock{})
 		if err != nil {
@@ -43,7 +43,7 @@ func TestLeaseIsHeldByPod(t *testing.T) {
 		}
 	}
 	if lock, err := leaderLock(config.LeaderElection{Namespace: "ns"}, &rest.Config{}, clock.RealClock{}); lock != nil || err != nil {
-		t.Errorf("unexpected result without leader election: %v, %v", lock, err)
+		t.Errorf("leaderLock without leader election returned %v, error %v, want neither", lock, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *candidate) waits(t *testing.T, atLeast, atMost time.Duration) {
 	}
 }
 
-func held(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
+func getLease(t *testing.T, api *fake.Clientset) *coordinationv1.Lease {
 	t.Helper()
 	lease, err := api.CoordinationV1().Leases("ns").Get(t.Context(), names.OperatorName, metav1.GetOptions{})
 	if err != nil {
@@ -127,8 +127,8 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 		first.waits(t, 0, 0)
 		second, third := elect(t, api, "second", convention), elect(t, api, "third", convention)
 		time.Sleep(time.Hour)
-		if got := *held(t, api).Spec.HolderIdentity; got != "first" {
-			t.Fatalf("%s leads beside the leader", got)
+		if got := *getLease(t, api).Spec.HolderIdentity; got != "first" {
+			t.Fatalf("%s holds the Lease, want first", got)
 		}
 		first.release()
 		started := time.Now()
@@ -141,7 +141,7 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 			t.Errorf("the next one leads after %s", took)
 		}
 		synctest.Wait()
-		lease := held(t, api)
+		lease := getLease(t, api)
 		if !lease.Spec.AcquireTime.Time.Equal(started) || !lease.Spec.RenewTime.Time.Equal(started) || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 137 {
 			t.Errorf("acquired %v at %s", lease.Spec, started)
 		}
@@ -149,7 +149,7 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 		third.waits(t, 0, 0)
 		third.release()
 		<-third.lost
-		if got := *held(t, api).Spec.HolderIdentity; got != "" {
+		if got := *getLease(t, api).Spec.HolderIdentity; got != "" {
 			t.Errorf("%q holds the Lease that was released", got)
 		}
 	})
@@ -158,8 +158,8 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 // A Lease that is not released expires after its duration: not earlier, since the leader may only be slow, and not an attempt later.
 func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 	for name, le := range map[string]config.LeaderElection{
-		"on OpenShift": convention,
-		"elsewhere":    {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		"on OpenShift":     convention,
+		"outside of a pod": {LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,13 +173,13 @@ func TestLostLeaseIsAcquiredWhenItExpires(t *testing.T) {
 				}
 				next := elect(t, api, "next", le)
 				time.Sleep(le.LeaseDuration / 2)
-				lease := held(t, api)
+				lease := getLease(t, api)
 				lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()} // its last sign of life
 				if _, err := api.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				next.waits(t, le.LeaseDuration, le.LeaseDuration)
-				if got := *held(t, api).Spec.LeaseTransitions; got != 5 {
+				if got := *getLease(t, api).Spec.LeaseTransitions; got != 5 {
 					t.Errorf("%d transitions", got)
 				}
 				next.release()
@@ -241,18 +241,18 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 func TestLeaseTakenByAnotherIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
-		var taken atomic.Bool
+		var acquired atomic.Bool
 		api.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return taken.Load(), nil, errors.New("conflict")
+			return acquired.Load(), nil, errors.New("conflict")
 		})
 		first := elect(t, api, "first", convention)
 		first.waits(t, 0, 0)
-		lease := held(t, api)
+		lease := getLease(t, api)
 		lease.Spec.HolderIdentity = new("stranger")
 		if _, err := api.CoordinationV1().Leases("ns").Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		taken.Store(true)
+		acquired.Store(true)
 		started := time.Now()
 		<-first.lost
 		if took := time.Since(started); took > convention.RenewDeadline+2*convention.RetryPeriod {

@@ -30,7 +30,7 @@ func TestStartRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer occupied.Close()
-	taken := occupied.Addr().String()
+	usedAddress := occupied.Addr().String()
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	if err := os.WriteFile(broken, []byte("a: [\nb"), 0o600); err != nil {
 		t.Fatal(err)
@@ -46,8 +46,8 @@ func TestStartRefusals(t *testing.T) {
 		"unknown switch":             {[]string{"--enable-gadgets"}, []string{`"gadgets"`, "known components: widgets"}},
 		"unreadable file":            {[]string{"--config=" + broken + ".gone"}, []string{"broken.yaml.gone", "no such file", "--config"}},
 		"broken file":                {[]string{"--config", broken}, []string{"broken.yaml is not valid YAML"}},
-		"metrics port":               {[]string{"--metrics-bind-address=" + taken}, []string{"--metrics-bind-address", taken, "address already in use"}},
-		"health port":                {[]string{"--health-probe-bind-address=" + taken}, []string{"--health-probe-bind-address", taken, "address already in use"}},
+		"metrics port":               {[]string{"--metrics-bind-address=" + usedAddress}, []string{"--metrics-bind-address", usedAddress, "address already in use"}},
+		"health port":                {[]string{"--health-probe-bind-address=" + usedAddress}, []string{"--health-probe-bind-address", usedAddress, "address already in use"}},
 		"no cluster":                 {[]string{"--health-probe-bind-address=0"}, []string{"finding the API server", "KUBECONFIG", "--kubeconfig"}},
 		"kubeconfig that is missing": {[]string{"--health-probe-bind-address=0", "--kubeconfig=gone.conf"}, []string{"gone.conf"}},
 		"version with arguments":     {[]string{"version", "-v"}, []string{"no arguments", `"-v"`}},

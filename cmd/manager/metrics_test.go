@@ -99,7 +99,7 @@ func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
 	instrumentedServer{webhook.NewServer(webhook.Options{})}.Register(path, hook)
 	if answer := hook.Handle(t.Context(), admission.Request{}); answer.Allowed {
-		t.Errorf("unexpected result of Handle: %+v", answer)
+		t.Errorf("a handler that panics returned %+v, want a rejection", answer)
 	}
 	var m dto.Metric
 	if err := decisionsCounter.WithLabelValues(path, decisionFailed).Write(&m); err != nil {

@@ -26,7 +26,7 @@ func TestWebhookManifestOfModelMesh(t *testing.T) {
 		t.Errorf("%s calls %+v", h.Name, h.ClientConfig.Service)
 	}
 	if *h.FailurePolicy != "Fail" || *h.SideEffects != "None" || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) || h.NamespaceSelector != nil || h.ObjectSelector != nil {
-		t.Errorf("unexpected result: %+v", h)
+		t.Errorf("got %+v, want failurePolicy Fail, no side effects, AdmissionReview v1 and no selectors", h)
 	}
 	want := admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},

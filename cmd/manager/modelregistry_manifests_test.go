@@ -39,7 +39,7 @@ func registryHooks(t *testing.T) map[string]hook {
 	return hooks
 }
 
-// The manifests call what the program serves, by the names that clients know, with the version and the time that they need, S9.
+// The webhook configurations match the served paths, and have the names, versions and timeouts that clients expect, S9.
 func TestWebhookManifestsOfRegistries(t *testing.T) {
 	hooks := registryHooks(t)
 	for key, want := range map[string]struct {
@@ -68,10 +68,10 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 			t.Errorf("%s: unexpected Rules: %+v", key, h.Rules)
 		}
 		if h.annotations[injectedByServiceCA] != "false" {
-			t.Errorf("%s: an installation over the original would have two who write the CA", key)
+			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after a take-over", key)
 		}
 	}
-	// The end of a registry does not depend on the manager, D3.
+	// A terminating registry can be updated while the manager is down, D3.
 	for _, key := range []string{"mutating", "validating"} {
 		if conditions := hooks[key].MatchConditions; len(conditions) != 1 || !strings.Contains(conditions[0].Expression, "deletionTimestamp") {
 			t.Errorf("%s: unexpected conditions: %+v", key, conditions)
@@ -84,7 +84,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 	c := crd.Spec.Conversion
 	if crd.Name != webhook.ConvertedCRD || c.Strategy != apiextensionsv1.WebhookConverter || *c.Webhook.ClientConfig.Service.Path != webhook.ConvertPath ||
 		c.Webhook.ClientConfig.Service.Name != webhookService || !slices.Equal(c.Webhook.ConversionReviewVersions, []string{"v1"}) || crd.Annotations[injectedByServiceCA] != "false" {
-		t.Errorf("unexpected crd: %+v", crd)
+		t.Errorf("got CRD %+v, want conversion by the webhook of the manager", crd)
 	}
 	var trusted []string
 	for _, target := range modelRegistrySpec(&Env{}).CABundleTargets {
@@ -97,7 +97,7 @@ func TestConversionManifestOfRegistries(t *testing.T) {
 	}
 }
 
-// Every object that must know the CA may be read, watched and patched by name, and nothing else of its kind.
+// The manager may read, watch and patch every object with a CA bundle by name, and no other object of its kind.
 func TestManagerMayPatchCABundles(t *testing.T) {
 	role := manifest[rbacv1.ClusterRole](t, "rbac/manager/role.yaml")[0]
 	resources := map[string]string{
@@ -111,20 +111,20 @@ func TestManagerMayPatchCABundles(t *testing.T) {
 						(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, target.Name))
 				})
 				if !granted {
-					t.Errorf("component %s: no right to %s %s %s, into which the CA is written", r.Name, verb, target.Kind.Kind, target.Name)
+					t.Errorf("component %s: the manager must be allowed to %s %s %s to write its CA bundle", r.Name, verb, target.Kind.Kind, target.Name)
 				}
 			}
 		}
 	}
 	for _, rule := range role.Rules {
 		if len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "patch") && !slices.Contains(rule.Resources, "events") {
-			t.Errorf("a right to patch without a name: %+v", rule)
+			t.Errorf("the rule allows to patch objects of any name: %+v", rule)
 		}
 	}
 }
 
-// Every definition that is generated is installed.
-func TestEveryDefinitionIsInstalled(t *testing.T) {
+// Every generated CRD is installed.
+func TestEveryCRDIsInstalled(t *testing.T) {
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("unexpected files %v, error %v", files, err)

@@ -107,6 +107,6 @@ func TestEssentialResources(t *testing.T) {
 	}, func(name string) bool { return name == "on" })
 	got := essentialResources(rows)
 	if len(got) != 2 || !got[schema.GroupResource{Resource: "bells"}] || !got[schema.GroupResource{Resource: "things"}] {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want bells and things", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // The settings of AIHub name the same kinds and the same switch for each component as the table of components.
-func TestHubSettingsAgreeWithTheTable(t *testing.T) {
+func TestHubSettingsMatchComponentSpecs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args              []string
 		registry, catalog bool
@@ -36,7 +36,7 @@ func TestHubSettingsAgreeWithTheTable(t *testing.T) {
 			env := &Env{Config: cfg}
 			got := hubSettings(env)
 			if got.Registry.Enabled != tc.registry || got.Catalog.Enabled != tc.catalog || got.RegistriesNamespace != "set" {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want registry %t and catalog %t", got, tc.registry, tc.catalog)
 			}
 			for _, program := range []platform.Program{got.Registry, got.Catalog} {
 				i := slices.IndexFunc(componentSpecs(env), func(r componentSpec) bool { return r.Name == program.Component })
@@ -52,7 +52,7 @@ func TestHubSettingsNames(t *testing.T) {
 	got := hubSettings(&Env{})
 	if got.Registry.Deployment != "model-registry-operator-controller-manager" || got.Registry.Component != modelregistry.ComponentName ||
 		got.Catalog.Deployment != "catalog-controller-manager" || got.Catalog.Component != modelcatalog.ComponentName {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the Deployments of both legacy operators", got)
 	}
 	var names []string
 	for _, r := range got.Releases {

@@ -15,7 +15,7 @@ import (
 
 // runRender prints the objects that the custom resources in a file would produce, one YAML document each.
 func runRender(ctx context.Context, p process) error {
-	file, platform, rest, err := renderArgs(p.args)
+	file, platform, runArgs, err := renderArgs(p.args)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func runRender(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := p.load(program(p), rest)
+	cfg, err := p.load(program(p), runArgs)
 	if err != nil {
 		return err
 	}
@@ -39,13 +39,13 @@ func runRender(ctx context.Context, p process) error {
 }
 
 // renderArgs returns the arguments of render; the rest are flags of run.
-func renderArgs(args []string) (file, platform string, rest []string, err error) {
+func renderArgs(args []string) (file, platform string, runArgs []string, err error) {
 	platform = render.DefaultPlatform
 	for i := 0; i < len(args); i++ {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		isRenderFlag := strings.HasPrefix(args[i], "-") && slices.Contains([]string{"f", "file", "platform"}, name)
 		if !isRenderFlag {
-			rest = append(rest, args[i])
+			runArgs = append(runArgs, args[i])
 			continue
 		}
 		if !hasValue {
@@ -61,10 +61,10 @@ func renderArgs(args []string) (file, platform string, rest []string, err error)
 		file = value
 	}
 	switch {
-	case slices.Contains(rest, "--help") || slices.Contains(rest, "-h"):
-		return "-", platform, rest, nil
+	case slices.Contains(runArgs, "--help") || slices.Contains(runArgs, "-h"):
+		return "-", platform, runArgs, nil
 	case file == "":
 		return "", "", nil, errors.New(`name the file with the custom resource: render -f FILE ("-" reads the standard input)`)
 	}
-	return file, platform, rest, nil
+	return file, platform, runArgs, nil
 }

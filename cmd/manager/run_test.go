@@ -97,7 +97,7 @@ func TestIsUnreachable(t *testing.T) {
 		"not a group":                      {errors.New("no kind is registered"), false},
 	} {
 		if got := isUnreachable(tc.err); got != tc.want {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestNewManagerWaits(t *testing.T) {
 	<-tries
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 
 	// One that refuses everything may have just started, which takes no longer than a while.
@@ -141,12 +141,12 @@ func TestNewManagerWaits(t *testing.T) {
 	}
 	<-tries
 	if err := <-done; !apierrors.IsForbidden(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want Forbidden", err)
 	}
 
 	options.MapperProvider = failingMapper(tries, errors.New("a mistake"))
 	if _, err := newManager(t.Context(), later, &rest.Config{Host: "http://127.0.0.1:1"}, options, logr.Discard()); err == nil || !strings.Contains(err.Error(), "a mistake") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want a mistake", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 			hooks, err := newWebhooks(env, withHooks(env), &rest.Config{Host: api.URL}, runtime.NewScheme(), tlsprofile.NewListener())
 			if tc.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
-					t.Errorf("got %v", err)
+					t.Errorf("got error %v, want %q", err, tc.wantError)
 				}
 				return
 			}
@@ -196,7 +196,7 @@ func TestWebhookCertificateSource(t *testing.T) {
 			}
 			if authority.Secret.String() != "here/odh-platform-operator-webhook-cert" || authority.DNSNames[0] != "odh-platform-operator-webhook.here.svc" ||
 				authority.Targets[0].Name != "hooks" || authority.Targets[0].Optional {
-				t.Errorf("got %+v", authority.Options)
+				t.Errorf("got %+v, want the Secret and the target of the manager", authority.Options)
 			}
 			if _, err := authority.GetCertificate(&tls.ClientHelloInfo{}); err == nil {
 				t.Error("got a certificate before the first sync")

@@ -83,11 +83,11 @@ func (b *limitedServer) Start(ctx context.Context) error {
 		Handler: b.WebhookMux(), BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, ConnState: open.onStateChange,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleConnectionTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	ended := make(chan error, 1)
+	shutdownErr := make(chan error, 1)
 	defer context.AfterFunc(ctx, func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		ended <- server.Shutdown(last)
+		shutdownErr <- server.Shutdown(shutdownCtx)
 	})()
 	// Connections that wait since before a restart would fail without the certificate.
 	for _, err := tlsConfig.GetCertificate(nil); err != nil && b.inherited > 0 && ctx.Err() == nil; _, err = tlsConfig.GetCertificate(nil) {
@@ -97,7 +97,7 @@ func (b *limitedServer) Start(ctx context.Context) error {
 	if err := server.Serve(tls.NewListener(listener, tlsConfig)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
-	return <-ended
+	return <-shutdownErr
 }
 
 // listen returns the inherited listener or a new one.

@@ -70,10 +70,10 @@ func newLayer(files []file, when time.Time) (v1.Layer, error) {
 
 // baseLayer returns a layer like gcr.io/distroless/static: the user, the CAs of Mozilla, time zones and a folder for temporary files. The
 // files come from the tool chain and its modules.
-func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
+func baseLayer(ctx context.Context, created time.Time) (v1.Layer, error) {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		// One with a constraint is trusted only by clients that know the constraint.
+		// A root with a constraint is trusted only by clients that implement the constraint.
 		if root.Constraint != nil {
 			continue
 		}
@@ -107,7 +107,7 @@ func baseLayer(ctx context.Context, when time.Time) (v1.Layer, error) {
 		}
 		files = append(files, file{"usr/share/zoneinfo/" + zone.Name, 0o644, 0, content})
 	}
-	return newLayer(files, when)
+	return newLayer(files, created)
 }
 
 // managerConfig returns the configuration of the image of the manager, equal to the last stage of the Dockerfile.
@@ -126,7 +126,7 @@ func (r *release) managerConfig() v1.Config {
 func newIndex() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
 
 // with adds the image of a platform.
-func with(i v1.ImageIndex, p platform, process v1.Config, when time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
+func with(i v1.ImageIndex, p platform, process v1.Config, created time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
 	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
 	image, err := mutate.AppendLayers(image, layers...)
 	if err != nil {
@@ -137,7 +137,7 @@ func with(i v1.ImageIndex, p platform, process v1.Config, when time.Time, layers
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)
 	}
 	described = described.DeepCopy()
-	described.OS, described.Architecture, described.Created, described.Config = p.os, p.arch, v1.Time{Time: when}, process
+	described.OS, described.Architecture, described.Created, described.Config = p.os, p.arch, v1.Time{Time: created}, process
 	described.History = nil
 	if image, err = mutate.ConfigFile(image, described); err != nil {
 		return i, fmt.Errorf("describing the image for %s: %w", p, err)

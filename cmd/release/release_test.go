@@ -39,8 +39,8 @@ const checkout = "../.."
 // sources are the inputs of a release.
 var sources = []string{"CHANGELOG.md", "LICENSE", "Makefile", "apis", "bundle", "cmd", "config", "controllers", "docs/upgrade", "go.mod", "go.sum", "pkg", "webhooks"}
 
-// small is a release for this machine only, to save time.
-func small(t *testing.T, root, registry string) *release {
+// testRelease is a release for this machine only, to save time.
+func testRelease(t *testing.T, root, registry string) *release {
 	t.Helper()
 	absolute, err := filepath.Abs(root)
 	if err != nil {
@@ -77,8 +77,8 @@ func read(t *testing.T, r *release, name string) []byte {
 // A release is the same wherever it is made, and has everything that the documentation promises.
 func TestRelease(t *testing.T) {
 	target := serve(t)
-	r := small(t, checkout, target)
-	t.Run("is the same in another folder", func(t *testing.T) { elsewhere(t, r) })
+	r := testRelease(t, checkout, target)
+	t.Run("is the same in another folder", func(t *testing.T) { copyTo(t, r) })
 	t.Run("image", func(t *testing.T) { operatorImage(t, r) })
 	t.Run("manifests", func(t *testing.T) { manifests(t, r) })
 	t.Run("bundle and catalog", func(t *testing.T) { catalog(t, r) })
@@ -88,7 +88,7 @@ func TestRelease(t *testing.T) {
 	t.Run("push", func(t *testing.T) { pushed(t, r, target) })
 }
 
-func elsewhere(t *testing.T, r *release) {
+func copyTo(t *testing.T, r *release) {
 	folder := t.TempDir()
 	for _, name := range sources {
 		from := filepath.Join(checkout, name)
@@ -109,7 +109,7 @@ func elsewhere(t *testing.T, r *release) {
 		}
 	}
 	t.Setenv("GOFLAGS", "-tags=other") // the environment must not affect the build
-	again := small(t, folder, r.registry)
+	again := testRelease(t, folder, r.registry)
 	first, second := string(read(t, r, checksumsFile)), string(read(t, again, checksumsFile))
 	if first != second {
 		t.Errorf("checksums\n%s\nand\n%s", first, second)
@@ -231,7 +231,7 @@ func operatorImage(t *testing.T, r *release) {
 		"manager": 0o755, "tmp/": 0o1777, "home/nonroot/": 0o700, "etc/passwd": 0o644, "etc/ssl/certs/ca-certificates.crt": 0o644, "usr/share/zoneinfo/Europe/Berlin": 0o644,
 	} {
 		if h := files[name]; h == nil || h.Mode != mode || !h.ModTime.Equal(r.source.time) {
-			t.Errorf("%s: unexpected result: %+v", name, h)
+			t.Errorf("%s: got header %+v, want the file with its mode and the time of the source", name, h)
 		}
 	}
 	runProgram(t, r, found)
@@ -371,7 +371,7 @@ func plugin(t *testing.T, r *release) {
 	}
 	text, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
 	if err != nil || !strings.Contains(string(text), " version 1.2.3\n") {
-		t.Errorf("%v: unexpected result: %s", err, text)
+		t.Errorf("--version failed with %v, or printed another version: %s", err, text)
 	}
 	var manifest struct {
 		Spec struct {
@@ -432,7 +432,7 @@ func sums(t *testing.T, r *release) {
 		delete(found, name)
 	}
 	if len(found) > 0 {
-		t.Errorf("unexpected result without a checksum: %v", found)
+		t.Errorf("files without a checksum: %v", found)
 	}
 	var s struct {
 		Subject   []subject

@@ -61,7 +61,7 @@ func (r *release) list(program string, programs []string) error {
 }
 
 func (r *release) cyclonedx(program string, all []module) *cdx.BOM {
-	own := cdx.Component{
+	application := cdx.Component{
 		BOMRef: r.purl(program), Type: cdx.ComponentTypeApplication, Name: program, Version: r.version, PackageURL: r.purl(program),
 		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 	}
@@ -72,26 +72,26 @@ func (r *release) cyclonedx(program string, all []module) *cdx.BOM {
 		references = append(references, m.url())
 	}
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Timestamp: r.source.time.Format(time.RFC3339), Component: &own}
+	bom.Metadata = &cdx.Metadata{Timestamp: r.source.time.Format(time.RFC3339), Component: &application}
 	bom.Components = &components
-	bom.Dependencies = &[]cdx.Dependency{{Ref: own.BOMRef, Dependencies: &references}}
+	bom.Dependencies = &[]cdx.Dependency{{Ref: application.BOMRef, Dependencies: &references}}
 	return bom
 }
 
 func (r *release) spdx(program string, all []module) *spdx.Document {
-	own := spdxPackage("Application", program, "v"+r.version, r.purl(program))
-	own.PackageLicenseDeclared, own.PackageLicenseConcluded = "Apache-2.0", "Apache-2.0"
+	application := spdxPackage("Application", program, "v"+r.version, r.purl(program))
+	application.PackageLicenseDeclared, application.PackageLicenseConcluded = "Apache-2.0", "Apache-2.0"
 	document := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: program + "-" + r.version,
 		DocumentNamespace: repository + "/sbom/" + program + "-" + r.version + "-" + r.source.commit,
 		CreationInfo:      &spdx.CreationInfo{Created: r.source.time.Format(time.RFC3339), Creators: []common.Creator{{CreatorType: "Tool", Creator: operatorName + "-release"}}},
-		Packages:          []*spdx.Package{own},
-		Relationships:     []*spdx.Relationship{relation("DOCUMENT", "DESCRIBES", own.PackageSPDXIdentifier)},
+		Packages:          []*spdx.Package{application},
+		Relationships:     []*spdx.Relationship{relation("DOCUMENT", "DESCRIBES", application.PackageSPDXIdentifier)},
 	}
 	for index, m := range all {
 		p := spdxPackage(fmt.Sprintf("Module-%d", index+1), m.path, m.version, m.url())
 		document.Packages = append(document.Packages, p)
-		document.Relationships = append(document.Relationships, relation(own.PackageSPDXIdentifier, "DEPENDS_ON", p.PackageSPDXIdentifier))
+		document.Relationships = append(document.Relationships, relation(application.PackageSPDXIdentifier, "DEPENDS_ON", p.PackageSPDXIdentifier))
 	}
 	return document
 }

@@ -20,7 +20,7 @@ func TestSource(t *testing.T) {
 		command := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
 		command.Dir, command.Env = dir, append(os.Environ(), "GIT_COMMITTER_DATE=2026-11-23T12:00:00Z")
 		if text, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: unexpected result: %s", err, text)
+			t.Fatalf("%v: git failed: %s", err, text)
 		}
 	}
 	if _, err := readSource(t.Context(), dir, "", false); err == nil || !strings.Contains(err.Error(), "finding the commit") {
@@ -33,7 +33,7 @@ func TestSource(t *testing.T) {
 		t.Errorf("unexpected clean %+v, error %v", clean, err)
 	}
 	if s, err := readSource(t.Context(), dir, "1700000000", false); err != nil || s.time.Unix() != 1_700_000_000 {
-		t.Errorf("unexpected result %+v, error %v", s, err)
+		t.Errorf("readSource returned %+v, error %v, want the time of SOURCE_DATE_EPOCH", s, err)
 	}
 	if _, err := readSource(t.Context(), dir, "yesterday", false); err == nil || !strings.Contains(err.Error(), `SOURCE_DATE_EPOCH is "yesterday"`) {
 		t.Errorf("unexpected error: %v", err)
@@ -45,7 +45,7 @@ func TestSource(t *testing.T) {
 		t.Errorf("a change: %v", err)
 	}
 	if s, err := readSource(t.Context(), dir, "", true); err != nil || s.commit != clean.commit+"-dirty" {
-		t.Errorf("unexpected result %+v, error %v", s, err)
+		t.Errorf("readSource returned %+v, error %v, want a commit that ends in -dirty", s, err)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSection(t *testing.T) {
 	const changelog = "# Changelog\n\n## Unreleased\n\n- new\n\n## 0.10.0 (2026-01-01)\n\n### Added\n\n- ten\n\n## 0.1\n\n- one\n"
 	for version, want := range map[string]string{"0.10.0": "### Added\n\n- ten", "0.1": "- one", "0.2.0": "- new"} {
 		if got, err := section(changelog, version); err != nil || got != want {
-			t.Errorf("%s: unexpected result %q, error %v", version, got, err)
+			t.Errorf("section(%s) = %q, error %v", version, got, err)
 		}
 	}
 	if _, err := section("# Changelog\n", "1.0.0"); err == nil {
@@ -74,18 +74,18 @@ func TestZipArchiveIsReproducible(t *testing.T) {
 	}
 	in, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
 	if err != nil || len(in.File) != 2 || in.File[1].Name != "b.exe" || in.File[1].Mode().Perm() != 0o755 || !in.File[1].Modified.Equal(when) {
-		t.Fatalf("unexpected result %+v, error %v", in, err)
+		t.Fatalf("got archive %+v, error %v, want a.txt and an executable b.exe with the given time", in, err)
 	}
 	content, err := in.File[1].Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(content); err != nil || string(text) != "b" {
-		t.Errorf("unexpected result %q, error %v", text, err)
+		t.Errorf("got content %q, error %v, want b", text, err)
 	}
 }
 
-func TestCommandsThatAreWrong(t *testing.T) {
+func TestInvalidCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                   "usage: release build",
 		"publish":            `unknown command "publish"`,

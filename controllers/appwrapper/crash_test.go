@@ -20,17 +20,17 @@ var errKilled = errors.New("killed")
 
 // killAt ends the process at its nth write, before or after its execution. It reports whether that write was reached.
 func (f *fixture) killAt(n int, carriedOut bool) *bool {
-	killed := new(bool)
+	crashed := new(bool)
 	seen := 0
 	at := func(request string) error {
-		if *killed {
+		if *crashed {
 			return errKilled
 		}
 		if !strings.HasPrefix(request, "get") {
 			seen++
 		}
 		if seen == n {
-			*killed = true
+			*crashed = true
 			return errKilled
 		}
 		return nil
@@ -38,7 +38,7 @@ func (f *fixture) killAt(n int, carriedOut bool) *bool {
 	if carriedOut {
 		f.after = at
 		f.before = func(string) error {
-			if *killed {
+			if *crashed {
 				return errKilled
 			}
 			return nil
@@ -46,11 +46,11 @@ func (f *fixture) killAt(n int, carriedOut bool) *bool {
 	} else {
 		f.before = at
 	}
-	return killed
+	return crashed
 }
 
-// surviving reconciles until idle, and restarts the process after a crash. Each write is an event that starts another reconcile.
-func (f *fixture) surviving(killed *bool) {
+// reconcileWithCrash reconciles until idle, and restarts the process after a crash. Each write is an event that starts another reconcile.
+func (f *fixture) reconcileWithCrash(crashed *bool) {
 	f.Helper()
 	for range 50 {
 		before := len(f.writes)
@@ -61,11 +61,11 @@ func (f *fixture) surviving(killed *bool) {
 		if err == nil {
 			continue
 		}
-		if !*killed {
+		if !*crashed {
 			f.Fatal(err)
 		}
 		f.before, f.after = func(string) error { return nil }, func(string) error { return nil }
-		*killed = false
+		*crashed = false
 		f.restart()
 	}
 	f.Fatal("the AppWrapper does not reach the steady state")
@@ -113,8 +113,8 @@ func runs() []run {
 		{
 			name: "success", aw: wrapper([]string{wrappedPod("a"), mapTemplate, wrappedPod("b")}, annotated("successTTLDuration", "30s")),
 			events: []func(*fixture){
-				func(w *fixture) { w.play(corev1.PodRunning) },
-				func(w *fixture) { w.play(corev1.PodSucceeded) },
+				func(w *fixture) { w.setPodPhase(corev1.PodRunning) },
+				func(w *fixture) { w.setPodPhase(corev1.PodSucceeded) },
 			},
 			check: func(w *fixture) {
 				createdOnce("a", "b", settings)(w)
@@ -126,8 +126,8 @@ func runs() []run {
 			name: "failure with a retry", aw: wrapper([]string{wrappedPod("a"), mapTemplate},
 				annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "5s")),
 			events: []func(*fixture){
-				func(w *fixture) { w.play(corev1.PodFailed) },
-				func(w *fixture) { w.play(corev1.PodFailed) },
+				func(w *fixture) { w.setPodPhase(corev1.PodFailed) },
+				func(w *fixture) { w.setPodPhase(corev1.PodFailed) },
 			},
 			check: func(w *fixture) {
 				for _, name := range []string{"a", settings} {
@@ -142,7 +142,7 @@ func runs() []run {
 		{
 			name: "suspended, resumed and deleted", aw: wrapper([]string{mapTemplate, fixedMap, wrappedPod("a")}),
 			events: []func(*fixture){
-				func(w *fixture) { w.play(corev1.PodRunning) },
+				func(w *fixture) { w.setPodPhase(corev1.PodRunning) },
 				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }) },
 				func(w *fixture) { phase(w, awv1beta2.PhaseSuspended, 0); clean(w) },
 				func(w *fixture) { w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = false }) },
@@ -174,10 +174,10 @@ func TestCrashAfterAnyWrite(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, write %d, carried out %t", r.name, n, carriedOut), func(t *testing.T) {
 					w := newFixture(t, r.aw)
 					killed := w.killAt(n, carriedOut)
-					w.surviving(killed)
+					w.reconcileWithCrash(killed)
 					for _, happens := range r.events {
 						happens(w)
-						w.surviving(killed)
+						w.reconcileWithCrash(killed)
 					}
 					reached = w.restarts > 1
 					r.check(w)

@@ -204,7 +204,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case err != nil:
 		return err
 	case observed.unreadable != nil:
-		return notCreatedError{fmt.Errorf("%s exists and may not be read: grant the service account of the operator get on it", title)}
+		return notCreatedError{fmt.Errorf("%s exists and cannot be read: grant the ServiceAccount of the operator the verb get on it", title)}
 	case observed.object == nil:
 		return fmt.Errorf("%s was deleted while it was created: waiting for the next attempt", title)
 	case observed.object.GetDeletionTimestamp() != nil:

@@ -28,13 +28,13 @@ func owned(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func by(apiVersion, kind, name, uid string) func(*corev1.Pod) {
+func ownedBy(apiVersion, kind, name, uid string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
 	}
 }
 
-func dying(p *corev1.Pod) {
+func terminating(p *corev1.Pod) {
 	p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{finalizer}
 }
 
@@ -46,18 +46,18 @@ func TestExistingObjects(t *testing.T) {
 		phase awv1beta2.AppWrapperPhase
 		says  string
 	}{
-		"owned by the AppWrapper":              {owned(by(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
-		"of an earlier one of the name":        {owned(by(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
-		"owned by the AppWrapper, terminating": {owned(by(group, "AppWrapper", "train", "aw-uid"), dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"foreign, on the way out":              {owned(dying), awv1beta2.PhaseResuming, "is being deleted: waiting"},
-		"of another kind of that name":         {owned(by("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"of another group":                     {owned(by("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
-		"without an owner":                     {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"owned by the AppWrapper":                    {owned(ownedBy(group, "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseRunning, ""},
+		"owned by an earlier AppWrapper of the name": {owned(ownedBy(group, "AppWrapper", "train", "earlier")), awv1beta2.PhaseResuming, "belongs to an earlier AppWrapper of this name: waiting"},
+		"owned by the AppWrapper, terminating":       {owned(ownedBy(group, "AppWrapper", "train", "aw-uid"), terminating), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"foreign, on the way out":                    {owned(terminating), awv1beta2.PhaseResuming, "is being deleted: waiting"},
+		"of another kind of that name":               {owned(ownedBy("apps/v1", "ReplicaSet", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"of another group":                           {owned(ownedBy("example.com/v1", "AppWrapper", "train", "aw-uid")), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
+		"without an owner":                           {owned(), awv1beta2.PhaseFailed, "exists, but is not controlled by appwrapper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "1h", "retryLimit", "0")), tc.pod)
 			for range 12 {
-				result, err := w.pass()
+				result, err := w.reconcileOnce()
 				if err != nil || result.RequeueAfter > time.Second {
 					break
 				}
@@ -100,7 +100,7 @@ func TestAmbiguousErrors(t *testing.T) {
 	}
 }
 
-func TestSuspensionDeletesObjectOfLostResponse(t *testing.T) {
+func TestSuspensionDeletesObjectWithLostCreateResponse(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.after = func(request string) error {
 		if request == "create Pod a" {
@@ -109,7 +109,7 @@ func TestSuspensionDeletesObjectOfLostResponse(t *testing.T) {
 		return nil
 	}
 	for range 6 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +119,7 @@ func TestSuspensionDeletesObjectOfLostResponse(t *testing.T) {
 	}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	none := false
-	w.surviving(&none)
+	w.reconcileWithCrash(&none)
 	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete Pod a") != 1 {
 		t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
 	}
@@ -200,7 +200,7 @@ func TestLegacyObjectWithGeneratedNameIsFound(t *testing.T) {
 		aw.Spec.Suspend = suspended
 		w := newFixture(t, aw, foreign.DeepCopy())
 		none := false
-		w.surviving(&none)
+		w.reconcileWithCrash(&none)
 		got := w.get()
 		if suspended {
 			if got.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete PartialObjectMetadata settings-x7k2p")+count(w.writes, "delete ConfigMap settings-x7k2p") != 1 {
@@ -227,7 +227,7 @@ func restored(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func of(wrapper string) func(*corev1.Pod) {
+func podOf(wrapper string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[awv1beta2.LabelAppWrapper] = wrapper }
 }
 
@@ -248,18 +248,18 @@ func TestRestoredObjects(t *testing.T) {
 		adopted []string
 		made    int
 	}{
-		"as described":                               {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
-		"of another AppWrapper":                      {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", of("tune"))}, awv1beta2.PhaseFailed, nil, 0},
-		"changed":                                    {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"with an open name":                          {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
-		"of the legacy operator":                     {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
-		"open, changed":                              {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
-		"open, of another":                           {[]string{open}, []*corev1.Pod{restored(generated, of("tune"))}, awv1beta2.PhaseRunning, nil, 1},
-		"open, controlled":                           {[]string{open}, []*corev1.Pod{restored(generated, by("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
-		"only begins alike":                          {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
-		"two of one prefix":                          {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
-		"two, in the wrong order":                    {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
-		"one of two pods with the same generateName": {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
+		"as described":           {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a")}, awv1beta2.PhaseRunning, []string{"a"}, 0},
+		"of another AppWrapper":  {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", podOf("tune"))}, awv1beta2.PhaseFailed, nil, 0},
+		"changed":                {[]string{wrappedPod("a")}, []*corev1.Pod{restored("a", withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"with an open name":      {[]string{open}, []*corev1.Pod{restored(generated)}, awv1beta2.PhaseRunning, []string{generated}, 0},
+		"of the legacy operator": {[]string{open}, []*corev1.Pod{restored("a-x7k2p")}, awv1beta2.PhaseRunning, []string{"a-x7k2p"}, 0},
+		"open, changed":          {[]string{open}, []*corev1.Pod{restored(generated, withImage("old"))}, awv1beta2.PhaseFailed, nil, 0},
+		"open, of another":       {[]string{open}, []*corev1.Pod{restored(generated, podOf("tune"))}, awv1beta2.PhaseRunning, nil, 1},
+		"open, controlled":       {[]string{open}, []*corev1.Pod{restored(generated, ownedBy("apps/v1", "ReplicaSet", "b", "rs"))}, awv1beta2.PhaseRunning, nil, 1},
+		"different generateName with the same prefix": {[]string{open}, []*corev1.Pod{restored("a-b-x7k2p", withImage("old"))}, awv1beta2.PhaseRunning, nil, 1},
+		"two of one prefix":                           {[]string{open, open}, []*corev1.Pod{restored("a-11111"), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-11111", "a-22222"}, 0},
+		"two, in the wrong order":                     {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other")), restored("a-22222")}, awv1beta2.PhaseRunning, []string{"a-22222", "a-11111"}, 0},
+		"one of two pods with the same generateName":  {[]string{open, other}, []*corev1.Pod{restored("a-11111", withImage("other"))}, awv1beta2.PhaseRunning, []string{"", "a-11111"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var there []client.Object
@@ -317,7 +317,7 @@ func TestPodsOlderThanTheAppWrapperCountAfterRestore(t *testing.T) {
 		"restored":                           {restored("a"), time.Minute, false, metav1.ConditionTrue},
 		"restored, before a restart":         {restored("a"), time.Minute, true, metav1.ConditionTrue},
 		"restored in the same second":        {restored("a"), 0, false, metav1.ConditionTrue},
-		"of an earlier AppWrapper of a name": {restored("b", by("apps/v1", "ReplicaSet", "b", "rs")), time.Minute, false, metav1.ConditionFalse},
+		"of an earlier AppWrapper of a name": {restored("b", ownedBy("apps/v1", "ReplicaSet", "b", "rs")), time.Minute, false, metav1.ConditionFalse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.pod.CreationTimestamp, tc.pod.Status.Phase = metav1.NewTime(noon.Add(-tc.age)), corev1.PodRunning

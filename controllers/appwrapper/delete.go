@@ -118,7 +118,7 @@ func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.
 	case observed.unreadable != nil && isUnserved(observed.unreadable):
 		return nil, fmt.Errorf("%s cannot be read, since its kind is not served in this version: %w", title, observed.unreadable)
 	case observed.unreadable != nil:
-		return nil, fmt.Errorf("%s may not be read: grant the service account of the operator get and delete on it: %w", title, observed.unreadable)
+		return nil, fmt.Errorf("%s cannot be read: grant the ServiceAccount of the operator the verbs get and delete on it: %w", title, observed.unreadable)
 	case observed.object == nil:
 		return nil, nil
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// hold adds a finalizer to an object.
-func (f *fixture) hold(name string) {
+// addFinalizer adds a finalizer to an object.
+func (f *fixture) addFinalizer(name string) {
 	f.Helper()
 	pod := &corev1.Pod{}
 	if err := f.server.Get(f.Context(), types.NamespacedName{Namespace: "team", Name: name}, pod); err != nil {
@@ -56,7 +56,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	w.clock.Step(time.Minute)
 	for range 4 {
 		w.clock.Step(rules.UnwatchedInterval)
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestForcedDeletionEndsOwnersBeforePods(t *testing.T) {
 	refused = false
 	for range 4 {
 		w.clock.Step(rules.UnwatchedInterval)
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,10 +90,10 @@ func TestNeedsDelete(t *testing.T) {
 		grace           *int64
 		ordered, forced bool
 	}{
-		"there":            {ordered: true, forced: true},
-		"ending":           {deleting: true, grace: new(int64(30)), forced: true},
-		"ending by force":  {deleting: true, grace: new(int64(0))},
-		"without a period": {deleting: true, forced: true},
+		"deleted object exists": {ordered: true, forced: true},
+		"ending":                {deleting: true, grace: new(int64(30)), forced: true},
+		"ending by force":       {deleting: true, grace: new(int64(0))},
+		"without a period":      {deleting: true, forced: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionGracePeriodSeconds: tc.grace}}
@@ -111,10 +111,10 @@ func TestNeedsDelete(t *testing.T) {
 func TestDeletionIsSentOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	w.hold("a")
+	w.addFinalizer("a")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	for range 10 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestUncachedPodsHoldQuota(t *testing.T) {
 	w.kinds.cache = &blindToPods{fakeCache{WithWatch: w.server, fixture: w}}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	for range 6 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestDeletesControlledObjectsOnly(t *testing.T) {
 }
 
 // [D33] Stored components with either spelling are recreated.
-func TestBothSpellingsOfDeletedAreUnderstood(t *testing.T) {
+func TestBothSpellingsOfDeletedAreAccepted(t *testing.T) {
 	for _, reason := range []string{awv1beta2.ReasonComponentDeleted, awv1beta2.ReasonComponentDeletedTypo} {
 		status := &awv1beta2.AppWrapperComponentStatus{}
 		setResourcesDeployed(status, metav1.ConditionFalse, reason, "", noon)
@@ -191,7 +191,7 @@ func TestAMissingComponentIsConfirmed(t *testing.T) {
 	w.must(awv1beta2.PhaseRunning)
 	w.hidden["a"] = true
 	for range 3 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "etcd") {
+	if _, err := w.reconcileOnce(); err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("error %v", err)
 	}
 	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseRunning {
@@ -233,7 +233,7 @@ func TestReadErrorsAreReturned(t *testing.T) {
 func TestSuccessIsStoredBeforeDeletion(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedJob("j", 1), wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	w.play(corev1.PodRunning)
+	w.setPodPhase(corev1.PodRunning)
 	done := withStatus("batch/v1", "Job", conditionsOf("Complete", "True"))
 	done.SetNamespace("team")
 	done.SetName("j")
@@ -254,6 +254,6 @@ func TestSuccessIsStoredBeforeDeletion(t *testing.T) {
 	}
 	w.restart()
 	w.must(awv1beta2.PhaseRunning)
-	w.play(corev1.PodSucceeded)
+	w.setPodPhase(corev1.PodSucceeded)
 	w.must(awv1beta2.PhaseSucceeded)
 }

@@ -18,11 +18,11 @@ import (
 func TestTransitionsSendEvents(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("retryLimit", "1", "failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s")))
 	none := false
-	w.surviving(&none)
-	w.play(corev1.PodFailed)
-	w.surviving(&none)
-	w.play(corev1.PodFailed)
-	w.surviving(&none)
+	w.reconcileWithCrash(&none)
+	w.setPodPhase(corev1.PodFailed)
+	w.reconcileWithCrash(&none)
+	w.setPodPhase(corev1.PodFailed)
+	w.reconcileWithCrash(&none)
 	var reported []string
 	for len(w.events.Events) > 0 {
 		reported = append(reported, <-w.events.Events)
@@ -69,7 +69,7 @@ func TestPhaseCounter(t *testing.T) {
 	before := value(awv1beta2.PhaseRunning)
 	w.must(awv1beta2.PhaseRunning)
 	for range 3 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}

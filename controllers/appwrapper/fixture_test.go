@@ -277,8 +277,8 @@ func (f *fixture) get() *awv1beta2.AppWrapper {
 	return aw
 }
 
-// pass reconciles once.
-func (f *fixture) pass() (ctrl.Result, error) {
+// reconcileOnce reconciles once.
+func (f *fixture) reconcileOnce() (ctrl.Result, error) {
 	return f.shell.Reconcile(context.Background(), ctrl.Request{NamespacedName: awKey})
 }
 
@@ -286,7 +286,7 @@ func (f *fixture) pass() (ctrl.Result, error) {
 func (f *fixture) rest(limit time.Duration) error {
 	f.Helper()
 	for range 200 {
-		result, err := f.pass()
+		result, err := f.reconcileOnce()
 		switch {
 		case err != nil:
 			return err
@@ -313,8 +313,8 @@ func (f *fixture) must(phase awv1beta2.AppWrapperPhase) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// play sets the phase of all or the named pods.
-func (f *fixture) play(phase corev1.PodPhase, names ...string) {
+// setPodPhase sets the phase of all or the named pods.
+func (f *fixture) setPodPhase(phase corev1.PodPhase, names ...string) {
 	f.Helper()
 	list := &corev1.PodList{}
 	if err := f.server.List(context.Background(), list, client.InNamespace(awKey.Namespace)); err != nil {

@@ -36,8 +36,8 @@ func wrapped(t testing.TB, text string) *awv1beta2.AppWrapper {
 	return aw
 }
 
-// one wraps a single object with pod set infos.
-func one(infos, template string) string {
+// wrapTemplate wraps a single object with pod set infos.
+func wrapTemplate(infos, template string) string {
 	return "{metadata: {name: aw, namespace: ns}, spec: {components: [{" + infos + "template: " + template + "}]}}"
 }
 
@@ -95,20 +95,20 @@ const podTemplate = `{apiVersion: v1, kind: Pod, metadata: {name: p, labels: {l:
 // Templates from which no object can be built.
 func TestBuildObjectRejects(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
-		{"another namespace", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
-		{"another label on the object [D28]", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
+		{"another namespace", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other}}`), `metadata.namespace is "other": leave it out`},
+		{"another label on the object [D28]", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: {workload.codeflare.dev/appwrapper: other}}}`),
 			"conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=other, value2=aw: remove the key from the pod template"},
-		{"labels that are no map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
-		{"metadata that is not a map", one("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
-		{"annotation", one("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2: remove the key from the pod template"},
-		{"label", one("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2: remove the key from the pod template"},
-		{"our label in an info", one("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x: remove the key from the pod template"},
-		{"node selector", one("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2: remove the key from the pod template"},
-		{"a label that is a number", one("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2: remove the key from the pod template"},
-		{"tolerations that are no list", one("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
-		{"gates that are no list", one("podSetInfos: [{schedulingGates: [{name: g}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {schedulingGates: 5}}`), "schedulingGates is 5: write a list"},
-		{"no pod spec", one("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X}`), "spec is <nil>: write a pod spec"},
-		{"no path", one("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
+		{"labels that are no map", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: {labels: [x]}}`), "labels is [x]: write a map"},
+		{"metadata that is not a map", wrapTemplate("", `{apiVersion: v1, kind: ConfigMap, metadata: x}`), "metadata is x: write a map"},
+		{"annotation", wrapTemplate("podSetInfos: [{annotations: {a: '2'}}], ", podTemplate), "pod template at template: conflict updating annotations: conflict for key=a, value1=1, value2=2: remove the key from the pod template"},
+		{"label", wrapTemplate("podSetInfos: [{labels: {l: '2'}}], ", podTemplate), "pod template at template: conflict updating labels: conflict for key=l, value1=1, value2=2: remove the key from the pod template"},
+		{"our label in an info", wrapTemplate("podSetInfos: [{labels: {workload.codeflare.dev/appwrapper: x}}], ", podTemplate), "conflict updating labels: conflict for key=workload.codeflare.dev/appwrapper, value1=aw, value2=x: remove the key from the pod template"},
+		{"node selector", wrapTemplate("podSetInfos: [{nodeSelector: {d: '2'}}], ", podTemplate), "pod template at template: conflict updating nodeSelector: conflict for key=d, value1=1, value2=2: remove the key from the pod template"},
+		{"a label that is a number", wrapTemplate("podSetInfos: [{labels: {l: '2'}}], ", strings.Replace(podTemplate, `l: "1"`, "l: 2", 1)), "conflict updating labels: conflict for key=l, value1=2, value2=2: remove the key from the pod template"},
+		{"tolerations that are no list", wrapTemplate("podSetInfos: [{tolerations: [{key: k}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {tolerations: none}}`), "tolerations is none: write a list"},
+		{"gates that are no list", wrapTemplate("podSetInfos: [{schedulingGates: [{name: g}]}], podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {schedulingGates: 5}}`), "schedulingGates is 5: write a list"},
+		{"no pod spec", wrapTemplate("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X}`), "spec is <nil>: write a pod spec"},
+		{"no path", wrapTemplate("podSets: [{path: template.spec.pods}], ", `{apiVersion: example.com/v1, kind: X, spec: {}}`), "at path position 'template.spec' missing field 'pods'"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u, _, err := buildObject(wrapped(t, test.text), 0, defaultSettings())
@@ -117,7 +117,7 @@ func TestBuildObjectRejects(t *testing.T) {
 			}
 		})
 	}
-	aw := wrapped(t, one("", podTemplate))
+	aw := wrapped(t, wrapTemplate("", podTemplate))
 	aw.Spec.Components[0].Template.Raw = []byte("{")
 	if u, _, err := buildObject(aw, 0, defaultSettings()); err == nil {
 		t.Errorf("a broken template gives %v", u)
@@ -137,7 +137,7 @@ func TestMalformedAffinity(t *testing.T) {
 		`{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: x}}`,
 		`{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{newer: 1}]}}}`,
 	} {
-		aw := wrapped(t, one("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
+		aw := wrapped(t, wrapTemplate("podSets: [{path: template}], ", `{apiVersion: example.com/v1, kind: X, spec: {affinity: `+affinity+`, containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}`))
 		before, err := podset.Decode(&aw.Spec.Components[0])
 		if err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestNoInjection(t *testing.T) {
 	none := defaultSettings()
 	none.Autopilot = nil
 	for name, settings := range map[string]Settings{"disabled": off, "no Autopilot": none} {
-		u, warnings, err := buildObject(wrapped(t, one("", podTemplate)), 0, settings)
+		u, warnings, err := buildObject(wrapped(t, wrapTemplate("", podTemplate)), 0, settings)
 		if err != nil || len(warnings) != 0 {
 			t.Fatalf("%s: unexpected warnings %q, error %v", name, warnings, err)
 		}
@@ -204,8 +204,8 @@ func TestNoInjection(t *testing.T) {
 }
 
 // The cached AppWrapper is not modified, and two objects share nothing.
-func TestBuildObjectSharesNothing(t *testing.T) {
-	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
+func TestBuildObjectCopiesTemplate(t *testing.T) {
+	aw := wrapped(t, wrapTemplate("podSetInfos: [{labels: {q: r}, tolerations: [{key: k}]}], ", podTemplate))
 	before := aw.DeepCopy()
 	first, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
@@ -227,7 +227,7 @@ func TestBuildObjectSharesNothing(t *testing.T) {
 
 // Missing infos equal empty ones.
 func TestFewerInfosThanPodSets(t *testing.T) {
-	aw := wrapped(t, one("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
+	aw := wrapped(t, wrapTemplate("podSetInfos: [{labels: {q: r}}], podSets: [{path: template.a}, {path: template.b}], ", `{apiVersion: example.com/v1, kind: X, a: {spec: {}}, b: {spec: {}}}`))
 	u, _, err := buildObject(aw, 0, defaultSettings())
 	if err != nil {
 		t.Fatal(err)

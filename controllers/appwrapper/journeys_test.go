@@ -17,16 +17,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// settled reconciles until idle.
-func (f *fixture) settled() *awv1beta2.AppWrapper {
+// reconcileUntilIdle reconciles until idle.
+func (f *fixture) reconcileUntilIdle() *awv1beta2.AppWrapper {
 	f.Helper()
 	none := false
-	f.surviving(&none)
+	f.reconcileWithCrash(&none)
 	return f.get()
 }
 
-// is expects the status and reason of a condition, as "True/Reason".
-func (f *fixture) is(kind, want string) {
+// expectCondition expects the status and reason of a condition, as "True/Reason".
+func (f *fixture) expectCondition(kind, want string) {
 	f.Helper()
 	c := meta.FindStatusCondition(f.get().Status.Conditions, kind)
 	if c == nil || string(c.Status)+"/"+c.Reason != want {
@@ -46,7 +46,7 @@ func (f *fixture) place(name, node string) {
 	if err := f.server.Update(f.Context(), pod); err != nil {
 		f.Fatal(err)
 	}
-	f.play(corev1.PodRunning)
+	f.setPodPhase(corev1.PodRunning)
 }
 
 // [appwrapper-46] A pod with a GPU on a node with label EVICT: Resetting, then Running on another node, without counting a retry.
@@ -56,44 +56,44 @@ func TestNoExecuteNodeResetsWorkload(t *testing.T) {
 	w.nodes = nodes
 	w.must(awv1beta2.PhaseRunning)
 	w.place("a", "n1")
-	w.settled()
-	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+	w.reconcileUntilIdle()
+	w.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
 	nodes["n1"] = "nvidia.com/gpu"
-	if _, err := w.pass(); err != nil {
+	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
 	if aw := w.get(); aw.Status.Phase != awv1beta2.PhaseResetting || aw.Status.LastFailure.Reason != awv1beta2.ReasonAutopilotNoExecute {
 		t.Fatalf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
 	}
-	w.settled()
+	w.reconcileUntilIdle()
 	w.place("a", "n2")
-	aw := w.settled()
+	aw := w.reconcileUntilIdle()
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.Status.Retries != 0 || created(w, "a") != 2 {
 		t.Errorf("phase %s, %d retries, created %d times", aw.Status.Phase, aw.Status.Retries, created(w, "a"))
 	}
-	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
-	w.is(awv1beta2.ConditionUnhealthy, "False/Resuming")
+	w.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+	w.expectCondition(awv1beta2.ConditionUnhealthy, "False/Resuming")
 }
 
 // [D1] [appwrapper-52] After a run of an hour the objects are retained for the whole time to live.
-func TestALongRunKeepsItsTimeToLive(t *testing.T) {
+func TestTTLStartsAtCompletion(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("successTTLDuration", "10m")))
 	w.must(awv1beta2.PhaseRunning)
-	w.play(corev1.PodRunning)
-	w.settled()
+	w.setPodPhase(corev1.PodRunning)
+	w.reconcileUntilIdle()
 	w.clock.Step(time.Hour)
-	w.play(corev1.PodSucceeded)
+	w.setPodPhase(corev1.PodSucceeded)
 	w.must(awv1beta2.PhaseSucceeded)
 	w.clock.Step(9 * time.Minute)
 	w.must(awv1beta2.PhaseSucceeded)
 	if slices.Contains(w.writes, "delete Pod a") {
 		t.Fatalf("deleted before its time: %q", w.writes)
 	}
-	w.is(rd, "True/Succeeded")
+	w.expectCondition(rd, "True/Succeeded")
 	w.clock.Step(time.Minute)
-	w.settled()
-	w.is(rd, "False/Succeeded")
-	w.is(qr, "False/Succeeded")
+	w.reconcileUntilIdle()
+	w.expectCondition(rd, "False/Succeeded")
+	w.expectCondition(qr, "False/Succeeded")
 }
 
 // [D2] [appwrapper-53] The delay after a failure counts once, also after an earlier reset, and deletion completes.
@@ -101,32 +101,32 @@ func TestDelayAfterFailureAppliesOnce(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}, annotated("deletionOnFailureGracePeriodDuration", "10m",
 		"failureGracePeriodDuration", "0s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
 	w.must(awv1beta2.PhaseRunning)
-	w.play(corev1.PodFailed)
-	w.settled()
+	w.setPodPhase(corev1.PodFailed)
+	w.reconcileUntilIdle()
 	w.clock.Step(20 * time.Second)
-	w.play(corev1.PodFailed)
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed {
+	w.setPodPhase(corev1.PodFailed)
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseFailed {
 		t.Fatalf("phase %s", aw.Status.Phase)
 	}
-	w.is(awv1beta2.ConditionDeletingResources, "False/DeletionPaused")
-	w.is(qr, "True/Resuming")
+	w.expectCondition(awv1beta2.ConditionDeletingResources, "False/DeletionPaused")
+	w.expectCondition(qr, "True/Resuming")
 	before := count(w.writes, "delete Pod a")
 	w.clock.Step(9 * time.Minute)
-	w.settled()
+	w.reconcileUntilIdle()
 	if count(w.writes, "delete Pod a") != before {
 		t.Fatal("the pod was deleted before the delay ended")
 	}
 	w.clock.Step(time.Minute)
-	w.hold("a")
-	w.settled()
-	w.is(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
+	w.addFinalizer("a")
+	w.reconcileUntilIdle()
+	w.expectCondition(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
 	w.clock.Step(11 * time.Minute) // longer than the delay and than the period after which deletion is forced
 	for range 3 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.is(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
+	w.expectCondition(awv1beta2.ConditionDeletingResources, "True/DeletionInitiated")
 	if n := count(w.writes, "delete Pod a") - before; n < 2 {
 		t.Errorf("%d deletions; the second one has to be by force: %q", n, w.writes)
 	}
@@ -139,9 +139,9 @@ func TestDelayAfterFailureAppliesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.clock.Step(rules.UnwatchedInterval)
-	w.settled()
-	w.is(rd, "False/Failed")
-	w.is(qr, "False/Failed")
+	w.reconcileUntilIdle()
+	w.expectCondition(rd, "False/Failed")
+	w.expectCondition(qr, "False/Failed")
 }
 
 // Suspension during retries of a creation leaves no objects.
@@ -154,19 +154,19 @@ func TestSuspensionWhileCreationIsRetried(t *testing.T) {
 		return nil
 	}
 	w.must(awv1beta2.PhaseResuming)
-	w.is(rd, "True/Resuming")
+	w.expectCondition(rd, "True/Resuming")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
-	aw := w.settled()
+	aw := w.reconcileUntilIdle()
 	if aw.Status.Phase != awv1beta2.PhaseSuspended || count(w.writes, "delete Pod a") != 1 || count(w.writes, "delete Pod b") != 0 {
 		t.Errorf("phase %s, writes %q", aw.Status.Phase, w.writes)
 	}
-	w.is(qr, "False/Suspended")
+	w.expectCondition(qr, "False/Suspended")
 }
 
 // A foreign object that is created between two attempts makes the creation fail permanently, and is not changed.
 func TestCreationFailsForForeignObject(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}), owned())
-	aw := w.settled()
+	aw := w.reconcileUntilIdle()
 	if aw.Status.Phase != awv1beta2.PhaseFailed || !strings.Contains(aw.Status.LastFailure.Message, "delete it or recreate it under another name") {
 		t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
 	}
@@ -182,15 +182,15 @@ func TestDeletionWaitsForPods(t *testing.T) {
 	if err := w.server.Delete(t.Context(), w.get()); err != nil {
 		t.Fatal(err)
 	}
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseTerminating {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseTerminating {
 		t.Fatalf("phase %s", aw.Status.Phase)
 	}
-	w.is(qr, "True/Resuming")
+	w.expectCondition(qr, "True/Resuming")
 	if err := w.server.Delete(t.Context(), grandchild("late")); err != nil {
 		t.Fatal(err)
 	}
 	none := false
-	w.surviving(&none)
+	w.reconcileWithCrash(&none)
 	if err := w.server.Get(t.Context(), awKey, &awv1beta2.AppWrapper{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the AppWrapper is still there: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 			if tc.before != nil {
 				w.before = tc.before
 			}
-			aw := w.settled()
+			aw := w.reconcileUntilIdle()
 			if aw.Status.Phase != awv1beta2.PhaseFailed || aw.Status.Retries != 0 || !strings.Contains(aw.Status.LastFailure.Message, tc.says) {
 				t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
 			}
@@ -238,7 +238,7 @@ func TestFailedStatusUpdateIsRetried(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := w.pass(); err == nil || len(w.events.Events) != 0 {
+	if _, err := w.reconcileOnce(); err == nil || len(w.events.Events) != 0 {
 		t.Errorf("error %v, %d events", err, len(w.events.Events))
 	}
 	w.before = func(string) error { return nil }

@@ -14,18 +14,18 @@ import (
 const creationLag = 5 * time.Second
 
 // memory is the state of the process besides the stored status and the cache. Losing it is harmless: it saves requests, and covers the delay
-// of the cache.
+// podOf the cache.
 type memory struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	objects map[types.UID]*workloadState // by the uid of the AppWrapper
+	objects map[types.UID]*workloadState // ownedBy the uid of the AppWrapper
 }
 
 // workloadState is the state of one AppWrapper.
 type workloadState struct {
-	objects   map[int]componentObject // by component index
-	minReady  map[int]int             // by component index
+	objects   map[int]componentObject // ownedBy component index
+	minReady  map[int]int             // ownedBy component index
 	succeeded map[types.UID]bool
 	// deferred is the state of created components until it is stored; nil for none. Without it, as after a restart, the creation is repeated and
 	// finds the objects.

@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
 )
 
-// seen returns a pod in a phase.
-func seen(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) corev1.Pod {
+// podIn returns a pod in a phase.
+func podIn(name string, phase corev1.PodPhase, changes ...func(*corev1.Pod)) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon)},
 		Spec:   corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}},
 		Status: corev1.PodStatus{Phase: phase}}
@@ -35,7 +35,7 @@ func ended(container string, code int32, reason string) func(*corev1.Pod) {
 	}
 }
 
-func wants(resourceName, amount string) func(*corev1.Pod) {
+func withRequest(resourceName, amount string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(amount)}
 	}
@@ -50,7 +50,7 @@ func (b badNodes) NoExecute(node string) sets.Set[string] {
 	return sets.New(b[node])
 }
 
-func looking(pods ...corev1.Pod) podObserver {
+func observerOf(pods ...corev1.Pod) podObserver {
 	terms := rules.TermsOf(nil, defaultSettings().FaultTolerance)
 	return podObserver{pods: pods, createdAt: metav1.NewTime(noon), terms: terms, componentDone: func(*corev1.Pod) bool { return false }}
 }
@@ -58,18 +58,18 @@ func looking(pods ...corev1.Pod) podObserver {
 func TestPodsAreCounted(t *testing.T) {
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
 	older := func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour)) }
-	f := looking(
-		seen("a", corev1.PodPending), seen("b", corev1.PodPending, leaving),
-		seen("c", corev1.PodRunning), seen("d", corev1.PodRunning, leaving),
-		seen("e", corev1.PodSucceeded), seen("f", corev1.PodFailed), seen("g", corev1.PodUnknown),
-		seen("h", corev1.PodRunning, older), seen("i", corev1.PodFailed, older),
+	f := observerOf(
+		podIn("a", corev1.PodPending), podIn("b", corev1.PodPending, leaving),
+		podIn("c", corev1.PodRunning), podIn("d", corev1.PodRunning, leaving),
+		podIn("e", corev1.PodSucceeded), podIn("f", corev1.PodFailed), podIn("g", corev1.PodUnknown),
+		podIn("h", corev1.PodRunning, older), podIn("i", corev1.PodFailed, older),
 	).observe()
 	if got := [...]int{f.Pending, f.Running, f.Succeeded, f.Failed, f.All, f.Active}; got != [...]int{2, 1, 1, 1, 9, 6} {
 		t.Errorf("pending, running, succeeded, failed, all, active: %v, want %v", got, [...]int{2, 1, 1, 1, 9, 6})
 	}
 }
 
-func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
+func TestPodsOfDoneComponentsAreIgnored(t *testing.T) {
 	ofJob := func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", UID: "job-uid", Controller: new(true)}}
 	}
@@ -79,27 +79,27 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "RayCluster", Name: "j-raycluster-x7k2p", UID: "rc", Controller: new(true)}}
 	}
 	ofSet := func(p *corev1.Pod) { p.Labels = map[string]string{labelJobSet: "s"} }
-	p := looking(seen("a", corev1.PodFailed, ofJob), seen("b", corev1.PodRunning, ofSet), seen("c", corev1.PodRunning))
+	p := observerOf(podIn("a", corev1.PodFailed, ofJob), podIn("b", corev1.PodRunning, ofSet), podIn("c", corev1.PodRunning))
 	p.componentDone = func(pod *corev1.Pod) bool {
 		return podSelector{kind: "Job", name: "j"}.matches(pod) || podSelector{kind: "JobSet", name: "s"}.matches(pod)
 	}
 	if f := p.observe(); f.Failed != 0 || f.Running != 1 || f.All != 3 || f.Active != 2 {
-		t.Errorf("unexpected result of observe: %+v", f)
+		t.Errorf("got %+v, want 2 active of 3 pods, 1 of them running and none failed", f)
 	}
 	for name, tc := range map[string]struct {
 		pod   corev1.Pod
 		owner podSelector
 		want  bool
 	}{
-		"by uid":                   {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
-		"by another uid":           {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
-		"by name":                  {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Job", name: "j"}, true},
-		"of another kind":          {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "Other", name: "j"}, false},
-		"submitter of a RayJob":    {seen("p", corev1.PodRunning, ofJob), podSelector{kind: "RayJob", name: "j"}, true},
-		"of the cluster":           {seen("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
-		"of another cluster":       {seen("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
-		"of a cluster not yet set": {seen("p", corev1.PodRunning), podSelector{kind: "RayJob", name: "j"}, false},
-		"of a JobSet":              {seen("p", corev1.PodRunning, ofSet), podSelector{kind: "JobSet", name: "s"}, true},
+		"by uid":                        {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "job-uid"}, true},
+		"by another uid":                {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Any", name: "any", uid: "other"}, false},
+		"by name":                       {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Job", name: "j"}, true},
+		"of another kind":               {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "Other", name: "j"}, false},
+		"submitter of a RayJob":         {podIn("p", corev1.PodRunning, ofJob), podSelector{kind: "RayJob", name: "j"}, true},
+		"of the cluster":                {podIn("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-x7k2p"}, true},
+		"of another cluster":            {podIn("p", corev1.PodRunning, ofCluster), podSelector{kind: "RayJob", name: "j", rayCluster: "j-raycluster-other"}, false},
+		"RayJob without a cluster name": {podIn("p", corev1.PodRunning), podSelector{kind: "RayJob", name: "j"}, false},
+		"of a JobSet":                   {podIn("p", corev1.PodRunning, ofSet), podSelector{kind: "JobSet", name: "s"}, true},
 	} {
 		short, err := transform(tc.pod.DeepCopy())
 		if err != nil {
@@ -111,12 +111,12 @@ func TestPodsOfComponentsThatAreDoneDoNotCount(t *testing.T) {
 	}
 }
 
-func TestPodsOnNodesThatTheyShouldLeave(t *testing.T) {
-	p := looking(
-		seen("a", corev1.PodRunning, wants("nvidia.com/gpu", "1")), seen("zero", corev1.PodRunning, wants("nvidia.com/gpu", "0")),
-		seen("cpu", corev1.PodRunning, wants("cpu", "1")), seen("pending", corev1.PodPending, wants("nvidia.com/gpu", "1")),
-		seen("b", corev1.PodRunning, wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
-		seen("fine", corev1.PodRunning, wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
+func TestPodsOnUnhealthyNodes(t *testing.T) {
+	p := observerOf(
+		podIn("a", corev1.PodRunning, withRequest("nvidia.com/gpu", "1")), podIn("zero", corev1.PodRunning, withRequest("nvidia.com/gpu", "0")),
+		podIn("cpu", corev1.PodRunning, withRequest("cpu", "1")), podIn("pending", corev1.PodPending, withRequest("nvidia.com/gpu", "1")),
+		podIn("b", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n0" }),
+		podIn("fine", corev1.PodRunning, withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) { p.Spec.NodeName = "n2" }),
 	)
 	p.nodes = badNodes{"n1": "nvidia.com/gpu", "n0": "nvidia.com/gpu"}
 	if f := p.observe(); !slices.Equal(f.NoExecute, []string{"n0", "n1"}) {
@@ -133,17 +133,17 @@ func TestTerminalExitCodes(t *testing.T) {
 		terminal, retryable []int32
 		want                bool
 	}{
-		"no lists":              {pod: seen("p", corev1.PodFailed, ended("c", 3, ""))},
-		"terminal":              {seen("p", corev1.PodFailed, ended("c", 3, "")), []int32{3}, nil, true},
-		"of an init container":  {seen("p", corev1.PodFailed, inInit), []int32{3}, nil, true},
-		"another code":          {seen("p", corev1.PodFailed, ended("c", 4, "")), []int32{3}, nil, false},
-		"retryable":             {seen("p", corev1.PodFailed, ended("c", 3, "")), nil, []int32{3}, false},
-		"not retryable":         {seen("p", corev1.PodFailed, ended("c", 4, "")), nil, []int32{3}, true},
-		"zero never counts":     {seen("p", corev1.PodFailed, ended("c", 0, "")), []int32{0}, []int32{3}, false},
-		"of a pod that runs on": {seen("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
+		"no lists":              {pod: podIn("p", corev1.PodFailed, ended("c", 3, ""))},
+		"terminal":              {podIn("p", corev1.PodFailed, ended("c", 3, "")), []int32{3}, nil, true},
+		"of an init container":  {podIn("p", corev1.PodFailed, inInit), []int32{3}, nil, true},
+		"another code":          {podIn("p", corev1.PodFailed, ended("c", 4, "")), []int32{3}, nil, false},
+		"retryable":             {podIn("p", corev1.PodFailed, ended("c", 3, "")), nil, []int32{3}, false},
+		"not retryable":         {podIn("p", corev1.PodFailed, ended("c", 4, "")), nil, []int32{3}, true},
+		"zero never counts":     {podIn("p", corev1.PodFailed, ended("c", 0, "")), []int32{0}, []int32{3}, false},
+		"of a pod that runs on": {podIn("p", corev1.PodRunning, ended("c", 3, "")), []int32{3}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := looking(tc.pod)
+			p := observerOf(tc.pod)
 			p.terms.TerminalExitCodes, p.terms.RetryableExitCodes = sets.New(tc.terminal...), sets.New(tc.retryable...)
 			if got := p.observe().Terminal; got != tc.want {
 				t.Errorf("terminal %t, want %t", got, tc.want)
@@ -161,8 +161,8 @@ func TestReportDescribesFailedPods(t *testing.T) {
 		p.Status.Reason, p.Status.Message, p.Spec.NodeName = "Evicted", "low on memory", ""
 	}
 	got := failureReport([]corev1.Pod{
-		seen("z", corev1.PodFailed, ended("main", 3, "Error"), ended("side", 0, "Completed")), seen("ok", corev1.PodSucceeded, ended("main", 0, "Completed")),
-		seen("a", corev1.PodRunning, crashing), seen("e", corev1.PodFailed, evicted),
+		podIn("z", corev1.PodFailed, ended("main", 3, "Error"), ended("side", 0, "Completed")), podIn("ok", corev1.PodSucceeded, ended("main", 0, "Completed")),
+		podIn("a", corev1.PodRunning, crashing), podIn("e", corev1.PodFailed, evicted),
 	})
 	want := "pod a on node n1: container loop ended with exit code 137 (OOMKilled too much); pod e: failed (Evicted low on memory); pod z on node n1: container main ended with exit code 3 (Error)"
 	if got != want {
@@ -170,7 +170,7 @@ func TestReportDescribesFailedPods(t *testing.T) {
 	}
 	var many []corev1.Pod
 	for i := range 25 {
-		many = append(many, seen(fmt.Sprintf("p%02d", i), corev1.PodFailed, ended("c", 1, "")))
+		many = append(many, podIn(fmt.Sprintf("p%02d", i), corev1.PodFailed, ended("c", 1, "")))
 	}
 	if got := failureReport(many); strings.Count(got, "pod p") != maxReportedPods || !strings.HasSuffix(got, "and 15 more pods") {
 		t.Errorf("report of many: %s", got)
@@ -230,7 +230,7 @@ func TestStatusReaders(t *testing.T) {
 
 // Fields that transform removes do not change any fact.
 func TestTransformKeepsReadFields(t *testing.T) {
-	full := seen("p", corev1.PodFailed, ended("main", 3, "Error"), wants("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
+	full := podIn("p", corev1.PodFailed, ended("main", 3, "Error"), withRequest("nvidia.com/gpu", "1"), func(p *corev1.Pod) {
 		p.Annotations, p.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 		p.Labels = map[string]string{labelJobSet: "s", "other": "x"}
 		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SECRET", Value: "s"}}
@@ -244,7 +244,7 @@ func TestTransformKeepsReadFields(t *testing.T) {
 	if !ok || len(p.Annotations)+len(p.ManagedFields)+len(p.Spec.Containers[0].Env) != 0 || p.Labels["other"] != "" {
 		t.Errorf("too much is kept: %+v", short)
 	}
-	a, b := looking(full), looking(*p)
+	a, b := observerOf(full), observerOf(*p)
 	if fa, fb := a.observe(), b.observe(); fa.Report != fb.Report || fa.Diagnosis != fb.Diagnosis || fa.Failed != fb.Failed || fa.Diagnosis == "" {
 		t.Errorf("facts differ:\n%+v\n%+v", fa, fb)
 	}
@@ -255,7 +255,7 @@ func TestTransformKeepsReadFields(t *testing.T) {
 }
 
 func TestPodChanged(t *testing.T) {
-	before := seen("p", corev1.PodPending)
+	before := podIn("p", corev1.PodPending)
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
 		want   bool

@@ -44,7 +44,7 @@ func TestComponentHandler(t *testing.T) {
 		return componentOf(withStatus("batch/v1", "Job", conditionsOf("Suspended", "False")))
 	}
 	complete := componentOf(withStatus("batch/v1", "Job", conditionsOf("Complete", "True")))
-	leaving := componentOf(running(), func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: noon}) })
+	terminating := componentOf(running(), func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: noon}) })
 	another := componentOf(running(), func(u *unstructured.Unstructured) { u.SetUID("other") })
 	foreign := componentOf(running(), func(u *unstructured.Unstructured) { u.SetLabels(nil) })
 	head := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "c", UID: "c-uid", Labels: map[string]string{awv1beta2.LabelAppWrapper: "train"}}}
@@ -59,7 +59,7 @@ func TestComponentHandler(t *testing.T) {
 		"pod in the initial list": {func(m toolscache.ResourceEventHandler) { m.OnAdd(complete, true) }, true, true},
 		"update without a change": {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), running()) }, false, false},
 		"pod completed":           {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), complete) }, true, true},
-		"pod terminating":         {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), leaving) }, true, false},
+		"pod terminating":         {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), terminating) }, true, false},
 		"pod replaced":            {func(m toolscache.ResourceEventHandler) { m.OnUpdate(running(), another) }, true, false},
 		"pod deleted":             {func(m toolscache.ResourceEventHandler) { m.OnDelete(running()) }, true, false},
 		"deletion of a completed pod missed": {func(m toolscache.ResourceEventHandler) {

@@ -52,23 +52,23 @@ func TestQuotaIsKeptWhilePodsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.play(corev1.PodRunning)
+	w.setPodPhase(corev1.PodRunning)
 	w.rayJobDone()
-	w.settled()
+	w.reconcileUntilIdle()
 	w.clock.Step(6 * 24 * time.Hour)
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseRunning {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseRunning {
 		t.Fatalf("phase %s", aw.Status.Phase)
 	}
-	w.is(qr, "True/PodsRunning")
-	w.play(corev1.PodSucceeded, "ray-worker")
+	w.expectCondition(qr, "True/PodsRunning")
+	w.setPodPhase(corev1.PodSucceeded, "ray-worker")
 	if err := w.server.Delete(t.Context(), rayPod("ray-head")); err != nil {
 		t.Fatal(err)
 	}
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSucceeded || aw.Status.Retries != 0 {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseSucceeded || aw.Status.Retries != 0 {
 		t.Errorf("phase %s after %d retries", aw.Status.Phase, aw.Status.Retries)
 	}
-	w.is(qr, "False/Succeeded")
-	w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+	w.expectCondition(qr, "False/Succeeded")
+	w.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
 }
 
 // Failures of idle pods of a finished RayJob do not count, also if its success was stored earlier.
@@ -78,18 +78,18 @@ func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
 	if err := w.server.Create(t.Context(), rayPod("ray-worker")); err != nil {
 		t.Fatal(err)
 	}
-	w.play(corev1.PodRunning)
+	w.setPodPhase(corev1.PodRunning)
 	w.rayJobDone()
-	w.settled()
-	w.play(corev1.PodFailed, "ray-worker")
-	w.settled()
+	w.reconcileUntilIdle()
+	w.setPodPhase(corev1.PodFailed, "ray-worker")
+	w.reconcileUntilIdle()
 	w.clock.Step(2 * time.Minute)
 	w.restart()
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseRunning || aw.Status.Retries != 0 || created(w, "ray") != 1 {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseRunning || aw.Status.Retries != 0 || created(w, "ray") != 1 {
 		t.Errorf("phase %s, %d retries, made %d times: %+v", aw.Status.Phase, aw.Status.Retries, created(w, "ray"), aw.Status.LastFailure)
 	}
-	w.play(corev1.PodSucceeded, "other")
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSucceeded {
+	w.setPodPhase(corev1.PodSucceeded, "other")
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseSucceeded {
 		t.Errorf("phase %s", aw.Status.Phase)
 	}
 }
@@ -98,26 +98,26 @@ func TestADoneRayJobIsNotResetByItsIdlePods(t *testing.T) {
 func TestSuspensionEndsAPause(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	w.play(corev1.PodRunning)
-	w.settled()
+	w.setPodPhase(corev1.PodRunning)
+	w.reconcileUntilIdle()
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Annotations = map[string]string{names.PausedAnnotation: "true"} })
-	w.settled()
-	w.is("Paused", "True/Annotation")
+	w.reconcileUntilIdle()
+	w.expectCondition("Paused", "True/Annotation")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseSuspended {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseSuspended {
 		t.Errorf("phase %s", aw.Status.Phase)
 	}
-	w.is(qr, "False/Suspended")
+	w.expectCondition(qr, "False/Suspended")
 }
 
 // [appwrapper-8] While pods are terminating the phase is Suspending, with both conditions True.
 func TestSuspendingKeepsObjectsUntilDeleted(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	w.hold("a")
+	w.addFinalizer("a")
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 	for range 6 {
-		if _, err := w.pass(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,14 +152,14 @@ func TestGeneratedNameOfAnotherComponentIsNotAdopted(t *testing.T) {
 	w = newFixture(t, wrapper([]string{wrappedGenerated("z-"), wrappedJob("b", 1), wrappedGenerated("z-")}))
 	w.conflictAfter("b")
 	want := []string{generateName("z-", "aw-uid", 0), "b", generateName("z-", "aw-uid", 2)}
-	aw := w.settled()
+	aw := w.reconcileUntilIdle()
 	for i, name := range want {
 		if got := aw.Status.ComponentStatus[i].Name; got != name || created(w, name) != 1 {
 			t.Errorf("component %d is %q, want %q, made %d times", i, got, name, created(w, name))
 		}
 	}
 	w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
-	aw = w.settled()
+	aw = w.reconcileUntilIdle()
 	jobs := &batchv1.JobList{}
 	if err := w.server.List(t.Context(), jobs); err != nil || len(jobs.Items) > 0 || aw.Status.Phase != awv1beta2.PhaseSuspended {
 		t.Errorf("phase %s, %d Jobs are left, %v", aw.Status.Phase, len(jobs.Items), err)
@@ -185,7 +185,7 @@ func TestLegacyObjectIsMatchedByName(t *testing.T) {
 		w := newFixture(t, aw, foreign(tc.exists))
 		got, err := w.findExisting(t.Context(), aw, 0, instantiated(t, aw, 0), "settings-")
 		if err != nil || got != tc.want {
-			t.Errorf("%s: unexpected result %q, error %v", name, got, err)
+			t.Errorf("%s: findExisting returned %q, error %v", name, got, err)
 		}
 	}
 }
@@ -223,12 +223,12 @@ func TestChangedComponentsFail(t *testing.T) {
 					if w.get().Status.Phase == from {
 						break
 					}
-					if _, err := w.pass(); err != nil {
+					if _, err := w.reconcileOnce(); err != nil {
 						t.Fatal(err)
 					}
 					w.clock.Step(time.Second)
 					if from == awv1beta2.PhaseResetting && w.get().Status.Phase == awv1beta2.PhaseRunning {
-						w.play(corev1.PodFailed)
+						w.setPodPhase(corev1.PodFailed)
 						w.clock.Step(time.Minute)
 					}
 				}
@@ -240,7 +240,7 @@ func TestChangedComponentsFail(t *testing.T) {
 					change(aw)
 				})
 				w.clock.Step(2 * time.Hour)
-				aw := w.settled()
+				aw := w.reconcileUntilIdle()
 				if aw.Status.Phase != awv1beta2.PhaseFailed || aw.Status.LastFailure.Reason != awv1beta2.ReasonComponentsChanged {
 					t.Errorf("phase %s, failure %+v", aw.Status.Phase, aw.Status.LastFailure)
 				}
@@ -257,7 +257,7 @@ func TestChangedComponentsFail(t *testing.T) {
 func TestUnreviewedAppWrapperFails(t *testing.T) {
 	stored := wrapper([]string{wrappedPod("a")}, func(aw *awv1beta2.AppWrapper) { aw.Labels = nil })
 	w := newFixture(t, stored.DeepCopy())
-	if aw := w.settled(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
+	if aw := w.reconcileUntilIdle(); aw.Status.Phase != awv1beta2.PhaseFailed || created(w, "a") != 0 || aw.Status.LastFailure.Reason != awv1beta2.ReasonNotReviewed {
 		t.Errorf("phase %s, made %d times: %+v", aw.Status.Phase, created(w, "a"), aw.Status.LastFailure)
 	}
 	w = newFixture(t, stored.DeepCopy())
@@ -286,7 +286,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 			}
 			w.spec(func(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true })
 			for range 5 {
-				if _, err := w.pass(); err != nil {
+				if _, err := w.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
 				w.clock.Step(rules.UnwatchedInterval)
@@ -302,7 +302,7 @@ func TestUnservedKindIsNotDeleted(t *testing.T) {
 			// A permanently unserved kind does not block the AppWrapper forever.
 			w.clock.Step(10 * time.Minute)
 			for range 8 {
-				if _, err := w.pass(); err != nil {
+				if _, err := w.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
 				w.clock.Step(rules.UnwatchedInterval)
@@ -395,11 +395,11 @@ func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 }
 
 // A restored AppWrapper in phase Terminating without deletionTimestamp starts again after all objects are deleted.
-func TestAPhaseTerminatingThatWasRestored(t *testing.T) {
+func TestRestoredTerminatingPhaseRestarts(t *testing.T) {
 	aw := wrapper([]string{wrappedPod("a")}, original(awv1beta2.PhaseTerminating, awv1beta2.ReasonComponentCreated,
 		rules.NewCondition(qr, metav1.ConditionTrue, "Resuming", ""), rules.NewCondition(rd, metav1.ConditionTrue, "Resuming", "")))
 	w := newFixture(t, aw, foreign(corev1.PodRunning))
-	if got := w.settled(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
+	if got := w.reconcileUntilIdle(); got.Status.Phase != awv1beta2.PhaseRunning || created(w, "a") != 1 || !slices.Contains(w.writes, "delete Pod a") {
 		t.Errorf("phase %s, writes %q", got.Status.Phase, w.writes)
 	}
 }

@@ -45,7 +45,7 @@ func TestReadyFollowsPhaseAndConditions(t *testing.T) {
 			setCondition(&aw.Status.Conditions, c, time.Now())
 		}
 		if got := readyCondition(aw); got.Status != tc.status || got.Reason != tc.reason || got.Message == "" {
-			t.Errorf("%s: unexpected result: %+v", name, got)
+			t.Errorf("%s: got condition %+v, want the expected status and reason, and a message", name, got)
 		}
 	}
 	failed := &awv1beta2.AppWrapper{}

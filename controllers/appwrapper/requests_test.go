@@ -18,14 +18,14 @@ func TestRequestsOfAShortWorkload(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 			for created(w, "a") == 0 {
-				if _, err := w.pass(); err != nil {
+				if _, err := w.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			w.clock.Step(time.Second / 2)
-			w.play(phase)
+			w.setPodPhase(phase)
 			w.must(last)
-			w.is(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
+			w.expectCondition(awv1beta2.ConditionPodsReady, "True/SufficientPodsReady")
 			writes := []string{"patch AppWrapper train", "patch status AppWrapper train", "create Pod a", "patch status AppWrapper train"}
 			if phase == corev1.PodSucceeded {
 				writes = append(writes, "patch status AppWrapper train")
@@ -41,11 +41,11 @@ func TestRequestsOfAShortWorkload(t *testing.T) {
 func TestRequestCounts(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a"), wrappedPod("b")}, annotated("successTTLDuration", "30s")))
 	none := false
-	w.surviving(&none)
-	w.play(corev1.PodRunning)
-	w.surviving(&none)
-	w.play(corev1.PodSucceeded)
-	w.surviving(&none)
+	w.reconcileWithCrash(&none)
+	w.setPodPhase(corev1.PodRunning)
+	w.reconcileWithCrash(&none)
+	w.setPodPhase(corev1.PodSucceeded)
+	w.reconcileWithCrash(&none)
 	want := []string{
 		"patch AppWrapper train",        // the finalizer
 		"patch status AppWrapper train", // Resuming, and the components to create

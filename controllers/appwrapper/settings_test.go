@@ -45,7 +45,7 @@ func TestSettingsRules(t *testing.T) {
 			f := defaultSettings().FaultTolerance
 			breakIt(&f)
 			if err := Validate(f); err == nil || !strings.Contains(err.Error(), "faultTolerance."+field) {
-				t.Errorf("got %v", err)
+				t.Errorf("got error %v, want one that names faultTolerance.%s", err, field)
 			}
 		})
 	}

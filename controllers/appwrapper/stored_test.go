@@ -53,7 +53,7 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 		return rules.NewCondition(kind, metav1.ConditionFalse, reason, "")
 	}
 	deployed := []metav1.Condition{yes(qr), yes(rd), no(awv1beta2.ConditionPodsReady, awv1beta2.ReasonResuming), no(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonResuming)}
-	sick := append(append([]metav1.Condition{}, deployed...), rules.NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ""))
+	unhealthy := append(append([]metav1.Condition{}, deployed...), rules.NewCondition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ""))
 	for name, tc := range map[string]struct {
 		stored  func(*awv1beta2.AppWrapper)
 		pod     *corev1.Pod
@@ -65,20 +65,20 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 		"suspended":                             {original(awv1beta2.PhaseSuspended, ""), nil, true, awv1beta2.PhaseSuspended, 0, nil},
 		"suspended, to be resumed":              {original(awv1beta2.PhaseSuspended, ""), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"resumed before":                        {original(awv1beta2.PhaseSuspended, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Suspended"), no(rd, "Suspended")), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
-		"resuming, nothing tried":               {original(awv1beta2.PhaseResuming, "", deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resuming, no object created":           {original(awv1beta2.PhaseResuming, "", deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"resuming, announced":                   {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"resuming, created":                     {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentInitiated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
 		"resuming after a reset":                {original(awv1beta2.PhaseResuming, awv1beta2.ReasonComponentDeletedTypo, deployed...), nil, false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"running":                               {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 0, []string{qr, rd, awv1beta2.ConditionPodsReady}},
 		"running, completed during the upgrade": {original(awv1beta2.PhaseRunning, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
-		"resetting":                             {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
+		"resetting":                             {original(awv1beta2.PhaseResetting, awv1beta2.ReasonComponentCreated, unhealthy...), foreign(corev1.PodFailed), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"suspending":                            {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), true, awv1beta2.PhaseSuspended, 0, nil},
 		"suspending, resumed since":             {original(awv1beta2.PhaseSuspending, awv1beta2.ReasonComponentCreated, deployed...), foreign(corev1.PodRunning), false, awv1beta2.PhaseRunning, 1, []string{qr, rd}},
 		"succeeded, kept":                       {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentCreated, no(qr, "Succeeded"), yes(rd), yes(awv1beta2.ConditionPodsReady)), foreign(corev1.PodSucceeded), false, awv1beta2.PhaseSucceeded, 0, []string{rd, awv1beta2.ConditionPodsReady}},
 		"succeeded, cleaned up":                 {original(awv1beta2.PhaseSucceeded, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Succeeded"), no(rd, "Succeeded")), nil, false, awv1beta2.PhaseSucceeded, 0, nil},
-		"failed, to be cleaned up":              {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, sick...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"failed, to be cleaned up":              {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, unhealthy...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
 		"failed, cleaned up":                    {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentDeletedTypo, no(qr, "Failed"), no(rd, "Failed")), nil, false, awv1beta2.PhaseFailed, 0, nil},
-		"failed while being deleted":            {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(sick, yes(awv1beta2.ConditionDeletingResources))...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
+		"failed while being deleted":            {original(awv1beta2.PhaseFailed, awv1beta2.ReasonComponentCreated, append(unhealthy, yes(awv1beta2.ConditionDeletingResources))...), foreign(corev1.PodFailed), false, awv1beta2.PhaseFailed, 0, []string{awv1beta2.ConditionUnhealthy}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			aw := wrapper([]string{wrappedPod("a")}, tc.stored)
@@ -88,7 +88,7 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 				w = newFixture(t, aw, tc.pod)
 			}
 			none := false
-			w.surviving(&none)
+			w.reconcileWithCrash(&none)
 			got := w.get()
 			status, err := json.Marshal(got.Status)
 			if err != nil {
@@ -97,14 +97,14 @@ func TestLegacyPhasesAreContinued(t *testing.T) {
 			if got.Status.Phase != tc.want || len(w.born["a"]) != tc.made {
 				t.Errorf("phase %s, %d made, want %s and %d: %s", got.Status.Phase, len(w.born["a"]), tc.want, tc.made, status)
 			}
-			var held []string
+			var trueConditions []string
 			for _, kind := range []string{qr, rd, awv1beta2.ConditionPodsReady, awv1beta2.ConditionUnhealthy, awv1beta2.ConditionDeletingResources} {
 				if meta.IsStatusConditionTrue(got.Status.Conditions, kind) {
-					held = append(held, kind)
+					trueConditions = append(trueConditions, kind)
 				}
 			}
-			if len(held) != len(tc.held) {
-				t.Errorf("True are %q, want %q: %s", held, tc.held, status)
+			if len(trueConditions) != len(tc.held) {
+				t.Errorf("True are %q, want %q: %s", trueConditions, tc.held, status)
 			}
 			if ended := tc.want == awv1beta2.PhaseSucceeded || tc.want == awv1beta2.PhaseFailed; ended && got.Status.CompletionTime == nil {
 				t.Errorf("no time of completion: %s", status)
@@ -156,7 +156,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := false
-	w.surviving(&none)
+	w.reconcileWithCrash(&none)
 	if len(w.memory.objects) != 0 {
 		t.Errorf("memory %+v", w.memory.objects)
 	}

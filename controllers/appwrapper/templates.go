@@ -47,7 +47,7 @@ func (w *workloadReconciler) loadTemplates(ctx context.Context, aw *awv1beta2.Ap
 		return fmt.Errorf("reading the templates: %w", err)
 	}
 	if stored.UID != aw.UID || stored.Generation != aw.Generation {
-		return &reconciler.Wait{For: "the cache to show the AppWrapper as it is", Retry: reconciler.ConflictRetry}
+		return &reconciler.Wait{For: "the cache to contain the current AppWrapper", Retry: reconciler.ConflictRetry}
 	}
 	aw.Spec.Components = stored.Spec.Components
 	return nil

@@ -11,8 +11,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// large is a Job whose template is not cached.
-func large(name string) string {
+// jobTemplate is a Job whose template is not cached.
+func jobTemplate(name string) string {
 	return strings.Replace(wrappedJob(name, 1), `"image":"i"`, `"image":"i","args":["`+strings.Repeat("x", maxCachedTemplateBytes)+`"]`, 1)
 }
 
@@ -20,7 +20,7 @@ func TestTransform(t *testing.T) {
 	for name, c := range map[string]struct {
 		template string
 		kept     bool
-	}{"small": {wrappedJob("j", 1), true}, "large": {large("j"), false}} {
+	}{"small": {wrappedJob("j", 1), true}, "large": {jobTemplate("j"), false}} {
 		aw := wrapper([]string{c.template})
 		if _, err := Transform(aw); err != nil || (aw.Spec.Components[0].Template.Raw != nil) != c.kept {
 			t.Errorf("%s: %d bytes, %v", name, len(aw.Spec.Components[0].Template.Raw), err)
@@ -34,7 +34,7 @@ func TestTransform(t *testing.T) {
 
 // [A-15] Templates that are not cached are read only when needed, also after a restart.
 func TestUncachedTemplatesAreReadAtStart(t *testing.T) {
-	w := newFixture(t, wrapper([]string{large("j")}))
+	w := newFixture(t, wrapper([]string{jobTemplate("j")}))
 	w.must(awv1beta2.PhaseRunning)
 	if !slices.Contains(w.writes, "create Job j") {
 		t.Fatalf("writes %q", w.writes)

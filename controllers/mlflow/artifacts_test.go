@@ -35,7 +35,7 @@ func split() *mlflowv1.MLflow {
 // unite switches the server for artifacts of a running MLflow off.
 func unite(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
 	t.Helper()
-	m := current(t, s)
+	m := getMLflow(t, s)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer.Enabled = true, false
 	for _, change := range more {
 		change(m)
@@ -45,7 +45,7 @@ func unite(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
 	}
 }
 
-func (w *fixture) rest() {
+func (w *fixture) reconcileUntilIdle() {
 	w.t.Helper()
 	for range 20 {
 		if _, err := w.once(); err != nil {
@@ -58,7 +58,7 @@ func (w *fixture) rest() {
 // [mlflow-82] The deletion of the server for artifacts has the same result if any write fails or the manager crashes after it.
 func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
-		s := settled(t, newServer(t, split()))
+		s := reconciledServer(t, newServer(t, split()))
 		unite(t, s)
 		return s
 	}).SurvivesFaults(t)
@@ -67,8 +67,8 @@ func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 // [mlflow-82]
 func TestTwoServers(t *testing.T) {
 	w := newFixture(t, split())
-	w.rest()
-	m := current(t, w.server)
+	w.reconcileUntilIdle()
+	m := getMLflow(t, w.server)
 	if got := w.condition(ConditionAvailable); got.Status != metav1.ConditionTrue || got.Message != messageBothReady {
 		t.Errorf("Available=%s: %s", got.Status, got.Message)
 	}
@@ -81,19 +81,19 @@ func TestTwoServers(t *testing.T) {
 		t.Errorf("Deployment %+v", d.Spec.Replicas)
 	}
 	before := len(w.server.Writes)
-	w.rest()
+	w.reconcileUntilIdle()
 	if rest := w.server.Writes[before:]; len(rest) > 0 {
 		t.Errorf("writes at rest: %+v", rest)
 	}
 
 	unite(t, w.server)
-	w.rest()
+	w.reconcileUntilIdle()
 	for _, gone := range []client.Object{d, &corev1.Service{}} { // routes are listed by a real API server only
 		if w.get("mlflow-artifacts", gone) {
 			t.Errorf("%T is still there", gone)
 		}
 	}
-	if m := current(t, w.server); m.Status.ArtifactsURL != "" || w.condition(ConditionAvailable).Message != messageReady {
+	if m := getMLflow(t, w.server); m.Status.ArtifactsURL != "" || w.condition(ConditionAvailable).Message != messageReady {
 		t.Errorf("artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
 	}
 	if !w.get("mlflow", d) || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--serve-artifacts") {
@@ -104,7 +104,7 @@ func TestTwoServers(t *testing.T) {
 // One of the two that is not ready is named. It makes the MLflow unavailable when no pod of it serves. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
-	w.rest()
+	w.reconcileUntilIdle()
 	for _, step := range []struct {
 		serving int32
 		want    metav1.ConditionStatus
@@ -137,7 +137,7 @@ func TestReadinessOfTwoServers(t *testing.T) {
 // that, and the Deployment goes after it. [mlflow-84]
 func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
 	w := newFixture(t, split())
-	w.rest()
+	w.reconcileUntilIdle()
 	unite(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
 	d := &appsv1.Deployment{}
 	var waited, stopped bool
@@ -172,8 +172,8 @@ func TestForeignArtifactsServer(t *testing.T) {
 	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts-tls"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "theirs", Labels: map[string]string{"app": "mlflow-artifacts"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	w := newFixture(t, everything(), foreign, service, certificate, pod)
-	w.rest()
+	w := newFixture(t, mlflowWithAllChildren(), foreign, service, certificate, pod)
+	w.reconcileUntilIdle()
 	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
 		t.Errorf("Available=%s: %s", c.Status, c.Message)
 	}
@@ -190,18 +190,18 @@ func TestForeignArtifactsServer(t *testing.T) {
 // On other clusters than OpenShift each server has a certificate of the operator, and the second is deleted with its server. [mlflow-94]
 func TestCertificatesOfTwoServers(t *testing.T) {
 	w := newFixture(t, split())
-	in := on["plain"]
+	in := platformInputs["plain"]
 	w.inputs = func() resources.Inputs { return in }
-	w.rest()
+	w.reconcileUntilIdle()
 	first, second := &corev1.Secret{}, &corev1.Secret{}
 	if !w.get("mlflow-tls", first) || !w.get("mlflow-artifacts-tls", second) || string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Fatal("want different certificates for the tracking server and the artifact server")
 	}
-	if uid := current(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
+	if uid := getMLflow(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
 		t.Error("the certificate of the artifact server has no renewal timer or no CA")
 	}
 	unite(t, w.server)
-	w.rest()
+	w.reconcileUntilIdle()
 	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
 		t.Error("want only the certificate of the artifact server deleted")
 	}
@@ -210,7 +210,7 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 // Without the HTTPRoute API, no object is created for an MLflow with a server for artifacts. [mlflow-86]
 func TestArtifactsServerNeedsRoutes(t *testing.T) {
 	w := newFixture(t, split())
-	in := on["bare"]
+	in := platformInputs["bare"]
 	w.inputs = func() resources.Inputs { return in }
 	if _, err := w.once(); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestArtifactsServerNeedsRoutes(t *testing.T) {
 // [mlflow-87]
 func TestArtifactsServerNeedsURL(t *testing.T) {
 	w := newFixture(t, split())
-	in := on["plain"]
+	in := platformInputs["plain"]
 	in.ExternalURL = ""
 	w.inputs = func() resources.Inputs { return in }
 	if _, err := w.once(); err != nil {
@@ -298,15 +298,15 @@ func TestStoresAreReadOnce(t *testing.T) {
 		},
 	})
 	r := &mlflowReconciler{stores: newStoreCache(server, live)}
-	judge := func(want string) {
+	expectCondition := func(want string) {
 		t.Helper()
 		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}
 	}
-	judge("")
-	judge("")
+	expectCondition("")
+	expectCondition("")
 	if reads != 1 {
 		t.Errorf("%d reads of one version", reads)
 	}
@@ -314,8 +314,8 @@ func TestStoresAreReadOnce(t *testing.T) {
 	if err := server.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	judge("must hold a postgresql or mysql URI")
-	judge("must hold a postgresql or mysql URI")
+	expectCondition("must hold a postgresql or mysql URI")
+	expectCondition("must hold a postgresql or mysql URI")
 	if reads != 2 {
 		t.Errorf("%d reads of two versions", reads)
 	}
@@ -323,7 +323,7 @@ func TestStoresAreReadOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken = errors.New("no answer")
-	judge("")
+	expectCondition("")
 	if reads != 3 {
 		t.Errorf("%d reads", reads)
 	}
@@ -350,10 +350,10 @@ func TestRejectedArtifactsRoute(t *testing.T) {
 		_, _ = w.once()
 		runWorkloads(t, w.server)
 	}
-	if c, found := conditions.Get(current(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "no room") {
+	if c, found := conditions.Get(getMLflow(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "no room") {
 		t.Errorf("condition %+v", c)
 	}
-	if s := current(t, w.server).Status; s.ArtifactsURL != "" || s.URL == "" {
+	if s := getMLflow(t, w.server).Status; s.ArtifactsURL != "" || s.URL == "" {
 		t.Errorf("urls %q and %q", s.URL, s.ArtifactsURL)
 	}
 }

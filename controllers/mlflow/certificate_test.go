@@ -35,7 +35,7 @@ func TestCertificateIsIssued(t *testing.T) {
 		"on OpenShift, provided": {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "openshift", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, in, s := newFixture(t, c.m), on[c.platform], &corev1.Secret{}
+			w, in, s := newFixture(t, c.m), platformInputs[c.platform], &corev1.Secret{}
 			w.inputs = func() resources.Inputs { return in }
 			if err := w.reconcileCertificates(t.Context(), c.m); err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ func TestCertificateErrors(t *testing.T) {
 			return broken
 		},
 	}).Build()
-	w.inputs = func() resources.Inputs { return on["plain"] }
+	w.inputs = func() resources.Inputs { return platformInputs["plain"] }
 	err := w.reconcileCertificates(t.Context(), m)
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, broken) || c.Reason != ReasonCertificateFailed {
 		t.Errorf("error %v, condition %+v", err, c)

@@ -16,17 +16,17 @@ import (
 // A server keeps running unchanged while the check of the new image fails, and its status is reported. Another image is checked
 // again, and then the database is migrated.
 func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
-	w := newFixture(t, everything())
-	w.until("ready", workloads{}, migratedAndReady)
+	w := newFixture(t, mlflowWithAllChildren())
+	w.reconcileUntil("ready", workloads{}, migratedAndReady)
 	since := len(w.server.Writes)
 	w.image("broken")
-	m := current(t, w.server)
+	m := getMLflow(t, w.server)
 	m.Status.Version = "3.10.1"
 	if err := w.server.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	fails := workloads{checkFails: true}
-	w.until("checked", fails, func(m *mlflowv1.MLflow) bool {
+	w.reconcileUntil("checked", fails, func(m *mlflowv1.MLflow) bool {
 		c, _ := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
 		return c.Reason == migration.ReasonMigrationCheckFailed && c.Status == metav1.ConditionFalse
 	})
@@ -53,7 +53,7 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	}
 
 	w.image("fixed")
-	w.until("ready with another image", workloads{}, func(m *mlflowv1.MLflow) bool { return migratedAndReady(m) && m.Status.Version == settings.Version })
+	w.reconcileUntil("ready with another image", workloads{}, func(m *mlflowv1.MLflow) bool { return migratedAndReady(m) && m.Status.Version == settings.Version })
 	if made := w.madeJobs(since); made != 1 {
 		t.Errorf("%d migration Jobs", made)
 	}
@@ -63,8 +63,8 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 func TestWaitForCheckWritesNoStatus(t *testing.T) {
 	for name, ends := range map[string]bool{"it runs": false, "it fails": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, everything())
-			w.until("ready", workloads{}, migratedAndReady)
+			w := newFixture(t, mlflowWithAllChildren())
+			w.reconcileUntil("ready", workloads{}, migratedAndReady)
 			w.force("yes")
 			for range 5 {
 				if _, err := w.once(); err != nil {
@@ -74,7 +74,7 @@ func TestWaitForCheckWritesNoStatus(t *testing.T) {
 					workloads{checkFails: true}.run(t, w.server)
 				}
 			}
-			m := current(t, w.server)
+			m := getMLflow(t, w.server)
 			for i := range m.Status.Conditions {
 				m.Status.Conditions[i].LastTransitionTime = metav1.NewTime(midday)
 			}
@@ -96,14 +96,14 @@ func TestWaitForCheckWritesNoStatus(t *testing.T) {
 
 // A second change before the server is ready again is checked as well, and is not confused with the first.
 func TestCheckBeforeARolloutIsDone(t *testing.T) {
-	w := newFixture(t, everything())
-	w.until("migrated", workloads{unready: true}, rolloutPending)
-	w.until("ready", workloads{}, func(m *mlflowv1.MLflow) bool { return conditions.IsTrue(m.Status.Conditions, ConditionAvailable) })
+	w := newFixture(t, mlflowWithAllChildren())
+	w.reconcileUntil("migrated", workloads{unready: true}, rolloutPending)
+	w.reconcileUntil("ready", workloads{}, func(m *mlflowv1.MLflow) bool { return conditions.IsTrue(m.Status.Conditions, ConditionAvailable) })
 	w.force("again")
 	if _, err := w.once(); err != nil {
 		t.Fatal(err)
 	}
-	if m := current(t, w.server); unmarked(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
+	if m := getMLflow(t, w.server); unmarked(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
 		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
 	}
 }
@@ -111,7 +111,7 @@ func TestCheckBeforeARolloutIsDone(t *testing.T) {
 // image changes the image of the spec.
 func (w *fixture) image(name string) {
 	w.t.Helper()
-	m := current(w.t, w.server)
+	m := getMLflow(w.t, w.server)
 	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
 	if err := w.server.Update(w.t.Context(), m); err != nil {
 		w.t.Fatal(err)

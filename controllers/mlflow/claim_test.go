@@ -57,11 +57,11 @@ func TestIsManagedClaim(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"labels of the legacy operator": {liveClaim(), true},
-		"our label alone":               {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
-		"owned by an MLflow":            {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
-		"made by a user":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
-		"made by a user, app set":       {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
+		"labels of the legacy operator":     {liveClaim(), true},
+		"only labels of the operator":       {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
+		"owned by an MLflow":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"created by a user":                 {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
+		"created by a user, with label app": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
 		if got := isManagedClaim(c.claim); got != c.want {
 			t.Errorf("%s: isManagedClaim = %t, want %t", name, got, c.want)

@@ -27,10 +27,10 @@ func forced(m *mlflowv1.MLflow) *mlflowv1.MLflow {
 // MLflow, children and one migration Job [mlflow-46] [mlflow-47] [D12] [D13].
 func TestFaultsDuringReconcile(t *testing.T) {
 	for name, begin := range map[string]func(testing.TB) *fakeapi.Server{
-		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, forced(everything())) },
+		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, forced(mlflowWithAllChildren())) },
 		"a running server": func(t testing.TB) *fakeapi.Server {
-			s := settled(t, newServer(t, everything()))
-			if err := s.Update(t.Context(), forced(current(t, s))); err != nil {
+			s := reconciledServer(t, newServer(t, mlflowWithAllChildren()))
+			if err := s.Update(t.Context(), forced(getMLflow(t, s))); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -49,7 +49,7 @@ func scenario(t testing.TB, begin func(testing.TB) *fakeapi.Server) fakeapi.Scen
 		},
 		Kubernetes: func(s *fakeapi.Server) { runWorkloads(t, s) },
 		Done: func(s *fakeapi.Server) bool {
-			m := current(t, s)
+			m := getMLflow(t, s)
 			_, marked := m.Annotations[migration.ForceAnnotation]
 			return !marked && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) &&
 				conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && m.Status.Version == settings.Version
@@ -57,8 +57,8 @@ func scenario(t testing.TB, begin func(testing.TB) *fakeapi.Server) fakeapi.Scen
 	}
 }
 
-// settled reconciles until the server runs.
-func settled(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
+// reconciledServer reconciles until the server runs.
+func reconciledServer(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
 	t.Helper()
 	_, reconcile := startOn(t, s)
 	sc := scenario(t, nil)
@@ -71,11 +71,11 @@ func settled(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
 		}
 		runWorkloads(t, s)
 	}
-	t.Fatalf("the server does not become available: %+v", current(t, s).Status.Conditions)
+	t.Fatalf("the server does not become available: %+v", getMLflow(t, s).Status.Conditions)
 	return nil
 }
 
-func current(t testing.TB, s client.Client) *mlflowv1.MLflow {
+func getMLflow(t testing.TB, s client.Client) *mlflowv1.MLflow {
 	t.Helper()
 	m := &mlflowv1.MLflow{}
 	if err := s.Get(t.Context(), client.ObjectKey{Name: mlflowv1.SingletonName}, m); err != nil {
@@ -91,7 +91,7 @@ func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 type workloads struct {
 	// unready: no replica of the server becomes ready.
 	unready bool
-	// failing: the migration fails for good. checkFails: the check before it does.
+	// failing: the migration fails permanently. checkFails: the check before it does.
 	failing, checkFails bool
 }
 
@@ -148,7 +148,7 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 // migrated.
 func TestForeignJobHasTheName(t *testing.T) {
 	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
-	w := newFixture(t, everything(), stray)
+	w := newFixture(t, mlflowWithAllChildren(), stray)
 	last, err := w.reconcileUntilStable()
 	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
 		t.Errorf("unexpected requeue after %s or error %v", last.RequeueAfter, err)
@@ -163,5 +163,5 @@ func TestForeignJobHasTheName(t *testing.T) {
 	if err := w.server.Delete(t.Context(), stray); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, w.server)
+	reconciledServer(t, w.server)
 }

@@ -23,7 +23,7 @@ import (
 // [D32] With the component platform off, the finalizer that it left does not block the deletion of an MLflowOperator; nothing else of
 // the object is touched.
 func TestFinalizerRemover(t *testing.T) {
-	held := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
+	withFinalizers := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
 	}
 	const managed, foreign = platformv1alpha1.MLflowOperatorFinalizer, "example.com/hold"
@@ -32,11 +32,11 @@ func TestFinalizerRemover(t *testing.T) {
 		want   []string // the finalizers that stay
 		writes int
 	}{
-		"gone":                           {nil, nil, 0},
-		"in use":                         {moduleWith(held(managed)), []string{managed}, 0},
-		"being deleted":                  {moduleWith(moduleDeleting, held(managed, foreign)), []string{foreign}, 1},
+		"deleted":                        {nil, nil, 0},
+		"in use":                         {moduleWith(withFinalizers(managed)), []string{managed}, 0},
+		"being deleted":                  {moduleWith(moduleDeleting, withFinalizers(managed, foreign)), []string{foreign}, 1},
 		"terminating with our finalizer": {moduleWith(moduleDeleting), nil, 1},
-		"held by others":                 {moduleWith(moduleDeleting, held(foreign)), []string{foreign}, 0},
+		"foreign finalizer":              {moduleWith(moduleDeleting, withFinalizers(foreign)), []string{foreign}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
@@ -70,7 +70,7 @@ func TestFinalizerRemoverErrors(t *testing.T) {
 		err  error
 		fine bool
 	}{
-		"gone":     {apierrors.NewNotFound(schema.GroupResource{Resource: "mlflowoperators"}, "x"), true},
+		"deleted":  {apierrors.NewNotFound(schema.GroupResource{Resource: "mlflowoperators"}, "x"), true},
 		"conflict": {apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, "x", errors.New("changed")), false},
 		"broken":   {errors.New("no connection"), false},
 	} {
@@ -109,7 +109,7 @@ func TestStatusIncludesReportOfNamespaceRBAC(t *testing.T) {
 		want     []string
 	}{
 		"no feedback": {nil, nil},
-		"not known":   {fixed{}, []string{old}},
+		"unknown":     {fixed{}, []string{old}},
 		"known":       {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {

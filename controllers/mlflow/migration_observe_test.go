@@ -40,7 +40,7 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *m
 	}).Build()
 	return &mlflowReconciler{
 		Reconciler: servers.NewReconciler(server, server, server, nil, clocktesting.NewFakePassiveClock(midday)),
-		inputs:     func() resources.Inputs { return on["plain"] },
+		inputs:     func() resources.Inputs { return platformInputs["plain"] },
 	}
 }
 
@@ -77,7 +77,7 @@ func livePod(name string, labels map[string]string, phase corev1.PodPhase) *core
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: name, Labels: labels}, Status: corev1.PodStatus{Phase: phase}}
 }
 
-func looked(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *migration.Workloads {
+func observeWorkloads(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *migration.Workloads {
 	t.Helper()
 	in := r.inputs()
 	f := migration.FactsOf(m, in, midday)
@@ -94,7 +94,7 @@ func TestObserveIgnoresForeignJobs(t *testing.T) {
 	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
 	older := liveJob("mlflow-mg-3130-g2", "older")
 	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
-	seen := looked(t, observer(t, nil, foreign, finished, older, unrelated), m)
+	seen := observeWorkloads(t, observer(t, nil, foreign, finished, older, unrelated), m)
 	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].Name != older.Name || seen.OtherJobs[0].Managed {
 		t.Errorf("seen %+v", seen)
 	}
@@ -105,7 +105,7 @@ func TestObserveIgnoresForeignJobs(t *testing.T) {
 		j.Annotations, j.Status = map[string]string{resources.ForcedByAnnotation: "token"}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{
 			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	})
-	seen = looked(t, observer(t, nil, current), m)
+	seen = observeWorkloads(t, observer(t, nil, current), m)
 	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.RequestHash != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
 		t.Errorf("job %+v", seen.Job)
 	}
@@ -134,10 +134,10 @@ func TestJobOwnership(t *testing.T) {
 	}{
 		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
 		"controlled, created by the legacy operator": {nil, kinOwn},
-		"no owner, and it bears our labels":          {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
+		"labels of the operator without owner":       {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
 		"no owner, created by the legacy operator":   {[]func(*batchv1.Job){unowned}, kinNone},
 		"created by another component":               {[]func(*batchv1.Job){fromHere, unowned, labelled(names.ComponentLabel, "other")}, kinNone},
-		"it is of an MLflow with another name":       {[]func(*batchv1.Job){fromHere, unowned, labelled(resources.LabelMigrationInstance, "other")}, kinNone},
+		"instance label of another MLflow":           {[]func(*batchv1.Job){fromHere, unowned, labelled(resources.LabelMigrationInstance, "other")}, kinNone},
 		"another object controls it": {[]func(*batchv1.Job){fromHere,
 			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
 		"another object owns it": {[]func(*batchv1.Job){fromHere,
@@ -163,7 +163,7 @@ func TestObserveFindsOrphanedJobs(t *testing.T) {
 	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
 	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
 	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
-	seen := looked(t, observer(t, nil, done, doneBefore, runs), watched())
+	seen := observeWorkloads(t, observer(t, nil, done, doneBefore, runs), watched())
 	if seen.Job != nil || len(seen.OtherJobs) != 2 {
 		t.Fatalf("job %+v, others %+v", seen.Job, seen.OtherJobs)
 	}
@@ -174,7 +174,7 @@ func TestObserveFindsOrphanedJobs(t *testing.T) {
 		t.Errorf("left running %+v", o)
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
-	seen = looked(t, observer(t, nil, current), watched())
+	seen = observeWorkloads(t, observer(t, nil, current), watched())
 	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].UID != "current" {
 		t.Errorf("a Job that runs is waited for, whatever its name: %+v", seen)
 	}
@@ -202,22 +202,22 @@ func TestObserveCountsDatabaseUsers(t *testing.T) {
 		"no objects exist":               {nil, 0, true, false},
 		"stopped":                        {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true, false},
 		"not ready counts":               {[]client.Object{deployment(0, 1, 3)}, 1, true, false},
-		"not seen yet":                   {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
-		"wanted":                         {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
-		"a pod that the count left out":  {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
-		"a pod and its replica":          {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
-		"a pod that may start":           {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
-		"a pod without a node":           {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
-		"terminating pod that never ran": {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},
-		"terminating pod that runs":      {[]client.Object{going(onNode(livePod("a", of("mlflow"), corev1.PodRunning)))}, 1, true, false},
-		"pods that have ended":           {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
-		"garbage collection at work":     {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
-		"a CronJob that may start":       {[]client.Object{chore(new(false))}, 0, true, true},
-		"CronJob without a status":       {[]client.Object{chore(nil)}, 0, true, true},
-		"foreign pods":                   {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
+		"stale status of the Deployment": {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
+		"replicas desired":               {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
+		"pod missing from the status of the Deployment": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
+		"a pod and its replica":                         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
+		"a pod that may start":                          {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
+		"a pod without a node":                          {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
+		"terminating pod that never ran":                {[]client.Object{terminating(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},
+		"terminating pod that runs":                     {[]client.Object{terminating(onNode(livePod("a", of("mlflow"), corev1.PodRunning)))}, 1, true, false},
+		"pods that have ended":                          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
+		"garbage collection at work":                    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
+		"a CronJob that may start":                      {[]client.Object{chore(new(false))}, 0, true, true},
+		"CronJob without a status":                      {[]client.Object{chore(nil)}, 0, true, true},
+		"foreign pods":                                  {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := looked(t, observer(t, nil, c.objects...), watched())
+			seen := observeWorkloads(t, observer(t, nil, c.objects...), watched())
 			if seen.DatabaseUsers != c.busy || seen.ScaledDown != c.settled || seen.CronJobsBusy() != c.working {
 				t.Errorf("busy %d, settled %t, working %t", seen.DatabaseUsers, seen.ScaledDown, seen.CronJobsBusy())
 			}
@@ -230,7 +230,7 @@ func onNode(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-func going(p *corev1.Pod) *corev1.Pod {
+func terminating(p *corev1.Pod) *corev1.Pod {
 	p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(midday)), []string{"example.com/held"}
 	return p
 }
@@ -338,7 +338,7 @@ func TestPodCreationError(t *testing.T) {
 	} {
 		got, err := observer(t, nil, job, c.event).podCreationError(t.Context(), job)
 		if err != nil || got != c.want {
-			t.Errorf("%s: unexpected result %q, error %v", name, got, err)
+			t.Errorf("%s: podCreationError returned %q, error %v", name, got, err)
 		}
 	}
 }

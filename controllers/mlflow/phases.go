@@ -42,7 +42,7 @@ func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
 		{Name: "relaying feedback", Run: reportFeedback(r.feedback)},
 		{Name: "passing the gate", Run: r.platform.wait},
-		{Name: "checking what the pods use", Run: r.checkReferences},
+		{Name: "checking the references of the pods", Run: r.checkReferences},
 		{Name: "publishing addresses", Run: r.publishAddresses},
 		{Name: "checking the server for artifacts", Run: r.checkArtifactsServer},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
@@ -115,7 +115,7 @@ func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow
 		return nil
 	}
 	fail(m, ReasonForbidden, err.Error())
-	return &reconciler.Wait{For: "a spec without what is forbidden", Stalled: true}
+	return &reconciler.Wait{For: "a spec without forbidden fields", Stalled: true}
 }
 
 // publishAddresses sets the URLs in the status and warns of passwords in the spec.
@@ -218,7 +218,7 @@ func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in res
 	return r.Applier.DeleteOwned(ctx, m.UID, secret)
 }
 
-// reportApplyError reports a failed apply in the conditions. An object that is terminating is no failure: it returns a Wait.
+// reportApplyError reports a failed apply in the conditions. An object that is terminating is not a failure: it returns a Wait.
 func reportApplyError(m *mlflowv1.MLflow, err error) error {
 	return servers.ReportError(err, func() { failApply(m, err) })
 }

@@ -51,20 +51,20 @@ func newFixture(t *testing.T, there ...client.Object) *fixture {
 }
 
 // newServer is a fake API server that knows MLflow.
-func newServer(t testing.TB, there ...client.Object) *fakeapi.Server {
+func newServer(t testing.TB, objects ...client.Object) *fakeapi.Server {
 	t.Helper()
 	scheme := fakeapi.Scheme(mlflowv1.AddToScheme)
 	return fakeapi.New(t, func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&mlflowv1.MLflow{}, &appsv1.Deployment{}, &batchv1.Job{}).
 			WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).
 			WithIndex(&mlflowv1.MLflow{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
-	}, there...)
+	}, objects...)
 }
 
 // startOn is a reconciler that has just been started, and one reconciliation of it.
 func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctrl.Result, error)) {
 	t.Helper()
-	in := on["openshift"]
+	in := platformInputs["openshift"]
 	r := &mlflowReconciler{
 		Reconciler: servers.NewReconciler(server, server, server, apply.New(apply.Options{Client: server, Live: server, FieldOwner: FieldOwner, Component: ComponentName}),
 			clocktesting.NewFakePassiveClock(midday)),
@@ -78,8 +78,8 @@ func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctr
 	}
 }
 
-// everything is an MLflow that asks for every kind of child, on a cluster that serves all of them.
-func everything() *mlflowv1.MLflow {
+// mlflowWithAllChildren is an MLflow that asks for every kind of child, on a cluster that serves all of them.
+func mlflowWithAllChildren() *mlflowv1.MLflow {
 	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
 	m.Generation = 1
 	return m
@@ -159,7 +159,7 @@ func TestOneFault(t *testing.T) {
 	} {
 		for _, f := range faults {
 			t.Run(how+" "+f.kind+" "+f.name, func(t *testing.T) {
-				w := newFixture(t, everything())
+				w := newFixture(t, mlflowWithAllChildren())
 				w.refuse = func(kind, name string) error {
 					if kind == f.kind && name == f.name {
 						return refusal
@@ -176,7 +176,7 @@ func TestOneFault(t *testing.T) {
 			stuck.SetLabels(names.Labels(ComponentName))
 			stuck.SetFinalizers([]string{"example.com/audit"})
 			stuck.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-2 * time.Minute))))
-			w := newFixture(t, everything(), stuck)
+			w := newFixture(t, mlflowWithAllChildren(), stuck)
 			f.serves = f.serves || f.kind == "Deployment"
 			w.expect(f, "held by finalizers example.com/audit")
 			if result, err := w.once(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
@@ -189,7 +189,7 @@ func TestOneFault(t *testing.T) {
 			continue // an account that a user made is used as it is
 		}
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
-			w := newFixture(t, everything(), foreign(t, f.kind, f.name))
+			w := newFixture(t, mlflowWithAllChildren(), foreign(t, f.kind, f.name))
 			f.serves = f.serves || f.kind == "Deployment" // a foreign Deployment exists
 			w.expect(f, "exists and was not created by this operator")
 		})
@@ -217,7 +217,7 @@ func (w *fixture) expect(f fault, words string) {
 // foreign is an object of a user with the name of a child.
 func foreign(t *testing.T, kind, name string) client.Object {
 	t.Helper()
-	for _, o := range rendered(t, everything(), on["openshift"]) {
+	for _, o := range renderObjects(t, mlflowWithAllChildren(), platformInputs["openshift"]) {
 		if o.GetKind() == kind && o.GetName() == name {
 			empty := &unstructured.Unstructured{}
 			empty.SetGroupVersionKind(o.GroupVersionKind())
@@ -232,7 +232,7 @@ func foreign(t *testing.T, kind, name string) client.Object {
 
 // With nothing refused there is a Job, and no condition reports a fault.
 func TestNoFault(t *testing.T) {
-	w := newFixture(t, everything())
+	w := newFixture(t, mlflowWithAllChildren())
 	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +248,9 @@ func TestNoFault(t *testing.T) {
 
 // A refusal that stays is reported once: the passes after it write nothing.
 func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
-	w := newFixture(t, everything())
-	w.until("ready", workloads{}, migratedAndReady)
-	for _, o := range rendered(t, everything(), on["openshift"]) {
+	w := newFixture(t, mlflowWithAllChildren())
+	w.reconcileUntil("ready", workloads{}, migratedAndReady)
+	for _, o := range renderObjects(t, mlflowWithAllChildren(), platformInputs["openshift"]) {
 		if slices.Contains([]string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}, o.GetKind()) {
 			if err := w.server.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -263,11 +263,11 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 		}
 		return nil
 	}
-	w.Applier.Forget(current(t, w.server).UID)
+	w.Applier.Forget(getMLflow(t, w.server).UID)
 	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
-	m := current(t, w.server)
+	m := getMLflow(t, w.server)
 	for i := range m.Status.Conditions {
 		m.Status.Conditions[i].LastTransitionTime = metav1.NewTime(midday)
 	}
@@ -294,7 +294,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 
 // A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
 func TestRefusedExpansion(t *testing.T) {
-	m := everything()
+	m := mlflowWithAllChildren()
 	m.Spec.Storage.Resources.Requests = mlflowtest.Storage("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
 	w := newFixture(t, m, claim)
@@ -318,11 +318,11 @@ func TestRefusedExpansion(t *testing.T) {
 
 // A CronJob that cannot be suspended starts Jobs: the server is not stopped for a migration that may not begin.
 func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
-	m := everything()
+	m := mlflowWithAllChildren()
 	m.Status.Version = "3.13.0"
 	w := newFixture(t, m)
-	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
-	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
+	d := renderedObject[appsv1.Deployment](t, m, "Deployment", "mlflow")
+	cron := renderedObject[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	for _, o := range []client.Object{d, cron} {
 		if err := w.server.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -346,13 +346,13 @@ func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 
 // The server stops only after the running Job has ended.
 func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
-	m := everything()
+	m := mlflowWithAllChildren()
 	m.Status.Version = "3.13.0"
-	cron := one[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
+	cron := renderedObject[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	cron.UID = "cron"
 	_, run := collectorOf(time.Minute)
 	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}, corev1.PodRunning))
-	d := one[appsv1.Deployment](t, m, "Deployment", "mlflow")
+	d := renderedObject[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
 	w.succeedCheck()
 	if _, err := w.reconcileUntilStable(); err != nil {

@@ -86,7 +86,7 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 		r := observer(t, nil, secret)
 		r.APIReader = observer(t, nil, secret, d).APIReader
 		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
-			t.Errorf("%s: unexpected result: %+v", name, got)
+			t.Errorf("%s: got %+v, want the stored rollout hash only if the references are unchanged", name, got)
 		}
 	}
 }

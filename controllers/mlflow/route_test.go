@@ -76,22 +76,22 @@ func TestRouteRefusal(t *testing.T) {
 		status  any
 		refused bool
 	}{
-		"[D30] no gateway has answered":          {nil, false},
-		"[D30] no parent":                        {map[string]any{"parents": []any{}}, false},
-		"[D30] accepted":                         {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
-		"[D30] not accepted":                     {managed(routeCondition("Accepted", no, 2)), true},
-		"[D30] not accepted, without generation": {managed(routeCondition("Accepted", no, 0)), true},
-		"[D30] the server cannot be found":       {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
-		"[D30] an older route was not accepted":  {managed(routeCondition("Accepted", no, 1)), false},
-		"[D30] not known":                        {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
-		"[D30] something else is wrong":          {managed(routeCondition("PartiallyInvalid", no, 2)), false},
-		"[D30] another gateway refuses":          {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] one of the same name elsewhere":   {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] another parent of the same name":  {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] one of two parents rejects":       {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
+		"[D30] no gateway has answered":                       {nil, false},
+		"[D30] no parent":                                     {map[string]any{"parents": []any{}}, false},
+		"[D30] accepted":                                      {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
+		"[D30] not accepted":                                  {managed(routeCondition("Accepted", no, 2)), true},
+		"[D30] not accepted, without generation":              {managed(routeCondition("Accepted", no, 0)), true},
+		"[D30] the server cannot be found":                    {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
+		"[D30] an older route was not accepted":               {managed(routeCondition("Accepted", no, 1)), false},
+		"[D30] Accepted unknown":                              {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] something else is wrong":                       {managed(routeCondition("PartiallyInvalid", no, 2)), false},
+		"[D30] another gateway refuses":                       {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] Gateway of the same name in another namespace": {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] another parent of the same name":               {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] one of two parents rejects":                    {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := checked(t, on["plain"], c.status)
+			m := checked(t, platformInputs["plain"], c.status)
 			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
 			if found != c.refused || (m.Status.URL == "") != c.refused || m.Status.Address == nil {
 				t.Fatalf("condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
@@ -110,9 +110,9 @@ func TestRouteRefusal(t *testing.T) {
 		})
 	}
 	t.Run("[D30] the namespace of the gateway is a setting", func(t *testing.T) {
-		in := on["plain"]
+		in := platformInputs["plain"]
 		in.GatewayNamespace = "gateways"
-		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(rendered(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
+		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
 			t.Errorf("namespace %v", got)
 		}
@@ -122,10 +122,10 @@ func TestRouteRefusal(t *testing.T) {
 		}
 	})
 	t.Run("no gateway is named, where a tenant may make the usual one", func(t *testing.T) {
-		in := on["plain"]
+		in := platformInputs["plain"]
 		in.GatewayNamespace = ""
 		in = Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute))
-		if slices.ContainsFunc(rendered(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
+		if slices.ContainsFunc(renderObjects(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
 			t.Error("an HTTPRoute was rendered")
 		}
 		m := checked(t, in, nil)
@@ -139,13 +139,13 @@ func TestRouteRefusal(t *testing.T) {
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
 		if openShift.GatewayNamespace != "openshift-ingress" || !openShift.ViaGateway() {
-			t.Errorf("unexpected result on OpenShift: %+v", openShift)
+			t.Errorf("got %+v, want the Gateway of OpenShift", openShift)
 		}
 	})
 	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
 		condition := routeCondition("Accepted", no, 2)
 		delete(condition, "reason")
-		got, _ := conditions.Get(checked(t, on["plain"], managed(condition)).Status.Conditions, ConditionRoute)
+		got, _ := conditions.Get(checked(t, platformInputs["plain"], managed(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {
 			t.Errorf("condition %v", got)
 		}
@@ -155,7 +155,7 @@ func TestRouteRefusal(t *testing.T) {
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &mlflowReconciler{Reconciler: readingRoutes(route)}
 		m := mlflowtest.Server()
-		if err := r.checkRoutes(t.Context(), m, on["plain"], resources.NewPlan(m, on["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
+		if err := r.checkRoutes(t.Context(), m, platformInputs["plain"], resources.NewPlan(m, platformInputs["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -163,7 +163,7 @@ func TestRouteRefusal(t *testing.T) {
 		m := mlflowtest.Server()
 		setCondition(m, ConditionRoute, no, "Old", "old")
 		r := &mlflowReconciler{Reconciler: readingRoutes()}
-		if err := r.checkRoutes(t.Context(), m, on["bare"], resources.NewPlan(m, on["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
+		if err := r.checkRoutes(t.Context(), m, platformInputs["bare"], resources.NewPlan(m, platformInputs["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
 	})

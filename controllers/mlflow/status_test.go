@@ -86,7 +86,7 @@ func TestAvailableIsKeptWhileServerRollsOut(t *testing.T) {
 		want    string
 	}{
 		"a rollout":       {true, metav1.ConditionTrue, "Available=True DeploymentReady: MLflow is available; MLflow deployment not ready: 1/2 replicas ready: image"},
-		"nothing serves":  {false, metav1.ConditionTrue, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
+		"no pod serves":   {false, metav1.ConditionTrue, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
 		"the first start": {true, metav1.ConditionFalse, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
 	} {
 		t.Run(name, func(t *testing.T) {

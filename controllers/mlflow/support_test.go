@@ -27,16 +27,16 @@ var settings = Settings{Inputs: resources.Inputs{
 	Version:          "3.14.0",
 }}
 
-// on holds the inputs for each platform.
-var on = map[string]resources.Inputs{
+// platformInputs are the inputs by platform.
+var platformInputs = map[string]resources.Inputs{
 	"bare":  settings.InputsFor(capability.NewSet()),
 	"plain": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor)),
 	"openshift": settings.InputsFor(capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor, capability.ConsoleLink,
 		capability.Route, capability.OpenShiftIngress)),
 }
 
-// rendered returns all objects that are rendered for an MLflow.
-func rendered(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstructured.Unstructured {
+// renderObjects returns all objects that are rendered for an MLflow.
+func renderObjects(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := resources.Build(m, in)
 	if err != nil {
@@ -49,11 +49,11 @@ func rendered(t testing.TB, m *mlflowv1.MLflow, in resources.Inputs) []*unstruct
 	return objects
 }
 
-// one returns one of the rendered objects as a Go type.
-func one[T any](t testing.TB, m *mlflowv1.MLflow, kind, name string) *T {
+// renderedObject returns one of the rendered objects as a Go type.
+func renderedObject[T any](t testing.TB, m *mlflowv1.MLflow, kind, name string) *T {
 	t.Helper()
 	into := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(mlflowtest.Object(rendered(t, m, on["openshift"]), kind, name).Object, into); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(mlflowtest.Object(renderObjects(t, m, platformInputs["openshift"]), kind, name).Object, into); err != nil {
 		t.Fatalf("reading %s %s: %v", kind, name, err)
 	}
 	return into

@@ -17,11 +17,11 @@ func TestCollectInputs(t *testing.T) {
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
 	if !in.OpenShift() || !in.Served.Has(capability.HTTPRoute) || in.Served.Has(capability.ReferenceGrant) || in.Domain != "found.example.com" || !in.SkipDatabase || !in.GatewayMode() {
-		t.Errorf("unexpected result: %+v", in)
+		t.Errorf("got %+v, want OpenShift with Gateway, the domain of the routers and no database", in)
 	}
 	p.DefaultDomain, p.Served = "set.example.com", capability.NewSet()
 	if in := buildInputs(&p); in.OpenShift() || in.Domain != "set.example.com" || in.GatewayMode() {
-		t.Errorf("unexpected result of buildInputs: %+v", in)
+		t.Errorf("got %+v, want no OpenShift, no Gateway and the configured domain", in)
 	}
 	set, plain := servers.Platform{ModelRegistry: p.ModelRegistry, Served: capability.NewSet(capability.OpenShiftIngress)}, servers.Platform{}
 	if set.WaitForDomain() != nil || plain.WaitForDomain() != nil {

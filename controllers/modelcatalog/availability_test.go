@@ -33,7 +33,7 @@ func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
 	}}}}
 }
 
-func waiting(container, reason, message string) corev1.ContainerStatus {
+func waitingStatus(container, reason, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
 
@@ -41,14 +41,14 @@ func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
 	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
 }
 
-// [D18] A container that waits for its init containers is no problem.
+// [D18] A container that waits for its init containers is not a problem.
 func TestAddPodCause(t *testing.T) {
 	one := func(reason, message string) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{waiting("catalog", reason, message)}
+		return []corev1.ContainerStatus{waitingStatus("catalog", reason, message)}
 	}
 	asked := serving.Unavailable("as before")
-	gone := podWith(nil, one("ErrImagePull", "x"))
-	gone.DeletionTimestamp = new(metav1.NewTime(now))
+	terminated := podWith(nil, one("ErrImagePull", "x"))
+	terminated.DeletionTimestamp = new(metav1.NewTime(now))
 	unschedulable := corev1.Pod{}
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 	for name, c := range map[string]struct {
@@ -61,8 +61,8 @@ func TestAddPodCause(t *testing.T) {
 		"no image":         {[]corev1.Pod{podWith(nil, one("ErrImagePull", "not there"))}, "ConfigurationError container catalog waiting: not there"},
 		"without message":  {[]corev1.Pod{podWith(nil, one("CreateContainerError", ""))}, "ConfigurationError container catalog waiting: CreateContainerError"},
 		"ends and ends":    {[]corev1.Pod{podWith(nil, one("CrashLoopBackOff", "back-off 20s restarting"))}, "ConfigurationError container catalog waiting: CrashLoopBackOff"},
-		"before the start": {[]corev1.Pod{podWith([]corev1.ContainerStatus{waiting("catalog-data-init", "InvalidImageName", "bad")}, one("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
-		"being deleted":    {[]corev1.Pod{gone}, "DeploymentUnavailable as before"},
+		"before the start": {[]corev1.Pod{podWith([]corev1.ContainerStatus{waitingStatus("catalog-data-init", "InvalidImageName", "bad")}, one("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
+		"being deleted":    {[]corev1.Pod{terminated}, "DeploymentUnavailable as before"},
 		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
 		a := addPodCause(asked, &appsv1.Deployment{}, c.pods)
@@ -72,7 +72,7 @@ func TestAddPodCause(t *testing.T) {
 	}
 }
 
-func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalog {
+func catalogNamed(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalog {
 	c := aihubv1alpha1.Catalog{}
 	c.Namespace, c.Name, c.CreationTimestamp = namespace, name, metav1.NewTime(now.Add(-age))
 	c.UID = types.UID(uid)
@@ -81,9 +81,9 @@ func called(namespace, name, uid string, age time.Duration) aihubv1alpha1.Catalo
 
 // [D23] One Catalog is active; each other one names it and the fix.
 func TestInactiveState(t *testing.T) {
-	first, second := called("a", "catalog", "1", 2*time.Hour), called("b", "catalog", "2", time.Hour)
-	twin, misnamed := called("c", "catalog", "3", 2*time.Hour), called("a", "other", "4", 3*time.Hour)
-	going := called("d", "catalog", "5", 5*time.Hour)
+	first, second := catalogNamed("a", "catalog", "1", 2*time.Hour), catalogNamed("b", "catalog", "2", time.Hour)
+	twin, misnamed := catalogNamed("c", "catalog", "3", 2*time.Hour), catalogNamed("a", "other", "4", 3*time.Hour)
+	going := catalogNamed("d", "catalog", "5", 5*time.Hour)
 	going.DeletionTimestamp = new(metav1.NewTime(now))
 	all := []aihubv1alpha1.Catalog{second, twin, first, misnamed, going}
 	for name, c := range map[string]struct {
@@ -94,11 +94,11 @@ func TestInactiveState(t *testing.T) {
 	}{
 		"the oldest":                   {first, "", "", ""},
 		"a younger one":                {second, "", ReasonNotActive, "namespace a"},
-		"of the same age":              {twin, "", ReasonNotActive, "namespace a"},
+		"same creation time":           {twin, "", ReasonNotActive, "namespace a"},
 		"of another name":              {misnamed, "", ReasonMisplaced, `named "catalog"`},
 		"in another namespace":         {first, "b", ReasonMisplaced, "namespace b"},
 		"in the one for catalogs":      {second, "b", "", ""},
-		"other Catalog is terminating": {called("e", "catalog", "6", 0), "e", "", ""},
+		"other Catalog is terminating": {catalogNamed("e", "catalog", "6", 0), "e", "", ""},
 	} {
 		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
 		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
@@ -119,6 +119,6 @@ func TestSetAvailable(t *testing.T) {
 	setAvailable(c, serving.Unavailable("why"))
 	got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || got.Reason != serving.ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got condition %+v, want False with the reason and message of the server, for generation 3", got)
 	}
 }

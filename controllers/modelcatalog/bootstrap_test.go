@@ -29,7 +29,7 @@ func (b *testEnv) start(change func(*Settings)) *bootstrap {
 		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
 }
 
-func marked(o client.Object, component string) client.Object {
+func withComponentLabels(o client.Object, component string) client.Object {
 	o.SetLabels(map[string]string{resources.LabelComponent: component, resources.LabelCreatedBy: resources.CreatedBy})
 	return o
 }
@@ -37,12 +37,12 @@ func marked(o client.Object, component string) client.Object {
 // legacy returns the objects of a legacy catalog.
 func legacy() []client.Object {
 	return []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
-		marked(&corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)}, resources.Name), marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, resources.Name),
+		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), withComponentLabels(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
+		withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)}, resources.Name), withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, resources.Name),
 		delegation(resources.Name),
-		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), marked(&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
-		marked(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), withComponentLabels(&corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), withComponentLabels(&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		withComponentLabels(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
 }
 
@@ -53,12 +53,12 @@ func delegation(component string) *rbacv1.ClusterRoleBinding {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: nameMeta("").Namespace, Name: resources.Name}},
 	}
-	marked(binding, component)
+	withComponentLabels(binding, component)
 	return binding
 }
 
-// left returns the objects of a deleted Catalog before garbage collection.
-func left() []client.Object {
+// leftoverObjects returns the objects of a deleted Catalog before garbage collection.
+func leftoverObjects() []client.Object {
 	objects := legacy()
 	for _, o := range objects {
 		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(sample(), aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))})
@@ -69,11 +69,11 @@ func left() []client.Object {
 func TestBootstrapCreatesCatalog(t *testing.T) {
 	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
 	confined := func(s *Settings) { s.Namespace = "lab-registries" }
-	elsewhere := func(s *Settings) { s.Namespace = "another" }
+	otherNamespace := func(s *Settings) { s.Namespace = "another" }
 	open := func(*Settings) {}
 	home := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
 	server := func() client.Object {
-		return marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
+		return withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
 	}
 	with := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
 		binding := delegation(resources.Name)
@@ -87,22 +87,22 @@ func TestBootstrapCreatesCatalog(t *testing.T) {
 		// reported: an Event explains why nothing was taken over.
 		reported bool
 	}{
-		"asked for":                          {nil, requested, true, false},
-		"an older catalog runs":              {legacy(), open, true, false},
-		"an older catalog runs there":        {legacy(), confined, true, false},
-		"an older catalog runs elsewhere":    {legacy(), elsewhere, false, false},
-		"a Catalog was just deleted":         {left(), open, false, false},
-		"not requested":                      {nil, confined, false, false},
-		"it runs in the manager's namespace": {[]client.Object{server()}, home, true, false},
-		"labels alone prove nothing":         {[]client.Object{server()}, open, false, true},
-		"a grant for a registry":             {[]client.Object{server(), delegation("model-registry")}, open, false, true},
-		"a grant for another namespace":      {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "another" }), open, false, true},
-		"a grant for another account":        {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "default" }), open, false, true},
-		"a grant of another role":            {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
-		"a grant without a mark":             {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
-		"grant of this operator":             {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
-		"a user's Deployment of the name":    {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
-		"asked for, but no namespace known":  {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
+		"requested":                           {nil, requested, true, false},
+		"an older catalog runs":               {legacy(), open, true, false},
+		"legacy catalog in the namespace":     {legacy(), confined, true, false},
+		"legacy catalog in another namespace": {legacy(), otherNamespace, false, false},
+		"a Catalog was just deleted":          {leftoverObjects(), open, false, false},
+		"not requested":                       {nil, confined, false, false},
+		"it runs in the manager's namespace":  {[]client.Object{server()}, home, true, false},
+		"only labels of the legacy operator":  {[]client.Object{server()}, open, false, true},
+		"a grant for a registry":              {[]client.Object{server(), delegation("model-registry")}, open, false, true},
+		"a grant for another namespace":       {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "another" }), open, false, true},
+		"a grant for another account":         {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "default" }), open, false, true},
+		"a grant of another role":             {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
+		"a grant without a mark":              {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
+		"grant of this operator":              {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
+		"a user's Deployment of the name":     {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
+		"requested without a namespace":       {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder := newTestEnv(t, c.objects...), events.NewFakeRecorder(10)
@@ -139,7 +139,7 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 		objects   []client.Object
 		stays     bool
 	}{
-		"ours":                {ComponentName, nil, false},
+		"managed":             {ComponentName, nil, false},
 		"of an older program": {"", nil, true},
 		"with a Catalog":      {ComponentName, []client.Object{sample()}, true},
 	} {
@@ -157,10 +157,10 @@ func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
 	}
 }
 
-// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are no error.
+// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are not an error.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
-	users := marked(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
+	users := withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
 	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
 	b := newTestEnv(t, append(legacy(), users, foreign)...)
 	for range 2 {
@@ -188,7 +188,7 @@ func TestBootstrapDeletesLegacyObjects(t *testing.T) {
 // If disabled, objects that users may have created are kept: users can set labels.
 func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	foreign := []client.Object{
-		marked(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), marked(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
+		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
 	b := newTestEnv(t, foreign...)
 	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
@@ -206,9 +206,12 @@ func TestBootstrapDeletesItsCatalog(t *testing.T) {
 		change func(*aihubv1alpha1.Catalog)
 		stays  bool
 	}{
-		"made by a start":    {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"} }, false},
-		"made by a person":   {func(*aihubv1alpha1.Catalog) {}, true},
-		"taken by an AIHub ": {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"}; own(c) }, true},
+		"created at start":  {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"} }, false},
+		"created by a user": {func(*aihubv1alpha1.Catalog) {}, true},
+		"adopted by an AIHub": {func(c *aihubv1alpha1.Catalog) {
+			c.Annotations = map[string]string{CreatedAtStart: "true"}
+			withOwnImages(c)
+		}, true},
 	} {
 		catalog := sample()
 		c.change(catalog)
@@ -223,7 +226,7 @@ func TestBootstrapDeletesItsCatalog(t *testing.T) {
 	}
 }
 
-func own(c *aihubv1alpha1.Catalog) {
+func withOwnImages(c *aihubv1alpha1.Catalog) {
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aihub.Kind.GroupVersion().String(), Kind: aihub.Kind.Kind, Name: platformv1alpha1.AIHubName, UID: "hub", Controller: new(true)}}
 }
 

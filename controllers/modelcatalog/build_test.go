@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		"tls-openshift": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})), openShift()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), built(t, c.catalog, c.inputs))
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), buildObjects(t, c.catalog, c.inputs))
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestGolden(t *testing.T) {
 // [modelregistry-75] The order of the desired objects; apply writes them in stages.
 func TestOrderOfDesiredObjects(t *testing.T) {
 	var got []string
-	for _, o := range built(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
+	for _, o := range buildObjects(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
 		got = append(got, o.GetKind()+"/"+o.GetName())
 	}
 	want := []string{
@@ -90,7 +90,7 @@ func TestOrderOfDesiredObjects(t *testing.T) {
 
 // Every object has the eight labels. It has a controller reference too, unless it is cluster-scoped or in another namespace.
 func TestLabelsAndOwners(t *testing.T) {
-	for _, o := range built(t, sample(), openShift(behindGateway)) {
+	for _, o := range buildObjects(t, sample(), openShift(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
 		component := resources.Name
 		if strings.HasPrefix(o.GetName(), resources.DatabaseName) {
@@ -230,7 +230,7 @@ func TestExternalDatabase(t *testing.T) {
 		"skipped":  {sample(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
 		"external": {sample(withExternal(e)), kubernetes(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
 	} {
-		for _, o := range built(t, c.catalog, c.in) {
+		for _, o := range buildObjects(t, c.catalog, c.in) {
 			if o.GetName() == resources.DatabaseName {
 				t.Errorf("%s: %s of the database was created", name, o.GetKind())
 			}
@@ -275,10 +275,10 @@ func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 	} {
 		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
 		if got := s.Annotations[servers.AnnotationAddress]; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
-	route := find(built(t, sample(), openShift(noDomain)), "Route", resources.RouteName)
+	route := find(buildObjects(t, sample(), openShift(noDomain)), "Route", resources.RouteName)
 	if _, set, _ := unstructured.NestedString(route.Object, "spec", "host"); set {
 		t.Error("a Route without a domain has a host")
 	}
@@ -300,13 +300,13 @@ func TestAdminRole(t *testing.T) {
 
 // [S6] Access of all users can be disabled.
 func TestReadersBindingRequiresAuthenticatedAccess(t *testing.T) {
-	if find(built(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
+	if find(buildObjects(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("by default, the RoleBinding of readers is missing")
 	}
 	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
 	})
-	if find(built(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
+	if find(buildObjects(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
 		t.Error("the RoleBinding of readers exists, although spec.access.authenticated is Disabled")
 	}
 }
@@ -320,12 +320,12 @@ func TestEgressPolicies(t *testing.T) {
 			"policyTypes": []any{"Egress"}, "egress": rules,
 		}
 		for _, in := range []resources.Inputs{kubernetes(), openShift(behindGateway)} {
-			if diff := cmp.Diff(want, find(built(t, sample(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
+			if diff := cmp.Diff(want, find(buildObjects(t, sample(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
 	}
-	if find(built(t, sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetes()), "NetworkPolicy", resources.DatabaseEgress) != nil {
+	if find(buildObjects(t, sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetes()), "NetworkPolicy", resources.DatabaseEgress) != nil {
 		t.Error("the policy of the database exists without a database")
 	}
 }
@@ -354,7 +354,7 @@ func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
 func TestProxy(t *testing.T) {
 	open := serverOf(t, sample(withoutProxy), kubernetes()).Spec.Template.Spec
 	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
-		t.Errorf("unexpected result without a proxy: %d containers, token %v", len(open.Containers), *open.AutomountServiceAccountToken)
+		t.Errorf("got %d containers and token %v without a proxy, want one container without a token", len(open.Containers), *open.AutomountServiceAccountToken)
 	}
 	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", resources.Name)
 	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != resources.PortName || len(s.Annotations) > 0 {

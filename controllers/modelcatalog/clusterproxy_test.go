@@ -42,11 +42,11 @@ func TestProxyOfTheServer(t *testing.T) {
 		want  []string
 	}{
 		"unset":                           {nil, all},
-		"one of its own, and no other":    {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
+		"proxy of the Catalog only":       {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
 		"no proxy":                        {&aihubv1alpha1.CatalogProxy{}, nil},
-		"none, by an empty field":         {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
-		"the old mode alone":              {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
-		"the old certificate alone":       {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
+		"empty httpProxy":                 {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
+		"only mode":                       {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
+		"only certificateSecretName":      {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
 		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = c.proxy })
@@ -89,7 +89,7 @@ func TestClusterProxy(t *testing.T) {
 		"another schema": {object(map[string]any{"httpProxy": int64(1)}, nil), resources.EgressProxy{}},
 	} {
 		if got := resources.ClusterProxy(c.object); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestAuthProxy(t *testing.T) {
 		"off in its old place": {nil, &aihubv1alpha1.CatalogProxy{Mode: off}, false, resources.CertificateSecret},
 		"both":                 {&aihubv1alpha1.CatalogAuthProxy{Mode: on, CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off, CertificateSecretName: "old"}, true, "mine"},
 		"one in each place":    {&aihubv1alpha1.CatalogAuthProxy{CertificateSecretName: "mine"}, &aihubv1alpha1.CatalogProxy{Mode: off}, false, "mine"},
-		"a way out alone":      {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
+		"only an egress proxy": {nil, &aihubv1alpha1.CatalogProxy{HTTPProxy: new("p:1")}, true, resources.CertificateSecret},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.AuthProxy, s.Proxy = c.now, c.before })
 		if resources.HasProxy(catalog) != c.proxy || resources.ServingSecret(catalog) != c.secret {

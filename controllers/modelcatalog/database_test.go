@@ -13,16 +13,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// The certificate of the database is issued if enabled, and a renewed one rolls the pods of server and database.
+// The certificate of the database is issued if enabled, and its renewal restarts the pods of server and database.
 func TestDatabaseTLS(t *testing.T) {
 	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
 	b.reconcileUntilStable()
 	secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseCertificate)}
 	if !b.get(secret) || len(secret.Data["ca.crt"]) == 0 || !metav1.IsControlledBy(secret, sample()) {
-		t.Fatalf("Secret %v", secret)
+		t.Fatalf("got Secret %v, want a certificate with its CA that the Catalog controls", secret)
 	}
 	if names := b.rolled(); len(names) > 0 {
-		t.Fatalf("a new catalog replaced the pods of %v", names)
+		t.Fatalf("creating a Catalog restarted the pods of %v", names)
 	}
 	first := string(secret.Data["tls.crt"])
 	b.update(secret, func() { secret.Data["tls.key"] = []byte("damaged") })
@@ -31,7 +31,7 @@ func TestDatabaseTLS(t *testing.T) {
 		t.Error("the certificate was not reissued")
 	}
 	if names := strings.Join(b.rolled(), " "); names != resources.Name+" "+resources.DatabaseName {
-		t.Errorf("another certificate replaced the pods of %q", names)
+		t.Errorf("reissuing the certificate restarted the pods of %q", names)
 	}
 	plain := newTestEnv(t, sample())
 	plain.reconcileUntilStable()
@@ -50,14 +50,14 @@ func TestDatabaseTLSErrors(t *testing.T) {
 		return nil
 	}
 	if _, err := b.reconcile(); !errors.Is(err, errBroken) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("reconcile returned %v, want the injected error", err)
 	}
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("the Deployment of the database was created before its certificate")
 	}
 }
 
-// A database by Secret replaces the managed one, whose Secret the server no longer reads.
+// A connection Secret replaces the managed database, whose Secret the server no longer reads.
 func TestConnectionSecretReplacesManagedDatabase(t *testing.T) {
 	c := sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{SecretName: "app", SSLMode: "require"}}))
 	b := newTestEnv(t, c)

@@ -57,7 +57,7 @@ func TestHuggingFaceKeys(t *testing.T) {
 		{"a label that is no name", func() { b.setHuggingFaceKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
 			`In namespace lab-registries: Secret ours: the label hub.kubeflow.org/hf-source is "lab-x"; use only letters, digits and underscores`},
 		{"a Secret without a key", func() { b.setHuggingFaceKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
-			"In namespace lab-registries: Secret ours: it has no key apiKey; add it, or remove the label hub.kubeflow.org/hf-source"},
+			"In namespace lab-registries: Secret ours: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
 		{"none again", func() { b.setHuggingFaceKeys() }, nil, true, ""},
 	} {
 		step.do()

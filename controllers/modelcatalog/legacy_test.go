@@ -118,7 +118,7 @@ func TestLegacyObjectsAreDeletedIfLabelled(t *testing.T) {
 	b.reconcileUntilStable()
 	for _, o := range all() {
 		must(b, o) // no labels of an operator
-		b.update(o, func() { marked(o, resources.Name) })
+		b.update(o, func() { withComponentLabels(o, resources.Name) })
 	}
 	b.restart()
 	b.reconcileUntilStable()
@@ -137,7 +137,7 @@ func TestForeignServiceIsReportedAndKept(t *testing.T) {
 	b := newTestEnv(t, sample(), foreign)
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
-		t.Errorf("unexpected result %+v, error %v", result, err)
+		t.Errorf("got %+v, error %v, want a requeue after one minute", result, err)
 	}
 	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {

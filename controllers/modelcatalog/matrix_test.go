@@ -75,7 +75,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 			}
 		}
 		c := v.catalog()
-		for _, o := range built(t, c, v.inputs()) {
+		for _, o := range buildObjects(t, c, v.inputs()) {
 			name := o.GetKind() + "/" + o.GetName()
 			got = append(got, name)
 			component := "model-catalog"
@@ -109,7 +109,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 func TestAnySourcesAreServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
-		v := selectSources(good(names...), nil, always)
+		v := selectSources(validSources(names...), nil, always)
 		in := kubernetes()
 		in.Sources = v.mounted
 		desired := resources.ServerDeployment(sample(), in)
@@ -182,7 +182,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 		made := b.get(secret)
 		before := string(secret.Data[resources.KeyPassword])
 		b.reconcileUntilStable()
-		for _, o := range everything() {
+		for _, o := range plainCatalogObjects() {
 			if !b.get(o) {
 				t.Errorf("call %d: %T %s is not there", n, o, o.GetName())
 			}
@@ -197,9 +197,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 func TestJourney(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
-	mine := "catalogs:\n- id: mine # ours\n"
+	userSource := "catalogs:\n- id: mine # ours\n"
 	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
-	b.update(sources, func() { sources.Data[resources.SourcesKey] = mine })
+	b.update(sources, func() { sources.Data[resources.SourcesKey] = userSource })
 	c := sample()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
@@ -213,7 +213,7 @@ func TestJourney(t *testing.T) {
 		b.reconcileUntilStable()
 		b.restart()
 		b.reconcileUntilStable()
-		if got := must(b, sources).Data[resources.SourcesKey]; got != mine || len(sources.OwnerReferences) > 0 {
+		if got := must(b, sources).Data[resources.SourcesKey]; got != userSource || len(sources.OwnerReferences) > 0 {
 			t.Errorf("step %d: sources %q, owners %v", i, got, sources.OwnerReferences)
 		}
 	}
@@ -223,10 +223,10 @@ func TestJourney(t *testing.T) {
 	if _, err := b.reconcile(); err != nil || b.get(sample()) {
 		t.Fatalf("the object was not deleted: %v", err)
 	}
-	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {
+	if got := must(b, sources).Data[resources.SourcesKey]; got != userSource {
 		t.Errorf("deleted with the catalog: %q", got)
 	}
-	for _, o := range append(everything(), liveRoute()) { // as the garbage collector does
+	for _, o := range append(plainCatalogObjects(), liveRoute()) { // as the garbage collector does
 		if b.get(o) && metav1.IsControlledBy(o, sample()) {
 			if err := b.server.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -241,7 +241,7 @@ func TestJourney(t *testing.T) {
 	if d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}); !metav1.IsControlledBy(d, next) {
 		t.Errorf("the Deployment belongs to %v", d.OwnerReferences)
 	}
-	if got := must(b, sources).Data[resources.SourcesKey]; got != mine {
+	if got := must(b, sources).Data[resources.SourcesKey]; got != userSource {
 		t.Errorf("the next catalog wrote %q", got)
 	}
 }

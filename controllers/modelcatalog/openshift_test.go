@@ -22,7 +22,7 @@ func (b *testEnv) onOpenShift() *testEnv {
 	return b
 }
 
-func literal(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+func objectOf(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(namespace)
@@ -31,15 +31,15 @@ func literal(kind schema.GroupVersionKind, namespace, name string) *unstructured
 }
 
 func liveRoute() *unstructured.Unstructured {
-	return literal(capability.Route, "lab-registries", resources.RouteName)
+	return objectOf(capability.Route, "lab-registries", resources.RouteName)
 }
 
 func httpRouteIn(namespace string) *unstructured.Unstructured {
-	return literal(capability.HTTPRoute, namespace, resources.Name)
+	return objectOf(capability.HTTPRoute, namespace, resources.Name)
 }
 
 func grant() *unstructured.Unstructured {
-	return literal(capability.ReferenceGrant, "lab-registries", resources.GrantName)
+	return objectOf(capability.ReferenceGrant, "lab-registries", resources.GrantName)
 }
 
 func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
@@ -57,7 +57,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
-		t.Errorf("host %q", host)
+		t.Errorf("the Route has host %q, want model-catalog.apps.example.com", host)
 	}
 	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.RoutePolicy)})
 	if b.get(httpRouteIn("redhat-ods-applications")) || b.get(grant()) || b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}) {
@@ -68,11 +68,11 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	b.reconcileUntilStable()
 	must(b, liveRoute())
 	must(b, grant())
-	if of := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; of != "lab-registries" {
-		t.Errorf("the HTTPRoute is that of %q", of)
+	if namespace := must(b, httpRouteIn("redhat-ods-applications")).GetLabels()[resources.LabelNamespace]; namespace != "lab-registries" {
+		t.Errorf("the HTTPRoute has the namespace label %q, want lab-registries", namespace)
 	}
 	if got := must(b, &corev1.Service{ObjectMeta: nameMeta(resources.Name)}).Annotations[servers.AnnotationAddress]; got != "gateway.example.com/catalog" {
-		t.Errorf("address %q", got)
+		t.Errorf("the Service has address %q, want gateway.example.com/catalog", got)
 	}
 
 	b.r.settings.Gateway.RouteNamespace = "elsewhere"
@@ -93,7 +93,7 @@ func TestGatewayModeIsToggled(t *testing.T) {
 	}
 }
 
-// W7: the APIs that the cluster serves may change at any time.
+// [W7] The objects follow the APIs that the cluster serves.
 func TestCapabilitiesChange(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
@@ -116,35 +116,35 @@ func TestCapabilitiesChange(t *testing.T) {
 	must(b, httpRouteIn("redhat-ods-applications"))
 }
 
-// domainless is a cluster without a domain of routers, which it may have reported.
-type domainless bool
+// noDomain is the domain of a cluster that has none; true if that is known.
+type noDomain bool
 
-func (domainless) Domain() string    { return "" }
-func (d domainless) HasSynced() bool { return bool(d) }
+func (noDomain) Domain() string    { return "" }
+func (d noDomain) HasSynced() bool { return bool(d) }
 
-// While the domain of the cluster is unknown, no object with it is written.
+// While the domain of the cluster is unknown, objects that depend on it are not changed.
 func TestUnknownDomain(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.reconcileUntilStable()
 	b.r.settings.DefaultDomain = ""
 	b.served = capability.NewSet(append(b.served.UnsortedList(), capability.OpenShiftIngress)...)
-	b.r.domain = domainless(false)
+	b.r.domain = noDomain(false)
 	b.writes = nil
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("unexpected result %+v, error %v", result, err)
+		t.Errorf("got %+v, error %v, want a requeue", result, err)
 	}
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "model-catalog.apps.example.com" {
-		t.Errorf("the host was taken back: %q", host)
+		t.Errorf("the host was changed to %q", host)
 	}
-	b.r.domain = domainless(true)
+	b.r.domain = noDomain(true)
 	b.reconcileUntilStable()
 	if host := field(t, must(b, liveRoute()), "spec", "host"); host != "" {
-		t.Errorf("there is no domain, but the host %q", host)
+		t.Errorf("got host %q without a domain, want none", host)
 	}
 }
 
-// [modelregistry-78] The finalizer deletes objects in other namespaces, including those configured earlier.
+// [modelregistry-78] The finalizer deletes objects in other namespaces, including previously configured ones.
 func TestFinalizeOnOpenShift(t *testing.T) {
 	b := newTestEnv(t, sample()).onOpenShift()
 	b.r.settings.Gateway.Domain = "gateway.example.com"
@@ -174,7 +174,7 @@ func TestForeignHTTPRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := must(b, sample()).Status.Conditions[0].Message; !strings.Contains(got, "HTTPRoute redhat-ods-applications/model-catalog") {
-		t.Errorf("condition %q", got)
+		t.Errorf("got message %q, want the foreign HTTPRoute named", got)
 	}
 	if must(b, foreign).GetLabels()["app"] != "a user" {
 		t.Error("the foreign HTTPRoute was adopted")

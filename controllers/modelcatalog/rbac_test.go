@@ -32,8 +32,8 @@ func shipped(t *testing.T) []rbacv1.PolicyRule {
 	return rules
 }
 
-// may reports whether rules allow a verb on a resource, and on one name unless it is empty.
-func may(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
+// isAllowed reports whether rules allow a verb on a resource, and on one name unless it is empty.
+func isAllowed(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
 			(len(r.ResourceNames) == 0 || name != "" && slices.Contains(r.ResourceNames, name))
@@ -53,18 +53,18 @@ func TestRBACCoversEveryObject(t *testing.T) {
 	rules := shipped(t)
 	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
 	for _, in := range everywhere {
-		for _, o := range built(t, sample(), in) {
+		for _, o := range buildObjects(t, sample(), in) {
 			kind := o.GroupVersionKind()
 			for _, verb := range []string{"create", "get", "patch", "delete"} {
-				if !may(rules, verb, kind.Group, plural(kind), o.GetName()) {
+				if !isAllowed(rules, verb, kind.Group, plural(kind), o.GetName()) {
 					t.Errorf("may not %s %s %s", verb, plural(kind), o.GetName())
 				}
-				if verb != "create" && may(rules, verb, kind.Group, plural(kind), "of-a user-else") {
+				if verb != "create" && isAllowed(rules, verb, kind.Group, plural(kind), "of-a user-else") {
 					t.Errorf("may %s every object among %s", verb, plural(kind))
 				}
 			}
 			for _, verb := range []string{"list", "watch"} {
-				if !may(rules, verb, kind.Group, plural(kind), "") {
+				if !isAllowed(rules, verb, kind.Group, plural(kind), "") {
 					t.Errorf("may not %s %s", verb, plural(kind))
 				}
 			}
@@ -88,28 +88,28 @@ func TestRBACOfOtherObjects(t *testing.T) {
 		{"pods", "", "list"},
 	} {
 		for verb := range strings.FieldsSeq(c.verbs) {
-			if !may(rules, verb, "", c.resource, c.name) {
+			if !isAllowed(rules, verb, "", c.resource, c.name) {
 				t.Errorf("may not %s %s %s", verb, c.resource, c.name)
 			}
 		}
 	}
 	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
-		if may(rules, verb, "gateway.networking.k8s.io", "referencegrants", servers.SharedGrantName) != want {
+		if isAllowed(rules, verb, "gateway.networking.k8s.io", "referencegrants", servers.SharedGrantName) != want {
 			t.Errorf("%s on the grant of the original: not %v", verb, want)
 		}
 	}
 	for _, resource := range []string{"referencegrants", "httproutes"} {
-		if !may(rules, "list", "gateway.networking.k8s.io", resource, "") {
+		if !isAllowed(rules, "list", "gateway.networking.k8s.io", resource, "") {
 			t.Errorf("%s that need that grant cannot be seen", resource)
 		}
 	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
-		if may(rules, verb, "", "secrets", "") || may(rules, verb, "", "secrets", "a-registry-db") {
+		if isAllowed(rules, verb, "", "secrets", "") || isAllowed(rules, verb, "", "secrets", "a-registry-db") {
 			t.Errorf("[S8] may %s Secrets owned by others", verb)
 		}
 	}
 	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources, resources.RuntimeSources} {
-		if may(rules, "delete", "", "configmaps", name) {
+		if isAllowed(rules, "delete", "", "configmaps", name) {
 			t.Errorf("%s belongs to users and is never deleted", name)
 		}
 	}
@@ -123,7 +123,7 @@ func TestRBACCoversGrantedRules(t *testing.T) {
 			for _, resource := range rule.Resources {
 				for _, object := range rule.ResourceNames {
 					for _, verb := range rule.Verbs {
-						if !may(rules, verb, rule.APIGroups[0], resource, object) {
+						if !isAllowed(rules, verb, rule.APIGroups[0], resource, object) {
 							t.Errorf("Role %s grants %s on %s %s, which we do not hold", name, verb, resource, object)
 						}
 					}
@@ -131,7 +131,7 @@ func TestRBACCoversGrantedRules(t *testing.T) {
 			}
 		}
 	}
-	if !may(rules, "bind", rbacv1.GroupName, "clusterroles", "system:auth-delegator") {
+	if !isAllowed(rules, "bind", rbacv1.GroupName, "clusterroles", "system:auth-delegator") {
 		t.Error("the role is not allowed to bind system:auth-delegator")
 	}
 	for _, rule := range rules {

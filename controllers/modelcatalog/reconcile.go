@@ -150,7 +150,7 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	conditions.Remove(&c.Status.Conditions, ConditionHuggingFaceKeys)
 	conditions.Remove(&c.Status.Conditions, routestatus.Condition)
 	reference.SetCondition(&c.Status.Conditions, c.Generation, c.Namespace, nil)
-	return &reconciler.Wait{For: "this Catalog to be the one in charge", Stalled: true}
+	return &reconciler.Wait{For: "this Catalog to become the active one", Stalled: true}
 }
 
 // validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but not for objects stored
@@ -301,7 +301,7 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 	case r.stateOf(c.UID).postponed:
 		return &reconciler.Wait{For: "sources that were postponed", Retry: reconciler.RequeueUnavailable}
 	case meta.IsStatusConditionFalse(c.Status.Conditions, reference.Condition):
-		return &reconciler.Wait{For: "what the pods refer to", Retry: reconciler.RequeueUnavailable}
+		return &reconciler.Wait{For: "the references of the pods", Retry: reconciler.RequeueUnavailable}
 	}
 	return nil
 }

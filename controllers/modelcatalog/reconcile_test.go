@@ -25,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// everything lists the objects of a Catalog on plain Kubernetes.
-func everything() []client.Object {
+// plainCatalogObjects lists the objects of a Catalog on plain Kubernetes.
+func plainCatalogObjects() []client.Object {
 	return []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)},
 		&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources)}, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.AgentSources)},
@@ -78,7 +78,7 @@ func TestReconcileCreatesAllObjects(t *testing.T) {
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range everything() {
+	for _, o := range plainCatalogObjects() {
 		if !b.get(o) {
 			t.Errorf("%T %s is not there", o, o.GetName())
 		}
@@ -113,7 +113,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		b.restart()
 		b.fail = failRandomly(0)
 		b.reconcileUntilStable()
-		for _, o := range everything() {
+		for _, o := range plainCatalogObjects() {
 			must(b, o)
 		}
 		after := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
@@ -144,7 +144,7 @@ func TestFaultsSurface(t *testing.T) {
 		}
 		b.fail = failRandomly(0)
 		b.reconcileUntilStable()
-		for _, o := range everything() {
+		for _, o := range plainCatalogObjects() {
 			must(b, o)
 		}
 	}
@@ -166,7 +166,7 @@ func TestFaultsAtRandom(t *testing.T) {
 	}
 	b.fail = failRandomly(0)
 	b.reconcileUntilStable()
-	for _, o := range everything() {
+	for _, o := range plainCatalogObjects() {
 		must(b, o)
 	}
 }
@@ -268,20 +268,20 @@ func TestNewPassword(t *testing.T) {
 func TestAdminBindingFollowsGroupsOfAuth(t *testing.T) {
 	b := newTestEnv(t, sample())
 	b.reconcileUntilStable()
-	unread := func() { // as a new process begins
+	resetAuth := func() { // as a new process begins
 		b.r.admins = singleton.NewValue(singleton.Options{}, singleton.Unknown, adminGroups)
 		b.r.admins.SetServed(true)
 	}
-	unread()
+	resetAuth()
 	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
-		t.Errorf("unexpected result before Auth was read: %v", err)
+		t.Errorf("want no RoleBinding before Auth is read, and no error; got error %v", err)
 	}
 	b.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
 	b.reconcileUntilStable()
 	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
 		t.Errorf("binding %+v", binding)
 	}
-	unread()
+	resetAuth()
 	b.reconcileUntilStable()
 	must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)})
 	b.r.admins.OnUpdate(nil)
@@ -332,17 +332,17 @@ func TestLabelledSources(t *testing.T) {
 	b.stepClock(time.Minute)
 	b.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
-		t.Errorf("unexpected result after a minute: %v", got)
+		t.Errorf("mounted sources after one minute are %v, want all", got)
 	}
 }
 
 // [D23] An inactive Catalog creates nothing and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
-	older := sample()
-	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
+	catalog := sample()
+	catalog.Namespace, catalog.UID, catalog.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
 	c := sample()
 	c.CreationTimestamp = metav1.NewTime(now)
-	b := newTestEnv(t, c, older)
+	b := newTestEnv(t, c, catalog)
 	b.reconcileUntilStable()
 	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
 		t.Error("an inactive Catalog created a Deployment")
@@ -351,7 +351,7 @@ func TestInactiveCatalog(t *testing.T) {
 	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
 		t.Errorf("condition %+v", got)
 	}
-	if err := b.server.Delete(t.Context(), older); err != nil {
+	if err := b.server.Delete(t.Context(), catalog); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcileUntilStable()

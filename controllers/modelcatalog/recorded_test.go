@@ -79,7 +79,7 @@ func TestRecordedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := built(t, sample(), kubernetes())
+	objects := buildObjects(t, sample(), kubernetes())
 	for _, old := range recorded {
 		if slices.Contains(elsewhere, keyOf(old)) {
 			continue
@@ -107,7 +107,7 @@ func TestObjectsNotInTheRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := []string{"securityContext", "startupProbe", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
-	for _, now := range built(t, sample(), kubernetes()) {
+	for _, now := range buildObjects(t, sample(), kubernetes()) {
 		old := find(recorded, now.GetKind(), now.GetName())
 		if old == nil {
 			if now.GetKind() != "NetworkPolicy" {

@@ -199,11 +199,11 @@ func TestMissingVolumes(t *testing.T) {
 	b.r.forget(must(b, sample()).UID)
 	b.r.APIReader = b.server
 	if absent, err := findMissing(); err != nil || len(absent) != 1 {
-		t.Errorf("unexpected result after a restart: %v, %v", absent, err)
+		t.Errorf("got missing volumes %v, error %v after a restart, want one", absent, err)
 	}
 	b.r.APIReader = refusing{b.server}
 	if absent, err := findMissing(); err != nil || absent != nil {
-		t.Errorf("unexpected result without the right to list: %v, %v", absent, err)
+		t.Errorf("got missing volumes %v, error %v without the permission to list, want none", absent, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestServerRestartsForNewDatabase(t *testing.T) {
 	b.databaseAnswers(0)
 	b.reconcileUntilStable()
 	if got := b.databaseMark(); got != "" {
-		t.Errorf("unexpected result before the database answers: %q", got)
+		t.Errorf("got hash %q before the database answers, want none", got)
 	}
 	b.databaseAnswers(1)
 	b.reconcileUntilStable()

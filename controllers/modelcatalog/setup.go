@@ -101,7 +101,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	}
 	for _, watcher := range []manager.Runnable{admins, proxy, keys} {
 		if err := mgr.Add(watcher); err != nil {
-			return fmt.Errorf("adding what is followed: %w", err)
+			return fmt.Errorf("adding the watches: %w", err)
 		}
 	}
 	return mgr.Add(&bootstrap{settings: d.Settings, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), applier: r.Applier,

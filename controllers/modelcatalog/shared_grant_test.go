@@ -44,19 +44,19 @@ func gatewayBench(t *testing.T, domain string) *testEnv {
 
 // [D26] The shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
 func TestSharedGrantIsDeleted(t *testing.T) {
-	alien := sharedGrant()
-	alien.SetLabels(nil)
+	foreign := sharedGrant()
+	foreign.SetLabels(nil)
 	for name, test := range map[string]struct {
 		domain string
 		grant  *unstructured.Unstructured
 		route  *unstructured.Unstructured
 		want   bool
 	}{
-		"alone":                      {"gateway.example.com", sharedGrant(), nil, true},
-		"alone, gateway mode is off": {"", sharedGrant(), nil, true},
-		"a registry without its own": {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
-		"a registry elsewhere":       {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
-		"created by another client":  {"gateway.example.com", alien, nil, false},
+		"no registry":                      {"gateway.example.com", sharedGrant(), nil, true},
+		"no registry, gateway mode is off": {"", sharedGrant(), nil, true},
+		"registry without its own grant":   {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
+		"registry in another namespace":    {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
+		"created by another client":        {"gateway.example.com", foreign, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := gatewayBench(t, test.domain)

@@ -110,14 +110,14 @@ func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (st
 // know them.
 func contentProblem(text string) string {
 	if len(text) > maxCheckedBytes {
-		return fmt.Sprintf("it has %d bytes, and at most %d are checked: split it into several ConfigMaps", len(text), maxCheckedBytes)
+		return fmt.Sprintf("the content has %d bytes, and at most %d are checked: split it into several ConfigMaps", len(text), maxCheckedBytes)
 	}
 	document, err := parseSources(text)
 	switch {
 	case err != nil:
 		return conditions.Clip(err.Error(), maxProblemBytes)
 	case document == nil:
-		return "it is empty: add a section such as catalogs"
+		return "the content is empty: add a section such as catalogs"
 	}
 	for _, section := range []string{"catalogs", "model_catalogs", "mcp_catalogs", "agent_catalogs", "serving_runtime_catalogs", "labels"} {
 		list := mapValue(document.Content[0], section)

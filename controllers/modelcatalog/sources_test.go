@@ -16,7 +16,7 @@ import (
 
 func always() bool { return true }
 
-func good(names ...string) []sourceCandidate {
+func validSources(names ...string) []sourceCandidate {
 	var all []sourceCandidate
 	for _, name := range names {
 		all = append(all, sourceCandidate{name: name, hasKey: true})
@@ -24,8 +24,8 @@ func good(names ...string) []sourceCandidate {
 	return all
 }
 
-// short returns a line per source: name, state, reason.
-func short(v sourceSelection) []string {
+// summarize returns a line per source: name, state, reason.
+func summarize(v sourceSelection) []string {
 	var lines []string
 	for _, s := range v.statuses {
 		lines = append(lines, fmt.Sprintf("%s %s %s", s.Name, s.State, s.Reason))
@@ -36,7 +36,7 @@ func short(v sourceSelection) []string {
 // [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason [S10].
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
-	all := append(good("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
+	all := append(validSources("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
 	v := selectSources(all, nil, always)
 	if want := []string{long, "alpha", "broken", "zebra"}; !slices.Equal(v.mounted, want) {
 		t.Errorf("mounted %v, want %v", v.mounted, want)
@@ -45,7 +45,7 @@ func TestSelectSources(t *testing.T) {
 		long + " Accepted Mounted", long + "a Rejected NameTooLong", "alpha Accepted Mounted", "broken Accepted ContentNotUnderstood",
 		"dotted.name Rejected NameInvalid", "without-key Rejected KeyMissing", "zebra Accepted Mounted",
 	}
-	if diff := cmp.Diff(want, short(v)); diff != "" {
+	if diff := cmp.Diff(want, summarize(v)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, s := range v.statuses {
@@ -64,11 +64,11 @@ func TestSelectSourcesLimit(t *testing.T) {
 	for i := range 130 {
 		names = append(names, fmt.Sprintf("s-%03d", i))
 	}
-	v := selectSources(good(names...), nil, always)
+	v := selectSources(validSources(names...), nil, always)
 	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.statuses) != maxReportedSources || v.omitted != 30 {
 		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.statuses), v.omitted)
 	}
-	if w := selectSources(good(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
+	if w := selectSources(validSources(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
 		t.Errorf("a source that was mounted was driven out: %v", w.mounted)
 	}
 	if got := v.statuses[maxSources].Reason; got != ReasonTooMany {
@@ -79,12 +79,12 @@ func TestSelectSourcesLimit(t *testing.T) {
 // [S10] New sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
-	v := selectSources(good("old", "new"), []string{"old", "gone"}, never)
-	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || short(v)[0] != "new Rejected Postponed" {
-		t.Errorf("got %v %v", v.mounted, short(v))
+	v := selectSources(validSources("old", "new"), []string{"old", "gone"}, never)
+	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || summarize(v)[0] != "new Rejected Postponed" {
+		t.Errorf("mounted %v with the results %v, want only old mounted and new postponed", v.mounted, summarize(v))
 	}
 	asked := false
-	v = selectSources(good("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
+	v = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
 	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
 		t.Error("without an addition, want the mounted source kept and the budget unused")
 	}
@@ -96,7 +96,7 @@ func TestContentProblem(t *testing.T) {
 		"catalogs:\n- id: a\n  new: [1]\n":  "",
 		"future: 1":                         "",
 		"catalogs:":                         "",
-		"":                                  "it is empty: add a section such as catalogs",
+		"":                                  "the content is empty: add a section such as catalogs",
 		"catalogs: {}":                      "catalogs must be a list",
 		"mcp_catalogs: [a]":                 "mcp_catalogs[0] must be a map",
 		"serving_runtime_catalogs: x":       "serving_runtime_catalogs must be a list",
@@ -130,7 +130,7 @@ func TestTrimContent(t *testing.T) {
 		t.Error("the trimmed ConfigMap has data without the key sources.yaml")
 	}
 	if out, err := trimContent("tombstone"); out != "tombstone" || err != nil {
-		t.Errorf("got %v, %v", out, err)
+		t.Errorf("trimContent of a tombstone returned %v, error %v, want it unchanged", out, err)
 	}
 }
 
@@ -143,21 +143,21 @@ func TestContentIsReadOnce(t *testing.T) {
 	b := newTestEnv(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
 	reads := &reading{Reader: b.server}
 	b.r.extraCaches.apiReader = reads
-	judge := func() sourceCandidate {
+	candidate := func() sourceCandidate {
 		all, err := b.r.extraCaches.listCandidates(t.Context(), "home")
 		if err != nil || len(all) != 1 {
-			t.Fatalf("unexpected result %v, error %v", all, err)
+			t.Fatalf("listCandidates returned %v, error %v, want one source", all, err)
 		}
 		return all[0]
 	}
-	if c := judge(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "the key is not valid YAML") || judge() != c || reads.lists != 1 {
+	if c := candidate(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "the key is not valid YAML") || candidate() != c || reads.lists != 1 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 	changed := labelled("home", strings.Repeat("#", maxCheckedBytes+1))
 	if err := b.server.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
-	if c := judge(); c.contentProblem != "it has 262145 bytes, and at most 262144 are checked: split it into several ConfigMaps" || judge() != c || reads.lists != 2 {
+	if c := candidate(); c.contentProblem != "the content has 262145 bytes, and at most 262144 are checked: split it into several ConfigMaps" || candidate() != c || reads.lists != 2 {
 		t.Errorf("%+v after %d reads", c, reads.lists)
 	}
 }

@@ -100,7 +100,7 @@ func TestInvalidSourcesAreNotChanged(t *testing.T) {
 		"a user refers to it": {"catalogs:\n- &d\n  id: default_catalog\nmcp_catalogs:\n- *d\n", "cannot be removed"},
 	} {
 		if got, err := withoutLegacyDefault(c.given); got != "" || err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %q, %v", name, got, err)
+			t.Errorf("%s: got %q, error %v, want error %q", name, got, err, c.want)
 		}
 	}
 }

@@ -73,23 +73,23 @@ func TestStatusFollowsTheRollout(t *testing.T) {
 	})
 	pod := &corev1.Pod{ObjectMeta: nameMeta("pod")}
 	pod.Labels = resources.Selector(resources.Name)
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("catalog", "ErrImagePull", "no such image")}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{waitingStatus("catalog", "ErrImagePull", "no such image")}
 	b.create(pod)
 	database := pod.DeepCopy()
 	database.ResourceVersion, database.Name, database.Labels = "", "another", resources.Selector(resources.DatabaseName)
-	database.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("postgresql", "ErrImagePull", "[D18] not this one")}
+	database.Status.ContainerStatuses = []corev1.ContainerStatus{waitingStatus("postgresql", "ErrImagePull", "[D18] not this one")}
 	b.create(database)
 	const ofDatabase = `; its database: image "" of container postgresql cannot be pulled; check its name, the registry and the pull secrets`
 	b.reconcileUntilStable()
 	if got := b.available(); got.Reason != ReasonConfiguration || got.Message != "container catalog waiting: no such image"+ofDatabase {
-		t.Errorf("unexpected result without an image: %+v", got)
+		t.Errorf("got condition %+v, want the waiting container in the message", got)
 	}
 	if err := b.server.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcileUntilStable()
 	if got := b.available(); got.Message != "Deployment is unavailable: stopped"+ofDatabase {
-		t.Errorf("unexpected result without a pod: %+v", got)
+		t.Errorf("got condition %+v without a pod, want the message of the Deployment", got)
 	}
 }
 
@@ -104,13 +104,13 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.update(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
 	if err != nil || result.RequeueAfter != reconciler.RequeueSoon || b.available().Status != metav1.ConditionTrue {
-		t.Errorf("unexpected result %+v, error %v or condition %+v", result, err, b.available())
+		t.Errorf("got %+v, error %v, condition %+v, want a requeue and the previous condition", result, err, b.available())
 	}
 }
 
 // Each deleted object is recreated, and nothing else is written.
 func TestDeletedObjectsAreRecreated(t *testing.T) {
-	for _, o := range everything() {
+	for _, o := range plainCatalogObjects() {
 		b := newTestEnv(t, sample())
 		b.reconcileUntilStable()
 		before := o.DeepCopyObject().(client.Object)
@@ -202,7 +202,7 @@ func TestPaused(t *testing.T) {
 	c.Annotations = map[string]string{names.PausedAnnotation: "true"}
 	b := newTestEnv(t, c)
 	b.reconcileUntilStable()
-	for _, o := range everything() {
+	for _, o := range plainCatalogObjects() {
 		if b.get(o) {
 			t.Errorf("%T %s was made", o, o.GetName())
 		}
@@ -224,7 +224,7 @@ func TestAnotherCatalogOfTheName(t *testing.T) {
 	next.UID = "next"
 	b.create(next)
 	b.reconcileUntilStable()
-	for _, o := range everything() {
+	for _, o := range plainCatalogObjects() {
 		must(b, o)
 		if refs := o.GetOwnerReferences(); len(refs) > 0 && (len(refs) != 1 || refs[0].UID != "next") {
 			t.Errorf("%T %s: owners %v", o, o.GetName(), refs)
@@ -272,7 +272,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 		plain := sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "h", SecretName: "s"}))
 		if !strings.Contains(domain, "\x00") {
 			in := openShift(func(in *resources.Inputs) { in.Domain = domain })
-			if got, want := len(built(t, c, in)), len(built(t, plain, openShift())); got != want {
+			if got, want := len(buildObjects(t, c, in)), len(buildObjects(t, plain, openShift())); got != want {
 				t.Errorf("%d objects, want %d", got, want)
 			}
 		}

@@ -44,8 +44,8 @@ func openShift(changes ...func(*resources.Inputs)) resources.Inputs {
 
 func behindGateway(in *resources.Inputs) { in.Gateway.Domain = "gateway.example.com" }
 
-// built returns all objects of a Catalog.
-func built(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
+// buildObjects returns all objects of a Catalog.
+func buildObjects(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := resources.Build(c, in)
 	if err != nil {
@@ -71,7 +71,7 @@ func find(objects []*unstructured.Unstructured, kind, name string) *unstructured
 // typed builds an object and decodes it strictly.
 func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, kind, name string) *T {
 	t.Helper()
-	o := find(built(t, c, in), kind, name)
+	o := find(buildObjects(t, c, in), kind, name)
 	if o == nil {
 		t.Fatalf("no %s %s was built", kind, name)
 		return nil

@@ -43,7 +43,7 @@ type Namespaces struct {
 	operatorMetadata atomic.Pointer[metav1.PartialObjectMetadata]
 }
 
-// NewNamespaces returns the Namespaces of a cluster. With singleNamespace only the operator's namespace is enabled, whatever its
+// NewNamespaces returns the Namespaces of a cluster. With singleNamespace only the operator's namespace is enabled, regardless of its
 // labels, because the operator then has no permission to read namespaces.
 func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace bool) (*Namespaces, error) {
 	if singleNamespace {

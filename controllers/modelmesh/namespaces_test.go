@@ -44,11 +44,11 @@ func TestNamespaceEnabledByLabel(t *testing.T) {
 			for _, namespace := range []string{"yes", "no", "odd", "plain", "going", "own", "absent"} {
 				on, err := n.Enabled(t.Context(), namespace)
 				if err != nil || on != slices.Contains(tc.want, namespace) {
-					t.Errorf("%s: unexpected result %v, error %v", namespace, on, err)
+					t.Errorf("%s: Enabled returned %v, error %v", namespace, on, err)
 				}
 			}
 			if all := n.Requests(t.Context()); len(all) != len(tc.want) || all[0].Name != tc.want[0] || all[0].Namespace != "" {
-				t.Errorf("unexpected result of Requests: %v", all)
+				t.Errorf("Requests returned %v, want the enabled namespaces", all)
 			}
 			if _, watched := n.Source(nil); !watched || n.SingleNamespace() {
 				t.Error("the namespaces are not watched")
@@ -69,7 +69,7 @@ func TestSingleNamespaceIgnoresLabels(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"own": true, "other": false} {
 		if on, err := n.Enabled(t.Context(), name); err != nil || on != want {
-			t.Errorf("%s: unexpected result %v, error %v", name, on, err)
+			t.Errorf("%s: Enabled returned %v, error %v", name, on, err)
 		}
 	}
 	if _, watched := n.Source(nil); watched || !n.SingleNamespace() {
@@ -101,11 +101,11 @@ func TestStripNamespace(t *testing.T) {
 	m.Annotations, m.ManagedFields = map[string]string{"a": "b"}, []metav1.ManagedFieldsEntry{{}}
 	out, err := stripNamespace(m)
 	if err != nil || len(m.Labels) != 2 || m.Annotations != nil || m.ManagedFields != nil || out != any(m) {
-		t.Errorf("unexpected result %+v, error %v", out, err)
+		t.Errorf("stripNamespace returned %+v, error %v, want only the labels kept", out, err)
 	}
 	for _, other := range []any{toolscache.DeletedFinalStateUnknown{Key: "a"}, runtime.Object(&corev1.Pod{})} {
 		if got, err := stripNamespace(other); err != nil || got == nil {
-			t.Errorf("unexpected result %v, error %v", got, err)
+			t.Errorf("stripNamespace of another type returned %v, error %v, want it unchanged", got, err)
 		}
 	}
 }

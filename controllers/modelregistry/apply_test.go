@@ -22,10 +22,10 @@ func TestSplitByOwnership(t *testing.T) {
 // [D30] Legacy objects of this registry are adopted, as far as their labels identify it.
 func TestAdoptable(t *testing.T) {
 	m := newRegistry("demo")
-	mine := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
+	managed := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
 	with := func(key, value string) map[string]string {
 		all := map[string]string{key: value}
-		for k, v := range mine {
+		for k, v := range managed {
 			if k != key {
 				all[k] = v
 			}
@@ -36,7 +36,7 @@ func TestAdoptable(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"of the legacy operator": {mine, true},
+		"of the legacy operator": {managed, true},
 		"with its namespace":     {with(resources.LabelNamespace, "ns"), true},
 		"of another namespace":   {with(resources.LabelNamespace, "elsewhere"), false},
 		"of another registry":    {with(resources.LabelApp, "other"), false},
@@ -47,7 +47,7 @@ func TestAdoptable(t *testing.T) {
 			live := &unstructured.Unstructured{}
 			live.SetLabels(test.labels)
 			if got := adoptable(m)(live); got != test.want {
-				t.Errorf("got %v", got)
+				t.Errorf("adoptable returned %t, want %t", got, test.want)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func (w *testEnv) failAt(n int) (calls *int) {
 	return calls
 }
 
-func (w *testEnv) heal() { w.readError, w.fail = func() error { return nil }, nil }
+func (w *testEnv) clearFaults() { w.readError, w.fail = func() error { return nil }, nil }
 
 // admit sets Route N-https admitted.
 func (w *testEnv) admit(m *v1beta1.ModelRegistry) {
@@ -76,7 +76,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 				m = newRegistry("demo", c.change)
 				calls = w.failAt(n)
 				err = w.reconcile(m)
-				w.heal()
+				w.clearFaults()
 				return w, m, calls, err
 			}
 			whole, m, calls, err := begin(0)
@@ -121,7 +121,7 @@ func TestFaultAtEveryCallOfADeletion(t *testing.T) {
 		w.requireWait(w.finalize(t.Context(), m), "status")
 		calls = w.failAt(n)
 		err = w.finalize(t.Context(), m)
-		w.heal()
+		w.clearFaults()
 		return w, m, calls, err
 	}
 	w, _, calls, err := begin(0)

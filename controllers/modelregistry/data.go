@@ -122,7 +122,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
-			return fmt.Errorf("the generated database has a Secret %s without the key %s: add it, or delete the Secret to have a new one made", secret.Name, key)
+			return fmt.Errorf("the generated database has a Secret %s without the key %s: add the key, or delete the Secret to let the operator create a new one", secret.Name, key)
 		}
 	}
 	if isManaged(secret) {

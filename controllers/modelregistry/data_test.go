@@ -30,21 +30,21 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 
 // Data has no owner reference unless it is deleted with its registry, and never one to an earlier registry of the name.
 func TestDataOwnerReferences(t *testing.T) {
-	mine, before, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
+	current, previous, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
 		policy v1beta1.RetentionPolicy
 		owners []metav1.OwnerReference
 		want   []types.UID
 	}{
-		"new":                           {"", nil, nil},
-		"of the legacy operator":        {"", []metav1.OwnerReference{mine}, nil},
-		"of an earlier registry":        {v1beta1.RetainData, []metav1.OwnerReference{before}, nil},
-		"of another client":             {v1beta1.RetainData, []metav1.OwnerReference{mine, other}, []types.UID{"x"}},
-		"goes with the registry":        {v1beta1.DeleteData, nil, []types.UID{"now"}},
-		"goes already":                  {v1beta1.DeleteData, []metav1.OwnerReference{mine}, []types.UID{"now"}},
-		"went with an earlier registry": {v1beta1.DeleteData, []metav1.OwnerReference{before}, []types.UID{"now"}},
-		"foreign owner is kept":         {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
-		"retained without a policy":     {v1beta1.RetainData, nil, nil},
+		"new":                         {"", nil, nil},
+		"of the legacy operator":      {"", []metav1.OwnerReference{current}, nil},
+		"of an earlier registry":      {v1beta1.RetainData, []metav1.OwnerReference{previous}, nil},
+		"of another client":           {v1beta1.RetainData, []metav1.OwnerReference{current, other}, []types.UID{"x"}},
+		"deleted with the registry":   {v1beta1.DeleteData, nil, []types.UID{"now"}},
+		"already owned":               {v1beta1.DeleteData, []metav1.OwnerReference{current}, []types.UID{"now"}},
+		"owned by a deleted registry": {v1beta1.DeleteData, []metav1.OwnerReference{previous}, []types.UID{"now"}},
+		"foreign owner is kept":       {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
+		"retained without a policy":   {v1beta1.RetainData, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
@@ -87,7 +87,7 @@ func TestIsManaged(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"ours":               {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
+		"managed":            {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
 		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
 		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")}}, true},
 		"freed by a user":    {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
@@ -97,7 +97,7 @@ func TestIsManaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}
 			if got := isManaged(secret); got != test.want {
-				t.Errorf("got %v", got)
+				t.Errorf("isManaged returned %t, want %t", got, test.want)
 			}
 		})
 	}

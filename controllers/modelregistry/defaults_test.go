@@ -15,7 +15,7 @@ import (
 
 // [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set [D28].
 func TestMigrateProxy(t *testing.T) {
-	older := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
+	oauthProxy := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
 	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
 	newer := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
 	for name, test := range map[string]struct {
@@ -24,11 +24,11 @@ func TestMigrateProxy(t *testing.T) {
 		want      *v1beta1.ProxyConfig
 		moves     bool
 	}{
-		"older one":              {v1beta1.ModelRegistrySpec{OAuthProxy: older}, false, moved, true},
-		"older one on OpenShift": {v1beta1.ModelRegistrySpec{OAuthProxy: older}, true, moved, true},
-		"both [D28]":             {v1beta1.ModelRegistrySpec{OAuthProxy: older, KubeRBACProxy: newer}, true, newer, true},
-		"none":                   {v1beta1.ModelRegistrySpec{}, false, nil, false},
-		"none on OpenShift":      {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
+		"older one":              {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, false, moved, true},
+		"older one on OpenShift": {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, true, moved, true},
+		"both [D28]":             {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy, KubeRBACProxy: newer}, true, newer, true},
+		"no proxy":               {v1beta1.ModelRegistrySpec{}, false, nil, false},
+		"no proxy on OpenShift":  {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
 		"newer one":              {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, false, newer, false},
 		"newer one on OpenShift": {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, true, newer, false},
 	} {
@@ -82,16 +82,16 @@ func TestSetDefaults(t *testing.T) {
 // [modelregistry-64] The domain of the spec has precedence over the setting, and the setting over the cluster.
 func TestDomainOrder(t *testing.T) {
 	for name, test := range map[string]struct{ spec, setting, cluster, want string }{
-		"spec":    {"spec", "setting", "cluster", "spec"},
-		"setting": {"", "setting", "cluster", "setting"},
-		"cluster": {"", "", "cluster", "cluster"},
-		"none":    {"", "", "", ""},
+		"spec":      {"spec", "setting", "cluster", "spec"},
+		"setting":   {"", "setting", "cluster", "setting"},
+		"cluster":   {"", "", "cluster", "cluster"},
+		"no domain": {"", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: v1beta1.ModelRegistrySpec{KubeRBACProxy: &v1beta1.ProxyConfig{Domain: test.spec}}}
 			setDefaults(m, &servers.Platform{ModelRegistry: config.ModelRegistry{DefaultDomain: test.setting}, RouterDomain: test.cluster})
 			if got := m.Spec.KubeRBACProxy.Domain; got != test.want {
-				t.Errorf("got %q", got)
+				t.Errorf("got domain %q, want %q", got, test.want)
 			}
 		})
 	}

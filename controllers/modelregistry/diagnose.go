@@ -292,7 +292,7 @@ type logRun struct {
 }
 
 // findingFromLog returns the cause in the log of a server that does not start, or nil. It reads the log once per run of the container. An
-// unreadable log is no error: it may not exist yet.
+// unreadable log is not an error: it may not exist yet.
 func (r *registryReconciler) findingFromLog(ctx context.Context, m *v1beta1.ModelRegistry, pod *corev1.Pod, status corev1.ContainerStatus) (*finding, error) {
 	s := r.stateOf(m)
 	if s.lastLog != nil && s.lastLog.pod == pod.UID && s.lastLog.restarts == status.RestartCount {

@@ -64,11 +64,11 @@ func TestEventsByLabels(t *testing.T) {
 		"without a namespace": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
 		"of the catalog": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
-		"a pod":                  {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
-		"a pod of its database":  {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
-		"a pod of something":     {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
-		"endpoints":              {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(managed, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
-		"endpoints of another's": {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
+		"a pod":                             {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
+		"a pod of its database":             {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
+		"a pod of something":                {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
+		"endpoints":                         {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(managed, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"EndpointSlice of another registry": {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, requestsFor(t, test.handler, test.object)); diff != "" {

@@ -76,7 +76,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		openShift bool
 		unowned   int
 	}{
-		"everything":             {everything, true, 3},
+		"all APIs":               {everything, true, 3},
 		"no optional API":        {nil, false, 1},
 		"users without Routes":   {[]schema.GroupVersionKind{capability.UserGroup}, false, 2},
 		"Routes without users":   {[]schema.GroupVersionKind{capability.Route}, true, 1},
@@ -85,7 +85,7 @@ func TestInputsFollowTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := buildInputs(&v1beta1.ModelRegistry{}, &servers.Platform{Served: capability.NewSet(test.served...)})
 			if got.OpenShift() != test.openShift || len(unownedKinds(got)) != test.unowned {
-				t.Errorf("got %+v", got)
+				t.Errorf("got %+v, want OpenShift %t and %d unowned kinds", got, test.openShift, test.unowned)
 			}
 		})
 	}

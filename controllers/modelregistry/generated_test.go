@@ -88,7 +88,7 @@ func TestImageIsPinnedToMajorVersion(t *testing.T) {
 	w.requireNoError(w.server.Delete(t.Context(), d))
 	w.requireWait(w.reconcile(m), "available")
 	if got := w.databaseImage(); got != "quay.io/sclorg/postgresql-16-c10s:1" {
-		t.Errorf("unexpected result after a restart without a Deployment: %s", got)
+		t.Errorf("got image %s after a restart without a Deployment, want the pinned one", got)
 	}
 
 	m.Spec.Postgres.Image = "quay.io/sclorg/postgresql-16-c10s:2"

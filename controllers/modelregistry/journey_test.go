@@ -138,14 +138,14 @@ func TestJourneyOfTheProxy(t *testing.T) {
 	guarding := map[string]client.Object{
 		"demo-kube-rbac-proxy-config": &corev1.ConfigMap{}, "demo-ingress": &networkingv1.NetworkPolicy{}, "demo-auth-delegator": &rbacv1.ClusterRoleBinding{},
 	}
-	check := func(there bool, port string, number int32) {
+	check := func(exists bool, port string, number int32) {
 		t.Helper()
 		for name, o := range guarding {
 			namespace := "ns"
 			if name == "demo-auth-delegator" {
 				namespace = ""
 			}
-			if got := w.get(o, namespace, name); got != there {
+			if got := w.get(o, namespace, name); got != exists {
 				t.Errorf("%T %s is there: %t", o, name, got)
 			}
 		}
@@ -156,10 +156,10 @@ func TestJourneyOfTheProxy(t *testing.T) {
 			t.Errorf("ports %+v", p)
 		}
 		pod := d.Spec.Template.Spec
-		if len(pod.Containers) > 1 != there || *pod.AutomountServiceAccountToken != there || len(pod.Volumes) > 0 != there {
+		if len(pod.Containers) > 1 != exists || *pod.AutomountServiceAccountToken != exists || len(pod.Volumes) > 0 != exists {
 			t.Errorf("pod %+v", pod)
 		}
-		if reasonOf(m, ConditionProxy) != "" != there {
+		if reasonOf(m, ConditionProxy) != "" != exists {
 			t.Errorf("conditions %v", m.Status.Conditions)
 		}
 	}

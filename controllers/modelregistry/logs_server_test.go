@@ -45,7 +45,7 @@ func TestServerLogs(t *testing.T) {
 			case got == nil && c.want != "":
 				t.Errorf("nothing is reported, want %q", c.want)
 			case got != nil && (got.reason != c.reason || !strings.Contains(got.message, c.want) || c.want == ""):
-				t.Errorf("%+v, want %s: %q", *got, c.reason, c.want)
+				t.Errorf("got %+v, want %s: %q", *got, c.reason, c.want)
 			case got != nil && strings.Contains(got.message, "hunter2"):
 				t.Errorf("the password is repeated: %s", got.message)
 			}

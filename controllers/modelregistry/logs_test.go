@@ -36,7 +36,7 @@ func TestScanLog(t *testing.T) {
 				got = &finding{}
 			}
 			if got.reason != test.reason || got.message != test.message {
-				t.Errorf("got %+v", *got)
+				t.Errorf("got %+v, want reason %s and message %q", *got, test.reason, test.message)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestLogReaderLimits(t *testing.T) {
 	}
 	text, err := read(t.Context(), types.NamespacedName{Namespace: "n", Name: "p"}, "rest-container")
 	if err != nil || text != "the end" {
-		t.Errorf("unexpected result %q, error %v", text, err)
+		t.Errorf("got log %q, error %v, want its last bytes", text, err)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestConditionsUntilAvailable(t *testing.T) {
 		}
 		c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 		if c.Reason != reason || c.Message != message {
-			t.Errorf("%s: %q, want %s: %q", c.Reason, c.Message, reason, message)
+			t.Errorf("%s: got %q, want %s: %q", c.Reason, c.Message, reason, message)
 		}
 	}
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: the Deployment controller has not processed it yet")

@@ -36,9 +36,9 @@ func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 // [modelregistry-37] A registry named model does not delete the legacy catalog, which it does not control.
 func TestLegacyCatalogIsNotDeleted(t *testing.T) {
 	for name, strip := range map[string]func(client.Object){
-		"as it was left":        func(client.Object) {},
+		"unchanged":             func(client.Object) {},
 		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
-		"with created-by alone": func(o client.Object) { o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy}) },
+		"only label created-by": func(o client.Object) { o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy}) },
 		"with nothing but that": func(o client.Object) {
 			o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 			o.SetOwnerReferences(nil)
@@ -68,7 +68,7 @@ func controlledBy(uid string) metav1.OwnerReference {
 // Legacy objects are read again before deletion, because a Catalog may have adopted them since they were listed.
 func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 	m := newRegistry("model")
-	d := left(m, &appsv1.Deployment{}, "model-catalog", true)
+	d := legacyObject(m, &appsv1.Deployment{}, "model-catalog", true)
 	d.UID = "catalog-deployment"
 	w := newTestEnv(t, nil, d)
 	w.requireWait(w.reconcile(newRegistry("demo")), "available") // any registry of the namespace: the past is listed
@@ -150,7 +150,7 @@ func TestUnusedDataIsOrphaned(t *testing.T) {
 	})
 	t.Run("that the original made", func(t *testing.T) {
 		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = otherDatabase })
-		w := newTestEnv(t, nil, left(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), left(m, &corev1.Secret{}, "demo-postgres-credentials", true))
+		w := newTestEnv(t, nil, legacyObject(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), legacyObject(m, &corev1.Secret{}, "demo-postgres-credentials", true))
 		w.requireWait(w.reconcile(m), "available")
 		w.dataWithoutOwner()
 	})

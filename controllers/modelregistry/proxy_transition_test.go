@@ -100,11 +100,11 @@ func TestServingCertificate(t *testing.T) {
 		there  *corev1.Secret
 		issued bool
 	}{
-		"plain Kubernetes":      {nil, &v1beta1.ProxyConfig{}, nil, true},
-		"OpenShift":             {everything, &v1beta1.ProxyConfig{}, nil, false},
-		"no proxy":              {nil, nil, nil, false},
-		"one of the user":       {nil, &v1beta1.ProxyConfig{TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "own", Key: "crt"}, TLSKeySecret: &v1beta1.SecretKeyValue{Name: "own", Key: "key"}}, nil, false},
-		"a Secret of that name": {nil, &v1beta1.ProxyConfig{}, newSecret("ns", "demo-kube-rbac-proxy"), false},
+		"plain Kubernetes":        {nil, &v1beta1.ProxyConfig{}, nil, true},
+		"OpenShift":               {everything, &v1beta1.ProxyConfig{}, nil, false},
+		"no proxy":                {nil, nil, nil, false},
+		"certificate of the user": {nil, &v1beta1.ProxyConfig{TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "own", Key: "crt"}, TLSKeySecret: &v1beta1.SecretKeyValue{Name: "own", Key: "key"}}, nil, false},
+		"a Secret of that name":   {nil, &v1beta1.ProxyConfig{}, newSecret("ns", "demo-kube-rbac-proxy"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, test.served)

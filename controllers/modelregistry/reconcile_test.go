@@ -101,19 +101,19 @@ func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 
 // A foreign Secret is used without changes and must be complete.
 func TestForeignCredentials(t *testing.T) {
-	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
-	w := newTestEnv(t, nil, mine)
+	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
+	w := newTestEnv(t, nil, credentials)
 	m := newRegistry("demo", withGeneratedDatabase)
 	err := w.reconcile(m)
 	if err == nil || !strings.Contains(err.Error(), "without the key password") {
 		t.Errorf("ended with %v", err)
 	}
-	mine.Data["password"] = []byte("p")
-	w.requireNoError(w.server.Update(t.Context(), mine))
+	credentials.Data["password"] = []byte("p")
+	w.requireNoError(w.server.Update(t.Context(), credentials))
 	w.requireWait(w.reconcile(m), "available")
-	w.get(mine, "ns", "demo-postgres-credentials")
-	if len(mine.Labels) != 0 {
-		t.Errorf("the foreign object was labelled: %v", mine.Labels)
+	w.get(credentials, "ns", "demo-postgres-credentials")
+	if len(credentials.Labels) != 0 {
+		t.Errorf("the foreign object was labelled: %v", credentials.Labels)
 	}
 }
 

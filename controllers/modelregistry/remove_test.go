@@ -26,8 +26,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// left returns an object of the legacy operator.
-func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
+// legacyObject returns an object of the legacy operator.
+func legacyObject[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owned bool) T {
 	object.SetNamespace(m.Namespace)
 	object.SetName(name)
 	object.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: m.Name})
@@ -40,18 +40,18 @@ func left[T client.Object](m *v1beta1.ModelRegistry, object T, name string, owne
 // [modelregistry-36] [modelregistry-37] D24: legacy objects under known names are deleted once, and no other objects.
 func TestLegacyObjectsAreDeleted(t *testing.T) {
 	m, other := newRegistry("model"), newRegistry("other")
-	foreign := left(m, &corev1.Service{}, "model-catalog", false)
+	foreign := legacyObject(m, &corev1.Service{}, "model-catalog", false)
 	foreign.OwnerReferences = []metav1.OwnerReference{ownerReference("Catalog", "catalog", "catalog")}
 	foreign.OwnerReferences[0].Controller = new(true)
 	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
-	binding := left(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
+	binding := legacyObject(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
 	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
 	w := newTestEnv(t, nil,
-		left(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
-		left(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
-		left(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
-		left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
-		left(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
+		legacyObject(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
+		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
+		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
+		legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
+		legacyObject(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
 	w.requireWait(w.reconcile(m), "available")
 	var deleted []string
 	for write := range strings.Lines(w.takeWrites()) {
@@ -68,7 +68,7 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	if got := w.takeWrites(); strings.Contains(got, "delete") {
 		t.Errorf("what is not labelled, or another registry's, stays:\n%s", got)
 	}
-	again := left(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
+	again := legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
 	w.requireNoError(w.server.Create(t.Context(), again))
 	w.requireWait(w.reconcile(m), "available")
 	if got := w.takeWrites(); got != "" {
@@ -201,7 +201,7 @@ func TestFinalize(t *testing.T) {
 func TestFinalizeLegacyObjects(t *testing.T) {
 	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := newRegistry("demo")
-		binding := left(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
+		binding := legacyObject(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
 		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
 		w := newTestEnv(t, nil, binding)
 		w.requireWait(w.finalize(t.Context(), m), "status")

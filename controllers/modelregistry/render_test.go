@@ -62,7 +62,7 @@ func TestRenderErrors(t *testing.T) {
 		"unknown field": {map[string]any{"rest": map[string]any{"prot": int64(1)}}, `unknown field "spec.rest.prot"`},
 		"host too": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "host": "db"}},
 			"host should not be set"},
-		"a name that is none": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "database": "a b", "username": "u"}},
+		"invalid name": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "database": "a b", "username": "u"}},
 			"a b"},
 	} {
 		t.Run(name, func(t *testing.T) {

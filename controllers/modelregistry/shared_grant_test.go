@@ -47,31 +47,31 @@ func grantTo(service string) *unstructured.Unstructured {
 
 // [D26] The shared ReferenceGrant is deleted once every registry and catalog that needs it has its own.
 func TestSharedGrantIsDeleted(t *testing.T) {
-	alien := sharedGrant()
-	alien.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
-	former := routeTo("ns", "other") // of a registry that is paused, in the namespace of earlier settings
-	former.SetNamespace("earlier")
+	foreign := sharedGrant()
+	foreign.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
+	legacy := routeTo("ns", "other") // of a paused registry, in the previously configured namespace
+	legacy.SetNamespace("earlier")
 	for name, test := range map[string]struct {
 		domain string
-		beside []client.Object
+		exists []client.Object
 		want   bool
 	}{
-		"all have their own":                   {"gateway.example.com", []client.Object{sharedGrant()}, true},
-		"gateway mode is off":                  {"", []client.Object{sharedGrant()}, true},
-		"another has none yet":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"another without gateway":              {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
-		"another has its own":                  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
-		"another is in a namespace of earlier": {"gateway.example.com", []client.Object{sharedGrant(), former, grantTo("other")}, false},
-		"another is not published":             {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
-		"another is elsewhere":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
-		"one of two others has none":           {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
-		"the catalog has none yet":             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
-		"the catalog has its own":              {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
-		"one of another client":                {"gateway.example.com", []client.Object{alien}, false},
+		"no other registry":                                 {"gateway.example.com", []client.Object{sharedGrant()}, true},
+		"gateway mode is off":                               {"", []client.Object{sharedGrant()}, true},
+		"other registry without grant":                      {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"gateway mode is off, other registry without grant": {"", []client.Object{sharedGrant(), routeTo("ns", "other")}, false},
+		"other registry with its own grant":                 {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "other"), grantTo("other")}, true},
+		"other registry in the previous namespace":          {"gateway.example.com", []client.Object{sharedGrant(), legacy, grantTo("other")}, false},
+		"other registry is not published":                   {"gateway.example.com", []client.Object{sharedGrant(), newRegistry("other")}, true},
+		"other registry with a route in another namespace":  {"gateway.example.com", []client.Object{sharedGrant(), routeTo("elsewhere", "other")}, true},
+		"one of two other registries without grant":         {"", []client.Object{sharedGrant(), routeTo("ns", "other"), routeTo("ns", "third"), grantTo("third")}, false},
+		"catalog without grant":                             {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog")}, false},
+		"catalog with its own grant":                        {"gateway.example.com", []client.Object{sharedGrant(), routeTo("ns", "model-catalog"), grantTo("model-catalog")}, true},
+		"foreign grant":                                     {"gateway.example.com", []client.Object{foreign}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("demo", registrytest.Proxied)
-			w := newTestEnv(t, everything, append(test.beside, m.DeepCopy())...)
+			w := newTestEnv(t, everything, append(test.exists, m.DeepCopy())...)
 			w.settings.Gateway.Domain = test.domain
 			w.requireWait(w.reconcile(m), "available")
 			if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) != test.want {

@@ -32,7 +32,7 @@ func TestSpecDefaults(t *testing.T) {
 	} {
 		got, err := resources.SpecDefaults(&c.stored.Spec, &c.used.Spec)
 		if err != nil || got != c.want {
-			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
+			t.Errorf("%s: got %s, want %s (%v)", name, got, c.want, err)
 		}
 	}
 }

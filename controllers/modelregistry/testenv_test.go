@@ -112,14 +112,14 @@ func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectLis
 	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
 		return c.List(ctx, list, opts...)
 	}
-	whole := &unstructured.UnstructuredList{}
-	whole.SetGroupVersionKind(heads.GroupVersionKind())
-	if err := c.List(ctx, whole, opts...); err != nil {
+	full := &unstructured.UnstructuredList{}
+	full.SetGroupVersionKind(heads.GroupVersionKind())
+	if err := c.List(ctx, full, opts...); err != nil {
 		return c.List(ctx, list, opts...) // it was written as metadata last
 	}
 	heads.Items = nil
-	for i := range whole.Items {
-		item, head := &whole.Items[i], metav1.PartialObjectMetadata{}
+	for i := range full.Items {
+		item, head := &full.Items[i], metav1.PartialObjectMetadata{}
 		head.SetGroupVersionKind(item.GroupVersionKind())
 		head.Namespace, head.Name, head.UID, head.ResourceVersion = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion()
 		head.Labels, head.OwnerReferences = item.GetLabels(), item.GetOwnerReferences()

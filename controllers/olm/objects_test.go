@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func built(t *testing.T) map[types.NamespacedName]group {
+func buildGroups(t *testing.T) map[types.NamespacedName]group {
 	t.Helper()
 	all, err := newGroups("here")
 	if err != nil {
@@ -24,8 +24,8 @@ func built(t *testing.T) map[types.NamespacedName]group {
 	return all
 }
 
-// into reads an object strictly: a field that the type does not know would not be applied.
-func into(t *testing.T, object *unstructured.Unstructured, typed any) {
+// decodeStrict decodes an object and reports unknown fields, which would not be applied.
+func decodeStrict(t *testing.T, object *unstructured.Unstructured, typed any) {
 	t.Helper()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
 		t.Errorf("%s %s: unexpected error: %v", object.GetKind(), object.GetName(), err)
@@ -33,13 +33,13 @@ func into(t *testing.T, object *unstructured.Unstructured, typed any) {
 }
 
 func TestMonitoringObjectsHaveOwner(t *testing.T) {
-	g := built(t)[types.NamespacedName{Namespace: "here", Name: deploymentName}]
+	g := buildGroups(t)[types.NamespacedName{Namespace: "here", Name: deploymentName}]
 	if g.owner != deploymentKind || len(g.objects) != 2 {
-		t.Fatalf("unexpected result: %+v", g)
+		t.Fatalf("got %+v, want 2 objects that the Deployment owns", g)
 	}
 	monitor, rule := &monitoringv1.ServiceMonitor{}, &monitoringv1.PrometheusRule{}
-	into(t, g.objects[0], monitor)
-	into(t, g.objects[1], rule)
+	decodeStrict(t, g.objects[0], monitor)
+	decodeStrict(t, g.objects[1], rule)
 	if monitor.Namespace != "here" || rule.Namespace != "here" || len(rule.Spec.Groups) != 2 {
 		t.Errorf("unexpected ServiceMonitor %+v or PrometheusRule %+v", monitor, rule)
 	}
@@ -50,26 +50,26 @@ func TestMonitoringObjectsHaveOwner(t *testing.T) {
 	}
 }
 
-// Each example is one that the console can show, for the kind of the CRD that owns it.
+// Each example is a valid ConsoleYAMLSample for the kind of the CRD that owns it.
 func TestExamplesMatchTheirCRD(t *testing.T) {
 	titles := map[string]bool{}
-	for owner, g := range built(t) {
+	for owner, g := range buildGroups(t) {
 		if g.owner != crdKind {
 			continue
 		}
 		if _, err := os.Stat("../../config/crd/bases/" + fileOf(owner.Name)); err != nil {
-			t.Errorf("%s is no CRD of ours: %v", owner.Name, err)
+			t.Errorf("the owner %s is not a CRD of the operator: %v", owner.Name, err)
 		}
 		for _, object := range g.objects {
 			s := &consolev1.ConsoleYAMLSample{}
-			into(t, object, s)
+			decodeStrict(t, object, s)
 			var shown struct{ APIVersion, Kind string }
 			if err := yaml.Unmarshal([]byte(s.Spec.YAML), &shown); err != nil {
 				t.Errorf("%s: unexpected error: %v", s.Name, err)
 			}
 			apiVersion, kind := g.requires[0].ToAPIVersionAndKind()
 			if shown.APIVersion != apiVersion || shown.Kind != kind || s.Spec.TargetResource.APIVersion != apiVersion || s.Spec.TargetResource.Kind != kind {
-				t.Errorf("%s: %v for %v, required %v", s.Name, shown, s.Spec.TargetResource, g.requires)
+				t.Errorf("%s: got the example %v for %v, want both of kind %v", s.Name, shown, s.Spec.TargetResource, g.requires)
 			}
 			if title := string(s.Spec.Title); titles[title] || strings.HasSuffix(title, ": ") || len(s.Spec.Description) < 5 {
 				t.Errorf("%s: title %q, description %q", s.Name, title, s.Spec.Description)
@@ -78,7 +78,7 @@ func TestExamplesMatchTheirCRD(t *testing.T) {
 		}
 	}
 	if len(titles) < 15 {
-		t.Errorf("%d examples", len(titles))
+		t.Errorf("got %d examples, want at least 15", len(titles))
 	}
 }
 
@@ -88,8 +88,8 @@ func fileOf(crd string) string {
 	return group + "_" + plural + ".yaml"
 }
 
-// The permissions name each object, and nothing else.
-func TestRightsNameTheObjects(t *testing.T) {
+// The ClusterRole allows to patch exactly the objects that the controller creates.
+func TestRoleNamesCreatedObjects(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/olm/role.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestRightsNameTheObjects(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range built(t) {
+	for _, g := range buildGroups(t) {
 		for _, o := range g.objects {
 			want = append(want, strings.ToLower(o.GetKind())+"s "+o.GetName())
 		}

@@ -61,7 +61,7 @@ func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
 
 // restart builds the reconciler again, as a new process would.
 func (h *hubBench) restart() {
-	cached := interceptor.NewClient(h.server, h.writing())
+	cached := interceptor.NewClient(h.server, h.interceptWrites())
 	live := interceptor.NewClient(h.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			h.reads++
@@ -116,7 +116,7 @@ func (h *hubBench) note(verb string, o client.Object) error {
 	return nil
 }
 
-func (h *hubBench) writing() interceptor.Funcs {
+func (h *hubBench) interceptWrites() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := h.note("create", o); err != nil {

@@ -76,8 +76,8 @@ func (s *story) catalogs() []aihubv1alpha1.Catalog {
 	return list.Items
 }
 
-// calm ends all trouble and lets the controller finish.
-func (s *story) calm() {
+// endFaults ends all trouble and lets the controller finish.
+func (s *story) endFaults() {
 	s.failing = nil
 	s.restart()
 	s.served = capability.NewSet(aihubKind, registryKind, catalogKind)
@@ -108,7 +108,7 @@ func TestAIHubConverges(t *testing.T) {
 			}
 			foreign = now
 		}
-		s.calm()
+		s.endFaults()
 		a := s.get()
 		if a.Status.Phase != "Ready" {
 			rt.Fatalf("phase %q: %+v", a.Status.Phase, a.Status.Conditions)

@@ -63,7 +63,7 @@ func TestReportHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.AIHubStatus{}
-			reportAIHub(status, at(0), tc.facts)
+			reportAIHub(status, minutesAfterStart(0), tc.facts)
 			if diff := cmp.Diff(tc.want, comparedFieldsOf(status.Conditions), cmp.AllowUnexported(comparedFields{})); diff != "" {
 				t.Errorf("conditions differ (-want +got):\n%s", diff)
 			}
@@ -74,12 +74,12 @@ func TestReportHub(t *testing.T) {
 				t.Errorf("message of Ready %q, want %q", m, tc.ready)
 			}
 			for _, c := range status.Conditions {
-				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(at(0))) {
-					t.Errorf("unexpected result: %+v", c)
+				if c.Message == "" || c.ObservedGeneration != 3 || !c.LastTransitionTime.Equal(new(minutesAfterStart(0))) {
+					t.Errorf("got condition %+v, want a message for generation 3 and an unchanged transition time", c)
 				}
 			}
 			before := *status.DeepCopy()
-			reportAIHub(status, at(9), tc.facts)
+			reportAIHub(status, minutesAfterStart(9), tc.facts)
 			if diff := cmp.Diff(before, *status); diff != "" {
 				t.Errorf("saying the same again changes something:\n%s", diff)
 			}
@@ -89,7 +89,7 @@ func TestReportHub(t *testing.T) {
 
 func TestConditionsAreAggregated(t *testing.T) {
 	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
-		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at(minutes)}
+		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: minutesAfterStart(minutes)}
 	}
 	mild := func(c platformv1alpha1.Condition) platformv1alpha1.Condition {
 		c.Severity = platformv1alpha1.SeverityInfo
@@ -101,19 +101,19 @@ func TestConditionsAreAggregated(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"no conditions":             {nil, "Unknown", ""},
-		"one condition is Unknown":  {good[:2], "Unknown", ""},
-		"all conditions are True":   {good, "True", "AllDependentsHealthy"},
-		"others do not count":       {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
-		"False before Unknown":      {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
-		"the newest False":          {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
-		"the first of one age":      {[]platformv1alpha1.Condition{good[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},
-		"Unknown":                   {[]platformv1alpha1.Condition{good[0], c("ModelRegistryReady", "Unknown", "B", 1), good[2]}, "Unknown", "B"},
-		"worth knowing is no cause": {[]platformv1alpha1.Condition{good[0], mild(c("ModelRegistryReady", "False", "B", 1)), good[2]}, "True", "AllDependentsHealthy"},
+		"no conditions":                  {nil, "Unknown", ""},
+		"one condition is Unknown":       {good[:2], "Unknown", ""},
+		"all conditions are True":        {good, "True", "AllDependentsHealthy"},
+		"foreign conditions are ignored": {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
+		"False before Unknown":           {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
+		"the newest False":               {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
+		"the first of one age":           {[]platformv1alpha1.Condition{good[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},
+		"Unknown":                        {[]platformv1alpha1.Condition{good[0], c("ModelRegistryReady", "Unknown", "B", 1), good[2]}, "Unknown", "B"},
+		"worth knowing is no cause":      {[]platformv1alpha1.Condition{good[0], mild(c("ModelRegistryReady", "False", "B", 1)), good[2]}, "True", "AllDependentsHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := readyCondition(tc.list, 4); got.Status != tc.status || got.Reason != tc.reason || got.ObservedGeneration != 4 || got.Type != "Ready" {
-				t.Errorf("got %+v", got)
+				t.Errorf("got condition %+v, want Ready %s with reason %s", got, tc.status, tc.reason)
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func TestHubStatusIsConsistent(t *testing.T) {
 				generation: int64(step), failure: text.Draw(t, "failure"), registry: text.Draw(t, "registry"),
 				catalog: text.Draw(t, "catalog"), domain: text.Draw(t, "domain"),
 			}
-			reportAIHub(status, at(step), f)
+			reportAIHub(status, minutesAfterStart(step), f)
 			well := f.failure == "" && f.registry == "" && f.catalog == ""
 			if (status.Phase == "Ready") != well || (status.Conditions[0].Status == "True") != well {
 				t.Fatalf("%+v: phase %q, %+v", f, status.Phase, status.Conditions[0])
@@ -169,7 +169,7 @@ func TestHubReleases(t *testing.T) {
 		"no release":             {nil, "", []platformv1alpha1.Release{fallback}},
 		"no name":                {[]platformv1alpha1.Release{r("", "1")}, "", []platformv1alpha1.Release{fallback}},
 		"with the platform":      {[]platformv1alpha1.Release{r("a", "1")}, "2.30.0", []platformv1alpha1.Release{r("a", "1"), r("platform", "2.30.0")}},
-		"the platform alone":     {nil, "2.30.0", []platformv1alpha1.Release{fallback, r("platform", "2.30.0")}},
+		"only the platform":      {nil, "2.30.0", []platformv1alpha1.Release{fallback, r("platform", "2.30.0")}},
 		"its name is the last's": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,11 +67,11 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			tc.change(b)
 			b.reconciles(tc.writes...)
 			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
-				t.Errorf("unexpected result of condition: %+v", c)
+				t.Errorf("got condition %+v, want False with ChildDeploymentNotReady", c)
 			}
 			for _, kind := range append(tc.others, "ProvisioningSucceeded") {
 				if c := b.condition(kind); c.Status != "True" {
-					t.Errorf("unexpected result: %+v", c)
+					t.Errorf("got condition %+v, want True", c)
 				}
 			}
 			if ready := b.condition("Ready"); ready.Status != "False" || ready.Message != tc.want || b.get().Status.Phase != "Not Ready" {
@@ -124,7 +124,7 @@ func TestAIHubNamespace(t *testing.T) {
 			b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
 			b.reconciles()
 			if failed := b.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
-				t.Errorf("unexpected result of condition: %+v", failed)
+				t.Errorf("got condition %+v, want an error that names the reserved namespace", failed)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestAIHubNamespaceConflict(t *testing.T) {
 	b.reconciles()
 	c := b.condition("ProvisioningSucceeded")
 	if c.Status != "False" || c.Reason != "DeployFailed" {
-		t.Errorf("unexpected result: %+v", c)
+		t.Errorf("got condition %+v, want False with DeployFailed", c)
 	}
 	for _, part := range []string{`spec.instancesNamespace is "registries"`, `only namespace "elsewhere" (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
 		if !strings.Contains(c.Message, part) {
@@ -182,7 +182,7 @@ func TestAIHubDeletion(t *testing.T) {
 	b.reconciles("delete Catalog older/catalog", "delete Catalog registries/catalog")
 	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be deleted"
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
-		t.Errorf("%q, want %q", c.Message, want)
+		t.Errorf("got %q, want %q", c.Message, want)
 	}
 	b.expectIdle()
 	for _, namespace := range []string{"registries", "older"} {
@@ -244,7 +244,7 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
 	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want it to wait for the Catalog in the previous namespace", c)
 	}
 	b.expectIdle()
 	b.exists(c)
@@ -293,7 +293,7 @@ func TestAIHubReportsRejection(t *testing.T) {
 		t.Error("want an error, so that the reconcile is retried")
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want the rejected Catalog and the response of the webhook", c)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 	b.reconciles("delete Deployment apps/" + legacyRegistryDeployment)
 	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want it to wait for the legacy Deployment", c)
 	}
 	b.expectIdle()
 	b.exists(going)
@@ -361,10 +361,10 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 	}
 	b.reconciles()
 	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want the legacy operator reported as the cause", c)
 	}
 	if c := b.condition("Ready"); c.Status != "True" {
-		t.Errorf("unexpected result: %+v", c)
+		t.Errorf("got condition %+v, want True", c)
 	}
 	b.expectIdle()
 	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
@@ -413,12 +413,12 @@ func TestHubPaused(t *testing.T) {
 	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
 	b.reconciles()
 	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want Paused True with severity Info", c)
 	}
 	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
 	b.reconciles(makesNamespace, makesCatalog)
 	if c := b.condition("Paused"); c.Type != "" {
-		t.Errorf("unexpected result: %+v", c)
+		t.Errorf("got condition %+v, want no Paused", c)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-func at(minutes int) metav1.Time {
+func minutesAfterStart(minutes int) metav1.Time {
 	return metav1.NewTime(began.Add(time.Duration(minutes) * time.Minute))
 }
 
@@ -34,12 +34,12 @@ func TestSetConditionTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &platformv1alpha1.Status{}
-			mergeCondition(&status.Conditions, at(0), base)
+			mergeCondition(&status.Conditions, minutesAfterStart(0), base)
 			next := base
 			tc.change(&next)
-			mergeCondition(&status.Conditions, at(5), next)
+			mergeCondition(&status.Conditions, minutesAfterStart(5), next)
 			got := status.Conditions[0]
-			if !got.LastTransitionTime.Equal(new(at(tc.transition))) || !got.LastHeartbeatTime.Equal(new(at(tc.heartbeat))) {
+			if !got.LastTransitionTime.Equal(new(minutesAfterStart(tc.transition))) || !got.LastHeartbeatTime.Equal(new(minutesAfterStart(tc.heartbeat))) {
 				t.Errorf("transition %s, heartbeat %s, want minutes %d and %d", got.LastTransitionTime, got.LastHeartbeatTime, tc.transition, tc.heartbeat)
 			}
 			got.LastTransitionTime, got.LastHeartbeatTime = metav1.Time{}, nil
@@ -49,11 +49,11 @@ func TestSetConditionTimes(t *testing.T) {
 		})
 	}
 	old := &platformv1alpha1.Status{Conditions: []platformv1alpha1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}}
-	mergeCondition(&old.Conditions, at(3), base)
-	if !old.Conditions[0].LastTransitionTime.Equal(new(at(3))) {
+	mergeCondition(&old.Conditions, minutesAfterStart(3), base)
+	if !old.Conditions[0].LastTransitionTime.Equal(new(minutesAfterStart(3))) {
 		t.Error("want lastTransitionTime set on a condition without one")
 	}
-	mergeCondition(&old.Conditions, at(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
+	mergeCondition(&old.Conditions, minutesAfterStart(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
 	if n := len(old.Conditions[1].Message); n != conditions.MaxMessage {
 		t.Errorf("a message of %d bytes", n)
 	}
@@ -68,7 +68,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 		for _, kind := range foreign {
 			c := platformv1alpha1.Condition{
 				Type: kind, Status: metav1.ConditionUnknown, Severity: platformv1alpha1.SeverityInfo, Message: rapid.String().Draw(t, "message"),
-				LastTransitionTime: at(-9), LastHeartbeatTime: new(at(-8)), ObservedGeneration: 7,
+				LastTransitionTime: minutesAfterStart(-9), LastHeartbeatTime: new(minutesAfterStart(-8)), ObservedGeneration: 7,
 			}
 			want, status.Conditions = append(want, c), append(status.Conditions, c)
 		}
@@ -79,7 +79,7 @@ func TestForeignConditionsSurvive(t *testing.T) {
 				continue
 			}
 			value := rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status")
-			mergeCondition(&status.Conditions, at(0), platformv1alpha1.Condition{Type: kind, Status: value})
+			mergeCondition(&status.Conditions, minutesAfterStart(0), platformv1alpha1.Condition{Type: kind, Status: value})
 			setPhase(status)
 		}
 		kept := slices.DeleteFunc(slices.Clone(status.Conditions), func(c platformv1alpha1.Condition) bool {
@@ -118,12 +118,12 @@ func TestPhaseSummarizesConditions(t *testing.T) {
 // The accessors hand out copies, as the interface of the platform demands.
 func TestAccessorsCopy(t *testing.T) {
 	m := mlflowOperatorWith()
-	given := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(at(1))}}
+	given := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(minutesAfterStart(1))}}
 	m.SetConditions(given)
-	given[0].Type, *given[0].LastHeartbeatTime = "changed", at(9)
+	given[0].Type, *given[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
 	taken := m.GetConditions()
-	taken[0].Type, *taken[0].LastHeartbeatTime = "changed", at(9)
-	if c := m.Status.Conditions[0]; c.Type != "A" || !c.LastHeartbeatTime.Equal(new(at(1))) {
+	taken[0].Type, *taken[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
+	if c := m.Status.Conditions[0]; c.Type != "A" || !c.LastHeartbeatTime.Equal(new(minutesAfterStart(1))) {
 		t.Errorf("the condition became %+v", c)
 	}
 }

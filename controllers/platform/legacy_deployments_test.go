@@ -30,14 +30,14 @@ func TestLegacyDeployments(t *testing.T) {
 		deletes   bool
 		says      string
 	}{
-		"made for this AIHub":           {"apps", "hub", "", true, "waiting for Deployment apps/" + legacyRegistryDeployment},
-		"in the manager's namespace":    {"manager", "hub", "", true, "waiting for Deployment manager/" + legacyRegistryDeployment},
-		"in a namespace of users":       {"team", "hub", "", false, ""},
-		"recreated there":               {"team", "hub", "gone", false, ""},
-		"made for an AIHub of the past": {"apps", "another", "", false, ""},
-		"without an owner":              {"apps", "", "", false, ""},
-		"deleted, and still there":      {"apps", "hub", "here", true, "waiting for Deployment"},
-		"recreated":                     {"apps", "hub", "gone", false, "has been created again"},
+		"created for this AIHub":      {"apps", "hub", "", true, "waiting for Deployment apps/" + legacyRegistryDeployment},
+		"in the manager's namespace":  {"manager", "hub", "", true, "waiting for Deployment manager/" + legacyRegistryDeployment},
+		"in a namespace of users":     {"team", "hub", "", false, ""},
+		"in another namespace":        {"team", "hub", "gone", false, ""},
+		"created for a deleted AIHub": {"apps", "another", "", false, ""},
+		"without an owner":            {"apps", "", "", false, ""},
+		"terminating":                 {"apps", "hub", "here", true, "waiting for Deployment"},
+		"recreated":                   {"apps", "hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := programOf(legacyRegistryDeployment, "here", tc.owner)
@@ -77,7 +77,7 @@ func TestLegacyDeploymentErrors(t *testing.T) {
 		t.Errorf("error %v, writes %q", err, others)
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "not allowed today") {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want the legacy Deployment and the error of its deletion", c)
 	}
 	broken := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("no cache")

@@ -44,7 +44,7 @@ func TestMLflowOperatorFirstReconcile(t *testing.T) {
 		Distribution: &platformv1alpha1.Distribution{Name: "Open Data Hub", Version: "2.30.0"},
 		Conditions: []platformv1alpha1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Ready", Message: "MLflowOperator is ready to manage MLflow custom resources",
-			ObservedGeneration: 1, LastTransitionTime: at(0), LastHeartbeatTime: new(at(0)),
+			ObservedGeneration: 1, LastTransitionTime: minutesAfterStart(0), LastHeartbeatTime: new(minutesAfterStart(0)),
 		}},
 	}
 	if diff := cmp.Diff(want, m.Status.Status); diff != "" {
@@ -64,7 +64,7 @@ func TestMissingFields(t *testing.T) {
 		spec platformv1alpha1.MLflowOperatorSpec
 		want []string
 	}{
-		"all there":           {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
+		"all fields set":      {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g", SectionTitle: "s"}, nil},
 		"no title":            {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
 		"no gateway":          {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
 		"both fields missing": {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},
@@ -101,7 +101,7 @@ func TestStatusListsReleases(t *testing.T) {
 		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{foreign("2.30.0"), managed}, ""},
 		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{foreign("v2.30.0"), managed}, ""},
 		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{managed},
-			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": it is not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
+			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
@@ -181,7 +181,7 @@ func TestCheckVersion(t *testing.T) {
 
 // [mlflow-64] Deletion waits for the MLflow objects and states it; it ends with them.
 func TestDeletionWaitsForMLflows(t *testing.T) {
-	gone := func(b *bench) bool {
+	isDeleted := func(b *bench) bool {
 		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}
 	b := newBench(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
@@ -204,7 +204,7 @@ func TestDeletionWaitsForMLflows(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconciles(1)
-	if !gone(b) {
+	if !isDeleted(b) {
 		t.Error("the MLflowOperator was not removed")
 	}
 }
@@ -218,7 +218,7 @@ func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
 	}{
 		"API not served":                   {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
 		"API removed during the reconcile": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
-		"there after all":                  {[]client.Object{instance()}, nil, false},
+		"MLflow exists":                    {[]client.Object{instance()}, nil, false},
 		"read error":                       {nil, errors.New("no connection"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,8 +295,8 @@ func TestPredicateIgnoresUpdates(t *testing.T) {
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {
 		t.Error("want only creation and deletion to trigger a reconcile")
 	}
-	list := toMetaConditions([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1), Severity: "Info"}})
-	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: at(1)}}, list); diff != "" {
+	list := toMetaConditions([]platformv1alpha1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: minutesAfterStart(1), Severity: "Info"}})
+	if diff := cmp.Diff([]metav1.Condition{{Type: "A", Status: "True", Reason: "R", Message: "m", ObservedGeneration: 2, LastTransitionTime: minutesAfterStart(1)}}, list); diff != "" {
 		t.Errorf("conditions differ (-want +got):\n%s", diff)
 	}
 }

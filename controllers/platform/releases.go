@@ -40,7 +40,7 @@ func validateVersion(text string) error {
 		return fmt.Errorf("%d characters are more than %d", len(text), maxVersionLength)
 	}
 	if _, err := version.ParseSemantic(text); err != nil {
-		return errors.New("it is not a semantic version")
+		return errors.New("not a semantic version")
 	}
 	return nil
 }

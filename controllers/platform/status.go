@@ -39,16 +39,16 @@ func removeCondition(list *[]platformv1alpha1.Condition, kind string) {
 }
 
 // conditionAccess makes the conditions of a platform resource accessible to pkg/reconciler.
-func conditionAccess[T reconciler.StatusObject](of func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
+func conditionAccess[T reconciler.StatusObject](conditionsOf func(T) *[]platformv1alpha1.Condition, now func() metav1.Time) reconciler.Conditions[T] {
 	return reconciler.Conditions[T]{
-		List: func(o T) []metav1.Condition { return toMetaConditions(*of(o)) },
+		List: func(o T) []metav1.Condition { return toMetaConditions(*conditionsOf(o)) },
 		Set: func(o T, c metav1.Condition) {
-			mergeCondition(of(o), now(), platformv1alpha1.Condition{
+			mergeCondition(conditionsOf(o), now(), platformv1alpha1.Condition{
 				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
 				ObservedGeneration: c.ObservedGeneration, Severity: platformv1alpha1.SeverityInfo,
 			})
 		},
-		Remove: func(o T, kind string) { removeCondition(of(o), kind) },
+		Remove: func(o T, kind string) { removeCondition(conditionsOf(o), kind) },
 	}
 }
 

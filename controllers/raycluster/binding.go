@@ -74,8 +74,8 @@ func (r *clusterReconciler) removeBindingAndFinalizer(ctx context.Context, clust
 	return r.removeFinalizer(ctx, cluster, c)
 }
 
-// removeFinalizer deletes the bindings of both naming schemes, read from the API server, and then removes the finalizer, whatever the
-// settings and the platform are.
+// removeFinalizer deletes the bindings of both naming schemes, read from the API server, and then removes the finalizer, with all
+// settings and on all platforms.
 func (r *clusterReconciler) removeFinalizer(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster) error {
 	if !controllerutil.ContainsFinalizer(cluster, raycluster.Finalizer) {
 		return nil

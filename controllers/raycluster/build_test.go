@@ -82,17 +82,17 @@ func demoCluster(annotation, spec string) string {
 	return "metadata: {name: demo, namespace: team1, annotations: {" + annotation + "}}\n" + spec
 }
 
-func domain(in *resources.Inputs)    { in.IngressDomain = "apps.example.org" }
-func noOAuth(in *resources.Inputs)   { in.OAuth = false }
-func oidc(in *resources.Inputs)      { in.OAuthServer = false }
-func gateway(in *resources.Inputs)   { in.Publish, in.Gateway = config.PublishGateway, true }
-func verified(in *resources.Inputs)  { in.Gateway, in.BackendTLSPolicies = true, true }
-func closed(in *resources.Inputs)    { in.OpenToNamespace = false }
-func nowhere(in *resources.Inputs)   { in.Publish = config.PublishNone }
-func noMetrics(in *resources.Inputs) { in.MonitoringNamespaces = nil }
-func routers(in *resources.Inputs)   { in.IngressNamespaces = []string{"ingress-nginx"} }
-func open(in *resources.Inputs)      { in.Publish = config.PublishOpen }
-func trusting(in *resources.Inputs)  { in.KubeRaySecurity = config.KubeRaySecurityTrust }
+func domain(in *resources.Inputs)      { in.IngressDomain = "apps.example.org" }
+func noOAuth(in *resources.Inputs)     { in.OAuth = false }
+func oidc(in *resources.Inputs)        { in.OAuthServer = false }
+func gateway(in *resources.Inputs)     { in.Publish, in.Gateway = config.PublishGateway, true }
+func verified(in *resources.Inputs)    { in.Gateway, in.BackendTLSPolicies = true, true }
+func closed(in *resources.Inputs)      { in.OpenToNamespace = false }
+func unpublished(in *resources.Inputs) { in.Publish = config.PublishNone }
+func noMetrics(in *resources.Inputs)   { in.MonitoringNamespaces = nil }
+func routers(in *resources.Inputs)     { in.IngressNamespaces = []string{"ingress-nginx"} }
+func published(in *resources.Inputs)   { in.Publish = config.PublishOpen }
+func trusting(in *resources.Inputs)    { in.KubeRaySecurity = config.KubeRaySecurityTrust }
 func exposed(kind string) func(*resources.Inputs) {
 	return func(in *resources.Inputs) {
 		in.RayCluster.Exposure = config.Exposure{
@@ -127,7 +127,7 @@ func TestGolden(t *testing.T) {
 		"openshift-ray-token-trusted": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true})}},
 		"openshift-ray-token-pending": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting}},
 		"openshift-ray-token-old-pod": {demoCluster(version, tokenHead), true, []func(*resources.Inputs){trusting, heads(raycluster.Injected{RayToken: true}, raycluster.Injected{})}},
-		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, open}},
+		"openshift-open":              {demoCluster(version, mutualHead), true, []func(*resources.Inputs){noOAuth, published}},
 		"openshift-plaintext-pod":     {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){heads(raycluster.Injected{Encrypted: true}, raycluster.Injected{})}},
 		"openshift-long-names":        {strings.ReplaceAll(demoCluster(version, mutualHead), "team1", "a-namespace-with-a-name-that-is-very-long-indeed-really"), true, []func(*resources.Inputs){domain}},
 		"plain-proxy":                 {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){domain}},
@@ -138,11 +138,11 @@ func TestGolden(t *testing.T) {
 		"plain-gateway-proxy":         {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){gateway}},
 		"exposed-gateway-proxy":       {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified}},
 		"exposed-gateway-open":        {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth}},
-		"exposed-gateway-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth, nowhere}},
+		"exposed-gateway-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeGateway), verified, noOAuth, unpublished}},
 		"exposed-ingress":             {demoCluster(version, fmt.Sprintf(injectedHead, "kube-rbac-proxy")), false, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
 		"exposed-ingress-own-domain":  {demoCluster(version, plainHead), false, []func(*resources.Inputs){exposed(config.ExposeIngress), noOAuth, domain}},
 		"exposed-ingress-openshift":   {demoCluster(version, fmt.Sprintf(injectedHead, "oauth-proxy")), true, []func(*resources.Inputs){exposed(config.ExposeIngress)}},
-		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, nowhere}},
+		"plain-published-nowhere":     {demoCluster(version, plainHead), false, []func(*resources.Inputs){noOAuth, domain, unpublished}},
 		"closed-to-the-namespace":     {demoCluster(version, plainHead), true, []func(*resources.Inputs){closed, noMetrics}},
 		"of-a-ray-service":            {service + plainHead, false, []func(*resources.Inputs){noOAuth, domain, routers}},
 		"suspended":                   {demoCluster(version, strings.Replace(mutualHead, "spec: {", "spec: {suspend: true, ", 1)), true, nil},
@@ -184,30 +184,30 @@ func TestBuildSkipsForeignAndTerminatingClusters(t *testing.T) {
 	} {
 		u := clusterFrom(t, text)
 		if got := buildObjects(t, u, inputsFor(u, true)); len(got) > 0 {
-			t.Errorf("%s: unexpected result: %v", name, got)
+			t.Errorf("%s: got objects %v, want none", name, got)
 		}
 	}
 }
 
-// recorded returns a recorded cluster of the CodeFlare operator and its objects.
-func recorded(t *testing.T, name string) (*unstructured.Unstructured, map[string]*unstructured.Unstructured) {
+// readRecording returns a recorded cluster of the CodeFlare operator and its objects.
+func readRecording(t *testing.T, name string) (*unstructured.Unstructured, map[string]*unstructured.Unstructured) {
 	t.Helper()
 	objects, err := framework.ReadObjects(filepath.Join("testdata", "original", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var cluster *unstructured.Unstructured
-	around := map[string]*unstructured.Unstructured{}
+	byName := map[string]*unstructured.Unstructured{}
 	for _, o := range objects {
 		switch {
 		case o.GetKind() == "RayCluster":
 			cluster = o
 			cluster.SetUID("11111111-2222-3333-4444-555555555555")
-		case !strings.Contains(o.GetName(), "-ca-secret-"): // that of the certificates
-			around[o.GetKind()+" "+o.GetName()] = o
+		case !strings.Contains(o.GetName(), "-ca-secret-"): // the controller of certificates creates it
+			byName[o.GetKind()+" "+o.GetName()] = o
 		}
 	}
-	return cluster, around
+	return cluster, byName
 }
 
 // differences lists the fields of one value that are missing or different in the other. Additional fields of the other are ignored,
@@ -264,7 +264,7 @@ func TestBuildEqualsCodeFlareOperator(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster, foreign := recorded(t, name)
+			cluster, foreign := readRecording(t, name)
 			var got []string
 			for _, o := range buildObjects(t, cluster, inputsFor(cluster, tc.openShift, tc.changes...)) {
 				key := o.GetKind() + " " + o.GetName()

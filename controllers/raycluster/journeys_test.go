@@ -25,8 +25,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// around returns "Kind name" of the managed objects.
-func (s *testEnv) around() []string {
+// managedNames returns "Kind name" of the managed objects.
+func (s *testEnv) managedNames() []string {
 	s.t.Helper()
 	var out []string
 	for _, kind := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
@@ -68,8 +68,8 @@ func (s *testEnv) desiredObjects(u *unstructured.Unstructured) []string {
 	return out
 }
 
-// keeps returns "Kind name" of the objects that are retained but not created.
-func (s *testEnv) keeps(u *unstructured.Unstructured) []string {
+// retainedObjects returns "Kind name" of the objects that are retained but not created.
+func (s *testEnv) retainedObjects(u *unstructured.Unstructured) []string {
 	s.t.Helper()
 	c := raycluster.View(u.Object)
 	in, err := s.inputs(s.t.Context(), u, c)
@@ -114,9 +114,9 @@ var turns = map[string]func(dice *rand.Rand, s *testEnv, u *unstructured.Unstruc
 	},
 	"platform": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
 		s.served = oneOf(dice, []capability.Set{openShift, {}, capability.NewSet(capability.HTTPRoute), openShift.WithPlatformKubeRay(true)})
-		for _, o := range s.around() { // with an API its objects go
+		for _, o := range s.managedNames() { // with an API its objects go
 			if strings.HasPrefix(o, "Route ") && !s.served.Has(capability.Route) || strings.HasPrefix(o, "HTTPRoute ") && !s.served.Has(capability.HTTPRoute) {
-				s.take(o)
+				s.deleteObject(o)
 			}
 		}
 	},
@@ -138,8 +138,8 @@ var turns = map[string]func(dice *rand.Rand, s *testEnv, u *unstructured.Unstruc
 		s.edit(u, func() { _ = unstructured.SetNestedField(u.Object, head, "spec", "headGroupSpec") })
 	},
 	"drift": func(dice *rand.Rand, s *testEnv, _ *unstructured.Unstructured) {
-		if all := s.around(); len(all) > 0 {
-			s.take(oneOf(dice, all))
+		if all := s.managedNames(); len(all) > 0 {
+			s.deleteObject(oneOf(dice, all))
 		}
 	},
 	"finalizer": func(_ *rand.Rand, s *testEnv, u *unstructured.Unstructured) {
@@ -159,8 +159,8 @@ func (s *testEnv) edit(u *unstructured.Unstructured, change func()) {
 	}
 }
 
-// take deletes a managed object.
-func (s *testEnv) take(title string) {
+// deleteObject deletes a managed object.
+func (s *testEnv) deleteObject(title string) {
 	s.t.Helper()
 	kind, name, _ := strings.Cut(title, " ")
 	for _, gvk := range append(prunedKinds(capability.NewSet(optionalKinds...)), bindingKind) {
@@ -205,16 +205,16 @@ func TestJourneys(t *testing.T) {
 		s.reconcileUntilIdle(u)
 		s.expectIdle(u)
 		s.reread(u)
-		want, got := s.desiredObjects(u), s.around()
-		if missing := without(want, got); len(missing) > 0 {
+		want, got := s.desiredObjects(u), s.managedNames()
+		if missing := difference(want, got); len(missing) > 0 {
 			t.Fatalf("journey %d: after %q is missing %q", seed, story, missing)
 		}
-		if extra := without(got, append(want, s.keeps(u)...)); len(extra) > 0 {
+		if extra := difference(got, append(want, s.retainedObjects(u)...)); len(extra) > 0 {
 			t.Fatalf("journey %d: after %q is left %q", seed, story, extra)
 		}
 		bound := slices.ContainsFunc(got, func(o string) bool { return strings.HasPrefix(o, "ClusterRoleBinding ") })
 		if bound != controllerutil.ContainsFinalizer(u, raycluster.Finalizer) {
-			t.Fatalf("unexpected result after %q: binding %t, finalizers %v", story, bound, u.GetFinalizers())
+			t.Fatalf("after %q, the ClusterRoleBinding exists: %t, but the finalizers are %v", story, bound, u.GetFinalizers())
 		}
 		s.edit(u, func() { u.SetFinalizers(append(u.GetFinalizers(), "example.com/other")) })
 		if err := s.server.Delete(s.t.Context(), u); err != nil {
@@ -230,7 +230,7 @@ func TestJourneys(t *testing.T) {
 // oneOf draws a value.
 func oneOf[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
 
-func without(all, these []string) []string {
+func difference(all, these []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return slices.Contains(these, one) })
 }
 
@@ -323,5 +323,5 @@ func endOf(t *testing.T, scenario func(*testEnv, *unstructured.Unstructured), at
 	s.reconcileUntilIdle(u)
 	s.expectIdle(u)
 	s.reread(u)
-	return outcome{state: append(s.around(), u.GetFinalizers()...), crashed: crashed}
+	return outcome{state: append(s.managedNames(), u.GetFinalizers()...), crashed: crashed}
 }

@@ -111,7 +111,7 @@ func TestKubeRayLocator(t *testing.T) {
 		objects []runtime.Object
 		want    []string
 	}{
-		"no namespace known":                                      {false, nil, nil},
+		"namespace unknown":                                       {false, nil, nil},
 		"the platform's kind, no object":                          {true, nil, nil},
 		"set by the platform":                                     {true, []runtime.Object{dsci("apps")}, []string{"apps"}},
 		"empty in the platform":                                   {true, []runtime.Object{dsci("")}, nil},

@@ -157,8 +157,8 @@ func (c circumstances) expected() []string {
 	return out
 }
 
-// filled replaces the names in a manifest, which depend on the naming scheme.
-func (c circumstances) filled(manifest string) string {
+// replaceNames replaces the names in a manifest, which depend on the naming scheme.
+func (c circumstances) replaceNames(manifest string) string {
 	name := func(base string) string { return base }
 	if c.hashed {
 		name = hashedName
@@ -186,8 +186,8 @@ func (c circumstances) filled(manifest string) string {
 func (c circumstances) object(t *testing.T, manifest string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict([]byte(c.filled(manifest)), &u.Object); err != nil {
-		t.Fatalf("%v in %s", err, c.filled(manifest))
+	if err := yaml.UnmarshalStrict([]byte(c.replaceNames(manifest)), &u.Object); err != nil {
+		t.Fatalf("%v in %s", err, c.replaceNames(manifest))
 	}
 	labels := map[string]string{
 		"ray.openshift.ai/cluster-name": "demo", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "raycluster",
@@ -293,7 +293,7 @@ func TestBuildRetainsObjectsOfSuspendedCluster(t *testing.T) {
 			want["Ingress"] = 1
 		}
 		if !maps.Equal(want, kinds) {
-			t.Errorf("%s: %v, want %v", c, kinds, want)
+			t.Errorf("%s: got %v, want %v", c, kinds, want)
 		}
 	}
 }

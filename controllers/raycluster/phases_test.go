@@ -119,7 +119,7 @@ func TestAPodIsRepairedOnce(t *testing.T) {
 }
 
 // [B-5] If two clusters have the same host, only the one that was published first has an Ingress until it is deleted.
-func TestHostTaken(t *testing.T) {
+func TestOldestClusterKeepsSharedHost(t *testing.T) {
 	s := newTestEnv(t)
 	s.served = capability.Set{}
 	put := func(name, namespace string, created int64) *unstructured.Unstructured {
@@ -298,10 +298,10 @@ func TestClusterChanged(t *testing.T) {
 func TestBindingToCluster(t *testing.T) {
 	got := bindingToCluster(t.Context(), bindingOf("x", "demo", "team1"))
 	if len(got) != 1 || got[0].NamespacedName != (types.NamespacedName{Namespace: "team1", Name: "demo"}) {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("got requests %v, want one for team1/demo", got)
 	}
 	if got := bindingToCluster(t.Context(), bindingOf("x", "demo", "")); len(got) > 0 {
-		t.Errorf("unexpected result of bindingToCluster: %v", got)
+		t.Errorf("got requests %v for a binding without a namespace, want none", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 		t.Errorf("admission was not asked to take out what is ours: %q", writes)
 	}
 	if s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) || s.exists(&networkingv1.NetworkPolicy{}, "team1", n.WorkerPolicy) || s.leadsTo(u) != guarded {
-		t.Errorf("while the old head runs: %q", s.around())
+		t.Errorf("while the old head runs: %q", s.managedNames())
 	}
 	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonSecuredByKubeRay) || !strings.Contains(eventText, "Warning "+ReasonPodsOutdated) {
 		t.Errorf("unexpected Events %q", eventText)
@@ -49,7 +49,7 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 	s.run("new", plainHead)
 	s.reconcileUntilIdle(u)
 	s.reread(u)
-	if left := s.around(); len(left) > 0 || len(u.GetFinalizers()) > 0 {
+	if left := s.managedNames(); len(left) > 0 || len(u.GetFinalizers()) > 0 {
 		t.Errorf("left %q, finalizers %q", left, u.GetFinalizers())
 	}
 	s.expectIdle(u)
@@ -60,7 +60,7 @@ func TestPlatformKubeRayAppearsAndDisappears(t *testing.T) {
 	s.served = openShift
 	s.reconcileUntilIdle(u)
 	if s.leadsTo(u) != guarded || !s.exists(&networkingv1.NetworkPolicy{}, "team1", n.HeadPolicy) {
-		t.Errorf("after the deletion: objects %q", s.around())
+		t.Errorf("after the deletion: objects %q", s.managedNames())
 	}
 	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "KubeRay of the platform secured it") {
 		t.Errorf("unexpected Events %q", eventText)
@@ -80,7 +80,7 @@ func TestOAuthServerDisappearsAndReturns(t *testing.T) {
 	guarded := func(cookie, rules bool) {
 		t.Helper()
 		if s.exists(&corev1.Secret{}, "team1", n.CookieSecret) != cookie || s.exists(&corev1.ConfigMap{}, "team1", n.ProxyConfig) != rules || s.leadsTo(u) != n.ProxyService {
-			t.Errorf("unexpected around: %q", s.around())
+			t.Errorf("unexpected around: %q", s.managedNames())
 		}
 		service := &corev1.Service{}
 		if s.exists(service, "team1", n.ProxyService); service.Annotations[oauthproxy.ServingCertAnnotation] != n.ProxyTLS {

@@ -88,7 +88,7 @@ func TestReconcileExposesNothingWithoutNetworkPolicies(t *testing.T) {
 	}
 }
 
-// A conflict is no failure, unless it is joined with another error.
+// A conflict is not a failure, unless it is joined with another error.
 func TestConflictIsRequeuedUnlessJoinedWithOtherError(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "demo", errors.New("changed"))
 	s := newTestEnv(t)
@@ -274,7 +274,7 @@ func TestCookieKeyIsRandomAndKept(t *testing.T) {
 	}
 	s.mustReconcile(one)
 	if !s.exists(a, "team1", n.CookieSecret) || string(a.Data[raycluster.KeyCookie]) == before || len(a.Data[raycluster.KeyCookie]) != 44 {
-		t.Errorf("unexpected result after the Secret was deleted: %q", a.Data)
+		t.Errorf("got key %q after the Secret was deleted, want a new one", a.Data)
 	}
 
 	for stored, stays := range map[string]bool{
@@ -309,7 +309,7 @@ func TestDeletionRemovesBindings(t *testing.T) {
 		"foreign finalizer":               {func(*testEnv) {}, []string{"example.com/redis", raycluster.Finalizer}, nil},
 		"no settings":                     {func(s *testEnv) { s.clusterReconciler.settings = brokenSettings }, []string{raycluster.Finalizer}, nil},
 		"without finalizer":               {func(*testEnv) {}, []string{"example.com/redis"}, []string{hashed, legacy}},
-		"KubeRay not looked":              {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
+		"KubeRay unknown":                 {func(s *testEnv) { s.kubeRayKnown = false }, []string{raycluster.Finalizer}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTestEnv(t, bindingOf(hashed, "demo", "team1"), bindingOf(legacy, "demo", "team1"))

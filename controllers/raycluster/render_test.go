@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// submitted is a RayCluster of a user.
-func submitted(t *testing.T, spec, metadata string) *unstructured.Unstructured {
+// rayCluster is a RayCluster of a user.
+func rayCluster(t *testing.T, spec, metadata string) *unstructured.Unstructured {
 	t.Helper()
 	text := `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c, namespace: team` + metadata + `}, spec: {` + spec +
 		`headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: h, image: i}]}}}}}`
@@ -69,7 +69,7 @@ func TestRender(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&settings)
 			}
-			given := submitted(t, tc.spec, tc.metadata)
+			given := rayCluster(t, tc.spec, tc.metadata)
 			before := given.DeepCopy()
 			objects, notes, err := Render(RenderInputs{Settings: settings, Served: tc.served, Domain: tc.domain, Version: "v1"}, given)
 			if err != nil {
@@ -106,18 +106,18 @@ func TestRenderUsesKubeRayNamespaces(t *testing.T) {
 		in   RenderInputs
 		want []string
 	}{
-		"nowhere known": {RenderInputs{}, nil},
-		"found":         {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
-		"set":           {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
+		"no domain known": {RenderInputs{}, nil},
+		"found":           {RenderInputs{KubeRay: []string{"kr"}}, []string{"kr"}},
+		"set":             {RenderInputs{KubeRay: []string{"kr"}, Settings: config.RayCluster{KubeRayNamespaces: []string{"a"}}}, []string{"a"}},
 	} {
 		if got := tc.in.inputs(raycluster.View(nil)).KubeRay; !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }
 
-func TestRenderRefuses(t *testing.T) {
-	u := submitted(t, "", "")
+func TestRenderRejectsInvalidClusters(t *testing.T) {
+	u := rayCluster(t, "", "")
 	unstructured.RemoveNestedField(u.Object, "spec", "headGroupSpec", "template", "spec", "containers")
 	_, _, err := Render(RenderInputs{Settings: config.DefaultRayCluster(), Version: "v1"}, u)
 	if err == nil || !strings.Contains(err.Error(), "admission of RayCluster c: spec.headGroupSpec.template.spec.containers") {

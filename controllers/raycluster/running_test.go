@@ -145,12 +145,12 @@ func TestClientPortFollowsThePods(t *testing.T) {
 	}
 	expect("no pod runs", true)
 	plain := s.run("plain", plainHead)
-	expect("a pod of an older template", false)
+	expect("a pod of the previous template", false)
 	if eventText := s.eventsSince(); !strings.Contains(eventText, ReasonNotSecured) || !strings.Contains(eventText, "delete its pod") {
 		t.Errorf("unexpected Events %q", eventText)
 	}
 	encrypted := s.run("encrypted", sidecar)
-	expect("beside an older pod", false)
+	expect("with a pod of the previous template", false)
 	s.stop(plain)
 	expect("encrypted", true)
 	s.settings.MTLS = false
@@ -172,7 +172,7 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 		return s.certificates.modes[len(s.certificates.modes)-1]
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("unexpected result without pods: %+v", mode)
+		t.Errorf("got mode %+v without pods, want no mTLS", mode)
 	}
 	worker := s.run("worker", mutualHead)
 	worker.Labels[raycluster.LabelNodeType] = raycluster.NodeTypeWorker
@@ -180,14 +180,14 @@ func TestMountedCertificatesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mode := inForce(); !mode.MTLS || mode.Issuer != raycluster.IssuerPod {
-		t.Errorf("unexpected result with a worker: %+v", mode)
+		t.Errorf("got mode %+v with a worker that mounts certificates, want mTLS issued by the pod", mode)
 	}
 	worker.Status.Phase = corev1.PodSucceeded
 	if err := s.server.Status().Update(t.Context(), worker); err != nil {
 		t.Fatal(err)
 	}
 	if mode := inForce(); mode.MTLS {
-		t.Errorf("unexpected result after the worker: %+v", mode)
+		t.Errorf("got mode %+v after the worker was deleted, want no mTLS", mode)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestReconcileCreatesNoBindingForUserSidecar(t *testing.T) {
 			n := raycluster.View(u.Object).Names()
 			if s.exists(&rbacv1.ClusterRoleBinding{}, "", n.ClusterRoleBinding) || s.exists(&corev1.ServiceAccount{}, "team1", n.ServiceAccount) ||
 				s.exists(&corev1.Service{}, "team1", n.ProxyService) || s.exists(&corev1.Secret{}, "team1", n.CookieSecret) {
-				t.Errorf("made: %q", s.around())
+				t.Errorf("made: %q", s.managedNames())
 			}
 			if s.reread(u); len(u.GetFinalizers()) > 0 {
 				t.Errorf("finalizers %v", u.GetFinalizers())

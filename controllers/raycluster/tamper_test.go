@@ -34,7 +34,7 @@ var platforms = map[string]struct {
 func (s *testEnv) managedObjects() map[string]*unstructured.Unstructured {
 	s.t.Helper()
 	out := map[string]*unstructured.Unstructured{}
-	for _, title := range s.around() {
+	for _, title := range s.managedNames() {
 		out[title] = s.fetch(title)
 	}
 	return out
@@ -100,10 +100,10 @@ func TestDeletedObjectsAreRecreated(t *testing.T) {
 			s.reconcileUntilIdle(u)
 			before := s.managedObjects()
 			if len(before) < 4 {
-				t.Fatalf("only %v", s.around())
+				t.Fatalf("only %v", s.managedNames())
 			}
 			for title, was := range before {
-				s.take(title)
+				s.deleteObject(title)
 				s.reconcileUntilIdle(u)
 				is := s.fetch(title)
 				if is == nil {
@@ -197,7 +197,7 @@ func TestDeletionInAnyOrder(t *testing.T) {
 		},
 		"the binding": func(s *testEnv, u *unstructured.Unstructured) {
 			if title := "ClusterRoleBinding " + raycluster.View(u.Object).Names().ClusterRoleBinding; s.fetch(title) != nil {
-				s.take(title)
+				s.deleteObject(title)
 			}
 		},
 		"the process": func(s *testEnv, _ *unstructured.Unstructured) { s.restart() },
@@ -220,7 +220,7 @@ func TestDeletionInAnyOrder(t *testing.T) {
 				}
 			}
 			if s.exists(u.DeepCopy(), "team1", "demo") || s.anyBinding() {
-				t.Fatalf("%q: the cluster or its binding is left: %v", order, s.around())
+				t.Fatalf("%q: the cluster or its binding is left: %v", order, s.managedNames())
 			}
 			s.expectIdle(u)
 		})
@@ -246,7 +246,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 			}
 			for title := range s.managedObjects() { // the garbage collector
 				if !strings.HasPrefix(title, "ClusterRoleBinding ") {
-					s.take(title)
+					s.deleteObject(title)
 				}
 			}
 			again := clusterFrom(t, demoCluster(hashedVersion, fmt.Sprintf(injectedHead, "oauth-proxy")))
@@ -262,7 +262,7 @@ func TestAClusterIsRecreated(t *testing.T) {
 					t.Errorf("%s belongs to %v", title, owners)
 				}
 			}
-			if diff := cmp.Diff(s.desiredObjects(again), s.around()); diff != "" {
+			if diff := cmp.Diff(s.desiredObjects(again), s.managedNames()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s.reread(again); !slices.Contains(again.GetFinalizers(), raycluster.Finalizer) {
@@ -308,15 +308,15 @@ func TestClustersWithSimilarNames(t *testing.T) {
 	delete(clusters, "demo-oauth")
 	settle()
 	for title, o := range before {
-		mine := o.GetLabels()[raycluster.LabelClusterName] == "demo-oauth"
+		isManaged := o.GetLabels()[raycluster.LabelClusterName] == "demo-oauth"
 		is := s.fetch(title)
-		if o.GetNamespace() == "" && mine {
+		if o.GetNamespace() == "" && isManaged {
 			if is != nil {
 				t.Errorf("%s is left", title)
 			}
 			continue
 		}
-		if !mine && (is == nil || is.GetResourceVersion() != o.GetResourceVersion()) {
+		if !isManaged && (is == nil || is.GetResourceVersion() != o.GetResourceVersion()) {
 			t.Errorf("%s of another cluster changed", title)
 		}
 	}

@@ -86,19 +86,19 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 				GetKind() string
 				GetName() string
 			})
-			if err := s.sent("apply", named.GetKind(), named.GetName()); err != nil {
+			if err := s.recordRequest("apply", named.GetKind(), named.GetName()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := s.sent("patch", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
+			if err := s.recordRequest("patch", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := s.sent("delete", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
+			if err := s.recordRequest("delete", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -126,7 +126,7 @@ func newTestEnv(t *testing.T, existing ...client.Object) *testEnv {
 	return s
 }
 
-func (s *testEnv) sent(verb, kind, name string) error {
+func (s *testEnv) recordRequest(verb, kind, name string) error {
 	s.writes = append(s.writes, verb+" "+kind+" "+name)
 	return s.refuse(verb, kind)
 }

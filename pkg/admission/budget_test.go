@@ -181,7 +181,7 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 	})
 }
 
-func TestBodiesThatEndEarly(t *testing.T) {
+func TestTruncatedBodies(t *testing.T) {
 	if got := send(t.Context(), NewBudget().Guard(http.NotFoundHandler()), text(10), 20); got.Code != http.StatusBadRequest {
 		t.Errorf("status %d", got.Code)
 	}

@@ -51,7 +51,7 @@ func TestGuards(t *testing.T) {
 		"unchanged image":                 {operation: admissionv1.Update, object: image, old: image},
 		"update of a terminating object":  {operation: admissionv1.Update, object: image, old: leaving},
 		"create with a deletionTimestamp": {operation: admissionv1.Create, object: strings.Replace(image, "{", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},`, 1), code: http.StatusForbidden},
-		"an old one of another age":       {operation: admissionv1.Update, object: image, old: wrong, code: http.StatusForbidden},
+		"invalid stored object":           {operation: admissionv1.Update, object: image, old: wrong, code: http.StatusForbidden},
 		"no object":                       {operation: admissionv1.Create, object: wrong, code: http.StatusBadRequest, message: "no object"},
 		"deletion":                        {operation: admissionv1.Delete},
 	} {

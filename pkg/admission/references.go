@@ -115,13 +115,13 @@ func (u *References) AddPod(spec *corev1.PodSpec, path *field.Path) {
 
 // AddServer adds the priority class and the volumes of a server; AddReferences finds its Secrets and ConfigMaps. Mounted volumes can replace
 // the binary of the server.
-func (u *References) AddServer(more *server.CommonPods, path *field.Path) {
-	u.Add(Priority, more.PriorityClassName, path.Child("priorityClassName"))
-	for i := range more.Volumes {
-		u.AddContent(Volume, more.Volumes[i].Name, more.Volumes[i], path.Child("volumes").Index(i))
+func (u *References) AddServer(pods *server.CommonPods, path *field.Path) {
+	u.Add(Priority, pods.PriorityClassName, path.Child("priorityClassName"))
+	for i := range pods.Volumes {
+		u.AddContent(Volume, pods.Volumes[i].Name, pods.Volumes[i], path.Child("volumes").Index(i))
 	}
-	for i := range more.VolumeMounts {
-		u.AddContent(Volume, more.VolumeMounts[i].Name, more.VolumeMounts[i], path.Child("volumeMounts").Index(i))
+	for i := range pods.VolumeMounts {
+		u.AddContent(Volume, pods.VolumeMounts[i].Name, pods.VolumeMounts[i], path.Child("volumeMounts").Index(i))
 	}
 }
 

@@ -64,32 +64,32 @@ func TestReview(t *testing.T) {
 		rights      []string
 		refused     string // part of the message; empty if the object is allowed
 	}{
-		"an image":                                  {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
-		"an image of who may create pods":           {now: plain, rights: []string{pods}},
-		"an image from before":                      {now: plain, before: plain},
-		"another command":                           {now: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, refused: `container "c"`},
-		"another image":                             {now: "spec: {containers: [{name: c, image: b}]}", before: plain, refused: `image "b"`},
-		"more resources":                            {now: "spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 1}}}]}", before: plain},
-		"a Secret":                                  {now: secret, before: plain, refused: `Secret "s"`},
-		"a Secret that the author may read":         {now: pull, rights: []string{"get secrets s in namespace team"}},
-		"a Secret that the author may not read":     {now: pull, rights: []string{"get secrets t in namespace team"}, refused: `spec.imagePullSecrets[0].name: Forbidden`},
-		"a Secret at another place":                 {now: moved, before: secret, refused: `container "c"`},
-		"an account":                                {now: account, refused: `ServiceAccount "robot", because that requires permission to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
-		"account whose token the author may create": {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
-		"a folder of the node":                      {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
-		"a folder of the node from before":          {now: host, before: host},
-		"additional hostPath":                       {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
-		"a port of the node":                        {now: ports, rights: []string{pods}, refused: "hostPort"},
-		"a privileged container":                    {now: root, rights: []string{pods}, refused: "privileged"},
-		"a token":                                   {now: token, refused: "token"},
-		"a certificate that shows who it is":        {now: "spec: {containers: [], volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ED25519}}]}}]}", refused: "token"},
-		"a claim":                                   {now: claim, refused: `volume "v"`},
-		"a label":                                   {now: label, refused: `label of pods "tier"`},
-		"a label of who may create pods":            {now: label, rights: []string{pods}},
-		"a label by which the manager selects":      {now: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
-		"a label by which Ray selects":              {now: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
-		"the name of the manager's account":         {now: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", rights: []string{pods}},
-		"a Secret called as one of the manager's":   {now: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", rights: []string{pods}},
+		"an image":                                   {now: plain, refused: `spec.containers[0].image: Forbidden: user "eve" cannot let pods use image "a", because that requires permission to ` + pods},
+		"an image of who may create pods":            {now: plain, rights: []string{pods}},
+		"an image from before":                       {now: plain, before: plain},
+		"another command":                            {now: "spec: {containers: [{name: c, image: a, command: [x]}]}", before: plain, refused: `container "c"`},
+		"another image":                              {now: "spec: {containers: [{name: c, image: b}]}", before: plain, refused: `image "b"`},
+		"more resources":                             {now: "spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 1}}}]}", before: plain},
+		"a Secret":                                   {now: secret, before: plain, refused: `Secret "s"`},
+		"a Secret that the author may read":          {now: pull, rights: []string{"get secrets s in namespace team"}},
+		"a Secret that the author may not read":      {now: pull, rights: []string{"get secrets t in namespace team"}, refused: `spec.imagePullSecrets[0].name: Forbidden`},
+		"a Secret at another place":                  {now: moved, before: secret, refused: `container "c"`},
+		"an account":                                 {now: account, refused: `ServiceAccount "robot", because that requires permission to create pods in namespace team, or to create serviceaccounts/token robot in namespace team`},
+		"account whose token the author may create":  {now: account, rights: []string{"create serviceaccounts/token robot in namespace team"}},
+		"a folder of the node":                       {now: host, rights: []string{pods}, refused: `the Pod Security level baseline does not allow hostPath volumes (volume "v")`},
+		"a folder of the node from before":           {now: host, before: host},
+		"additional hostPath":                        {now: hosts, before: host, rights: []string{pods}, refused: "hostPath"},
+		"a port of the node":                         {now: ports, rights: []string{pods}, refused: "hostPort"},
+		"a privileged container":                     {now: root, rights: []string{pods}, refused: "privileged"},
+		"a token":                                    {now: token, refused: "token"},
+		"pod certificate":                            {now: "spec: {containers: [], volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s, keyType: ED25519}}]}}]}", refused: "token"},
+		"a claim":                                    {now: claim, refused: `volume "v"`},
+		"a label":                                    {now: label, refused: `label of pods "tier"`},
+		"a label of who may create pods":             {now: label, rights: []string{pods}},
+		"a label by which the manager selects":       {now: "{metadata: {labels: {platform.opendatahub.io/manager: x}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
+		"a label by which Ray selects":               {now: "{metadata: {labels: {ray.io/node-type: head}}, spec: {containers: []}}", rights: []string{pods}, refused: "the platform selects pods by it"},
+		"the name of the manager's account":          {now: "spec: {serviceAccountName: odh-platform-operator-controller-manager, containers: []}", rights: []string{pods}},
+		"Secret with the name of one of the manager": {now: "spec: {imagePullSecrets: [{name: odh-platform-operator-webhook-cert}], containers: []}", rights: []string{pods}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := References{}
@@ -98,7 +98,7 @@ func TestReview(t *testing.T) {
 			}
 			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, usesIn(t, "team", tc.now), before)
 			if err != nil || len(got.Warnings) > 0 {
-				t.Fatalf("unexpected result.Warnings %v, error %v", got.Warnings, err)
+				t.Fatalf("got warnings %v, error %v, want neither", got.Warnings, err)
 			}
 			if text := errs(got.Errors); (text == "") != (tc.refused == "") || !strings.Contains(text, tc.refused) {
 				t.Errorf("got %q, want %q", text, tc.refused)
@@ -124,14 +124,14 @@ func TestEgressURLs(t *testing.T) {
 		rights      []string
 		refused     string
 	}{
-		"no change":              {now: to("db", port(1)), before: to("db", port(1))},
-		"another host":           {now: to("evil", port(1)), before: to("db", port(1)), refused: refusal},
-		"another port":           {now: to("db", port(2)), before: to("db", port(1)), refused: refusal},
-		"a host where none was":  {now: to("evil", nil), before: bare, refused: refusal},
-		"no host any more":       {now: to("", nil), before: to("db", nil)},
-		"of who may read it":     {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets s in namespace team"}},
-		"of who may read other":  {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets t in namespace team"}, refused: refusal},
-		"of who may create pods": {now: to("moved", nil), before: to("db", nil), rights: []string{"create pods in namespace team"}},
+		"no change":                     {now: to("db", port(1)), before: to("db", port(1))},
+		"another host":                  {now: to("evil", port(1)), before: to("db", port(1)), refused: refusal},
+		"another port":                  {now: to("db", port(2)), before: to("db", port(1)), refused: refusal},
+		"host added":                    {now: to("evil", nil), before: bare, refused: refusal},
+		"host removed":                  {now: to("", nil), before: to("db", nil)},
+		"of who may read it":            {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets s in namespace team"}},
+		"permission for another Secret": {now: to("moved", nil), before: to("db", nil), rights: []string{"get secrets t in namespace team"}, refused: refusal},
+		"of who may create pods":        {now: to("moved", nil), before: to("db", nil), rights: []string{"create pods in namespace team"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := shipped.Review(t.Context(), holder(tc.rights...), eve, tc.now, tc.before)
@@ -205,12 +205,12 @@ func TestReviewsThatFail(t *testing.T) {
 		return true, errors.New("away")
 	}
 	if _, err := shipped.Review(t.Context(), away, eve, usesIn(t, "team", "spec: {containers: [{name: c, image: a}]}"), References{}); err == nil || !strings.Contains(err.Error(), "away") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that of the review", err)
 	}
 }
 
 // Each permission is reviewed once per request.
-func TestRightsAreReviewedOnce(t *testing.T) {
+func TestPermissionsAreReviewedOnce(t *testing.T) {
 	asked := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
 		asked[describeRight(right)]++
@@ -218,7 +218,7 @@ func TestRightsAreReviewedOnce(t *testing.T) {
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
 	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
-		t.Errorf("unexpected result %v, error %v", asked, err)
+		t.Errorf("got reviews %v, error %v, want one for each permission", asked, err)
 	}
 }
 

@@ -85,8 +85,8 @@ func hub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// settled reports whether the cluster has answered.
-func (w *Watcher) settled() bool { return w.Await() == nil }
+// hasSynced reports whether the cluster has answered.
+func (w *Watcher) hasSynced() bool { return w.Await() == nil }
 
 func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	c := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "AIHubList"}, objects...)
@@ -99,7 +99,7 @@ func TestFollowsTheHub(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
-	if !w.settled() || w.ApplyTo(process()).Namespace != "" {
+	if !w.hasSynced() || w.ApplyTo(process()).Namespace != "" {
 		t.Error("want the watcher settled without an AIHub while the API is not served")
 	}
 	w.SetServed(true)
@@ -130,11 +130,11 @@ func TestSettled(t *testing.T) {
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if _, err := w.ApplyToOrError(process()); w.settled() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+		if _, err := w.ApplyToOrError(process()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
 			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
 		}
 		answer(w)
-		if _, err := w.ApplyToOrError(process()); !w.settled() || err != nil {
+		if _, err := w.ApplyToOrError(process()); !w.hasSynced() || err != nil {
 			t.Errorf("%s: not settled (%v)", name, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
 	w.SetServed(true)
-	poll.Until(t, 10*time.Second, "it is settled", w.settled)
+	poll.Until(t, 10*time.Second, "it is settled", w.hasSynced)
 	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" {
 		t.Error(diff)
 	}
@@ -165,8 +165,8 @@ func TestRemovedAPIResetsSettings(t *testing.T) {
 	w.value.OnUpdate(hub(spec("one.example.org")))
 	w.SetServed(false)
 	w.value.OnUpdate(hub(spec("one.example.org")))
-	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" || !w.settled() {
-		t.Errorf("settled %t, %s", w.settled(), diff)
+	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" || !w.hasSynced() {
+		t.Errorf("settled %t, %s", w.hasSynced(), diff)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestNilWatcherKeepsSettings(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
 	settings, err := w.ApplyToOrError(process())
-	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.settled() || w.AddTo(nil) != nil {
+	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.hasSynced() || w.AddTo(nil) != nil {
 		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {

@@ -39,11 +39,11 @@ func TestCheckForeign(t *testing.T) {
 		adopts    bool
 		want      string // the error; empty if the object is adopted
 	}{
-		"made by another client": {change: func(*corev1.ConfigMap) {},
+		"created by another client": {change: func(*corev1.ConfigMap) {},
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
-		"a legacy manager alone proves nothing": {change: func(*corev1.ConfigMap) {}, manager: "old",
+		"only the field manager of a legacy operator": {change: func(*corev1.ConfigMap) {}, manager: "old",
 			want: "ConfigMap ns/a exists and was not created by this operator; delete it or recreate it under another name, and the operator will create its own"},
-		"made by another client, may be adopted": {change: func(*corev1.ConfigMap) {}, adopts: true},
+		"created by another client, AdoptIf returns true": {change: func(*corev1.ConfigMap) {}, adopts: true},
 		"controlled by the owner": {change: func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 		}},

@@ -330,8 +330,8 @@ func TestApplyReturnsErrors(t *testing.T) {
 		verb, requests string
 		err            error
 	}{
-		"of the write": {"apply", "live=0 apply=2 patch=0", invalid},
-		"of the look":  {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
+		"of the write":  {"apply", "live=0 apply=2 patch=0", invalid},
+		"reading fails": {"live", "live=2 apply=0 patch=0", apierrors.NewInternalError(errors.New("no"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
@@ -365,7 +365,7 @@ func TestApplyReturnsErrors(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := b.Apply(ctx, b.owner, Desired{settings("a", "1")}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got error %v, want context.Canceled", err)
 		}
 	})
 }

@@ -72,8 +72,8 @@ func drawSpec(t *rapid.T, depth int) map[string]any {
 	fields := map[string]func() any{
 		"count":    func() any { return number64.Draw(t, "count") },
 		"enabled":  func() any { return true },
-		"labels":   func() any { return loose(words.Draw(t, "labels")) },
-		"selector": func() any { return loose(words.Draw(t, "selector")) },
+		"labels":   func() any { return toAnyMap(words.Draw(t, "labels")) },
+		"selector": func() any { return toAnyMap(words.Draw(t, "selector")) },
 		"tags":     func() any { return anySlice(rapid.SliceOfNDistinct(word, 1, 4, rapid.ID).Draw(t, "tags")) },
 		"args":     func() any { return anySlice(rapid.SliceOfN(word, 1, 4).Draw(t, "args")) },
 		"parts":    func() any { return drawParts(t) },
@@ -97,12 +97,12 @@ func drawParts(t *rapid.T) []any {
 			part["size"] = number64.Draw(t, "size")
 		}
 		if rapid.Bool().Draw(t, "settings?") {
-			part["settings"] = loose(words.Draw(t, "settings"))
+			part["settings"] = toAnyMap(words.Draw(t, "settings"))
 		}
 		if rapid.Bool().Draw(t, "steps?") {
 			var list []any
 			for _, step := range steps.Draw(t, "steps") {
-				list = append(list, loose(step))
+				list = append(list, toAnyMap(step))
 			}
 			part["steps"] = list
 		}
@@ -111,7 +111,7 @@ func drawParts(t *rapid.T) []any {
 	return parts
 }
 
-func loose(in map[string]string) map[string]any {
+func toAnyMap(in map[string]string) map[string]any {
 	out := map[string]any{}
 	for k, v := range in {
 		out[k] = v
@@ -155,7 +155,7 @@ func leaves(path string, v any, set func(any)) []leaf {
 	return all
 }
 
-func other(v any) any {
+func differentValue(v any) any {
 	switch v := v.(type) {
 	case string:
 		return v + "-other"
@@ -179,7 +179,7 @@ func TestMatchesDesiredProperties(t *testing.T) {
 		live := want.DeepCopy()
 		all := leaves("", live.Object, nil)
 		changed := rapid.SampledFrom(all).Draw(t, "leaf")
-		changed.set(other(changed.was))
+		changed.set(differentValue(changed.was))
 		if matchesDesired(want, live, owned) {
 			t.Fatalf("live differs in %s", changed.path)
 		}
@@ -195,16 +195,16 @@ func TestMatchesDesiredDetectsAddedAndRemovedFields(t *testing.T) {
 		owned := ownedBy(t, before.Object)
 		after := before.DeepCopy()
 		spec := after.Object["spec"].(map[string]any)
-		gone := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
-		delete(spec, gone)
+		removed := rapid.SampledFrom(slices.Sorted(maps.Keys(spec))).Draw(t, "field")
+		delete(spec, removed)
 		if matchesDesired(after, before, owned) {
-			t.Fatalf("%s is owned and no longer wanted", gone)
+			t.Fatalf("%s is owned and no longer wanted", removed)
 		}
 		if matchesDesired(before, after, owned) {
-			t.Fatalf("%s is wanted and gone", gone)
+			t.Fatalf("%s is wanted and gone", removed)
 		}
 		if owned := ownedBy(t, after.Object); len(spec) > 0 && matchesDesired(before, before, owned) {
-			t.Fatalf("%s is wanted and not owned", gone)
+			t.Fatalf("%s is wanted and not owned", removed)
 		}
 	})
 }

@@ -50,13 +50,13 @@ func TestMetricsCountWritesAndSkips(t *testing.T) {
 	b.applies(quiet, settings("a", "1"))
 	b.prunes("live=0 list=0 patch=0 delete=1", nil)
 	want := map[string]float64{"apply": 1, "delete": 1, "skipped": 2}
-	if diff := cmp.Diff(want, counted(t)); diff != "" {
+	if diff := cmp.Diff(want, writeCounts(t)); diff != "" {
 		t.Errorf("metrics of the component (-want +got):\n%s", diff)
 	}
 }
 
-// counted returns the write counters of the component with the name of the test, by verb.
-func counted(t *testing.T) map[string]float64 {
+// writeCounts returns the write counters of the component with the name of the test, by verb.
+func writeCounts(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -101,15 +101,15 @@ func BenchmarkUnchanged(b *testing.B) {
 	if err := stand.Apply(b.Context(), stand.owner, Desired{object}); err != nil {
 		b.Fatal(err)
 	}
-	held := &singleObjectCache{Client: stand.Client}
-	held.object.SetGroupVersionKind(deploymentKind)
-	if err := stand.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "server"}, &held.object); err != nil {
+	cache := &singleObjectCache{Client: stand.Client}
+	cache.object.SetGroupVersionKind(deploymentKind)
+	if err := stand.server.Get(b.Context(), client.ObjectKey{Namespace: "ns", Name: "server"}, &cache.object); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := Transform(us)(&held.object); err != nil {
+	if _, err := Transform(us)(&cache.object); err != nil {
 		b.Fatal(err)
 	}
-	stand.Client, stand.FullObjectKinds = held, nil
+	stand.Client, stand.FullObjectKinds = cache, nil
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := stand.Apply(b.Context(), stand.owner, Desired{object}); err != nil {

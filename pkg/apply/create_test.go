@@ -28,14 +28,14 @@ func TestCreateWritesOnce(t *testing.T) {
 }
 
 func TestCreateKeepsForeignObject(t *testing.T) {
-	theirs := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "else", Controller: new(true)}
+	otherController := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "boss", UID: "else", Controller: new(true)}
 	earlier := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "earlier life", Controller: new(true)}
 	for name, c := range map[string]struct {
 		change     func(*corev1.ConfigMap)
 		controller string
 	}{
 		"unmarked":             {func(*corev1.ConfigMap) {}, ""},
-		"of another":           {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{theirs} }, "Secret boss"},
+		"of another":           {func(o *corev1.ConfigMap) { o.OwnerReferences = []metav1.OwnerReference{otherController} }, "Secret boss"},
 		"with our labels only": {func(o *corev1.ConfigMap) { o.Labels = names.Labels("test") }, ""},
 		"of an earlier life of owners": {func(o *corev1.ConfigMap) {
 			o.Labels, o.OwnerReferences = names.Labels("test"), []metav1.OwnerReference{earlier}

@@ -31,21 +31,21 @@ func TestDigestDependsOnOwnEntry(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		same    bool
 	}{
-		"the same": {[]metav1.ManagedFieldsEntry{ownEntry(fields)}, true},
+		"equal entries": {[]metav1.ManagedFieldsEntry{ownEntry(fields)}, true},
 		"another order of keys": {[]metav1.ManagedFieldsEntry{ownEntry(
 			`{"f:ports":{"k:{\"port\":10000}":{"f:port":{},".":{}},"k:{\"port\":8080}":{".":{},"f:port":{}}},"f:data":{"f:b":{},"f:a":{}}}`)}, true},
-		"others came before and after": {[]metav1.ManagedFieldsEntry{
+		"entries of other managers": {[]metav1.ManagedFieldsEntry{
 			newEntry("kubectl", metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields),
 			newEntry("controller", metav1.ManagedFieldsOperationUpdate, "status", `{"f:status":{}}`, 9)}, true},
 		"our name on a subresource": {[]metav1.ManagedFieldsEntry{ownEntry(fields),
 			newEntry(us, metav1.ManagedFieldsOperationApply, "status", `{"f:status":{}}`, 5)}, true},
 		"our name by update": {[]metav1.ManagedFieldsEntry{
 			newEntry(us, metav1.ManagedFieldsOperationUpdate, "", `{"f:data":{"f:c":{}}}`, 5), ownEntry(fields)}, true},
-		"a field was taken": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
-		"written later":     {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
-		"no fields owned":   {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
-		"no fields":         {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
-		"not readable":      {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
+		"field owned by another manager": {[]metav1.ManagedFieldsEntry{ownEntry(`{"f:data":{"f:a":{}}}`)}, false},
+		"written later":                  {[]metav1.ManagedFieldsEntry{newEntry(us, metav1.ManagedFieldsOperationApply, "", fields, 1)}, false},
+		"no fields owned":                {[]metav1.ManagedFieldsEntry{newEntry("them", metav1.ManagedFieldsOperationApply, "", fields, 0)}, false},
+		"no fields":                      {[]metav1.ManagedFieldsEntry{{Manager: us, Operation: metav1.ManagedFieldsOperationApply}}, false},
+		"not readable":                   {[]metav1.ManagedFieldsEntry{ownEntry(`{"x:":{}}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := digestOf(test.entries, us) == base; got != test.same {
@@ -97,7 +97,7 @@ func TestTransformKeepsOwnEntry(t *testing.T) {
 func TestTransformKeepsTombstones(t *testing.T) {
 	in := toolscache.DeletedFinalStateUnknown{Key: "a/b"}
 	if out, err := Transform(us)(in); err != nil || out != in {
-		t.Errorf("got %v, %v", out, err)
+		t.Errorf("got %v, error %v, want the same object", out, err)
 	}
 	object := &corev1.ConfigMap{}
 	transform(t, object)

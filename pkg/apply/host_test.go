@@ -38,7 +38,7 @@ func existing(namespace, name, host string, second int, owners ...metav1.OwnerRe
 
 // [B-5] Of all Ingresses with one host only the oldest is written.
 func TestOneIngressForAHost(t *testing.T) {
-	mine := ownerReference("owner", "owner-uid", true)
+	ownerRef := ownerReference("owner", "owner-uid", true)
 	for name, c := range map[string]struct {
 		present []client.Object
 		// holder is the name of the Ingress that FindHost finds.
@@ -46,16 +46,16 @@ func TestOneIngressForAHost(t *testing.T) {
 		// stays reports whether there is an own Ingress afterwards.
 		stays bool
 	}{
-		"the host is free":              {nil, "", true},
-		"another has it":                {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
-		"another has another":           {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
-		"the own one is older":          {[]client.Object{existing("ns", "own", sharedHost, 1, mine), existing("other", "a", sharedHost, 2)}, "", true},
-		"the own one is younger":        {[]client.Object{existing("ns", "own", sharedHost, 2, mine), existing("other", "a", sharedHost, 1)}, "a", false},
-		"both are as old":               {[]client.Object{existing("ns", "own", sharedHost, 1, mine), existing("other", "a", sharedHost, 1)}, "a", false},
-		"the own one has no label yet":  {[]client.Object{existing("ns", "own", "", 1, mine), existing("other", "a", sharedHost, 2)}, "", true},
-		"the own one had another host":  {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, mine), existing("other", "a", sharedHost, 2)}, "a", false},
-		"one of this name is not owned": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
-		"the oldest of three":           {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},
+		"the host is free":                 {nil, "", true},
+		"another has it":                   {[]client.Object{existing("other", "a", sharedHost, 1)}, "a", false},
+		"another has another":              {[]client.Object{existing("other", "a", "x.apps.example.org", 1)}, "", true},
+		"the own one is older":             {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
+		"the own one is younger":           {[]client.Object{existing("ns", "own", sharedHost, 2, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
+		"both are as old":                  {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
+		"the own one has no label yet":     {[]client.Object{existing("ns", "own", "", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
+		"the own one had another host":     {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "a", false},
+		"foreign Ingress of the same name": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
+		"the oldest of three":              {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t, c.present...)

@@ -21,8 +21,8 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 		fields []metav1.ManagedFieldsEntry
 		want   answers
 	}{
-		"made and labelled":                  {names.Labels("mlflow"), wrote, answers{true, true, false}},
-		"labelled alone":                     {names.Labels("mlflow"), nil, answers{true, true, false}},
+		"applied and labelled":               {names.Labels("mlflow"), wrote, answers{true, true, false}},
+		"only labelled":                      {names.Labels("mlflow"), nil, answers{true, true, false}},
 		"unmarked":                           {nil, nil, answers{}},
 		"labels lost":                        {nil, wrote, answers{false, true, false}},
 		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, wrote, answers{false, true, false}},
@@ -48,15 +48,15 @@ func TestManagedByPredicate(t *testing.T) {
 	lost, others := &corev1.Service{}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: names.Labels("platform")}}
 	admits := ManagedByPredicate("mlflow")
 	for name, test := range map[string]struct{ got, want bool }{
-		"created":             {admits.Create(event.CreateEvent{Object: managed}), true},
-		"another's created":   {admits.Create(event.CreateEvent{Object: others}), false},
-		"changed":             {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
-		"label lost":          {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: lost}), true},
-		"label back":          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: managed}), true},
-		"taken by another":    {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
-		"another's changed":   {admits.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
-		"gone":                {admits.Delete(event.DeleteEvent{Object: managed}), true},
-		"gone without labels": {admits.Delete(event.DeleteEvent{Object: lost}), true},
+		"created":                             {admits.Create(event.CreateEvent{Object: managed}), true},
+		"create of another component":         {admits.Create(event.CreateEvent{Object: others}), false},
+		"changed":                             {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: managed}), true},
+		"label lost":                          {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: lost}), true},
+		"label back":                          {admits.Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: managed}), true},
+		"labels changed to another component": {admits.Update(event.UpdateEvent{ObjectOld: managed, ObjectNew: others}), true},
+		"update of another component":         {admits.Update(event.UpdateEvent{ObjectOld: others, ObjectNew: others}), false},
+		"delete":                              {admits.Delete(event.DeleteEvent{Object: managed}), true},
+		"delete without labels":               {admits.Delete(event.DeleteEvent{Object: lost}), true},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: admitted %t", name, test.got)

@@ -55,10 +55,10 @@ func TestPruneDeletesUndesiredObjects(t *testing.T) {
 }
 
 func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
-	mine := []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
+	owned := []metav1.OwnerReference{ownerReference("owner", "owner-uid", true)}
 	for name, change := range map[string]func(*corev1.ConfigMap){
-		"without our labels":   func(c *corev1.ConfigMap) { c.OwnerReferences = mine },
-		"of another component": func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = mine, names.Labels("other") },
+		"without our labels":   func(c *corev1.ConfigMap) { c.OwnerReferences = owned },
+		"of another component": func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = owned, names.Labels("other") },
 		"without a reference":  func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") },
 		"of another owner": func(c *corev1.ConfigMap) {
 			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("o", "o-uid", true)}, names.Labels("test")
@@ -67,11 +67,11 @@ func TestPruneDeletesOnlyManagedObjects(t *testing.T) {
 			c.OwnerReferences, c.Labels = []metav1.OwnerReference{ownerReference("owner", "earlier", true)}, names.Labels("test")
 		},
 		"being deleted already": func(c *corev1.ConfigMap) {
-			c.OwnerReferences, c.Labels, c.Finalizers = mine, names.Labels("test"), []string{"test.opendatahub.io/hold"}
+			c.OwnerReferences, c.Labels, c.Finalizers = owned, names.Labels("test"), []string{"test.opendatahub.io/hold"}
 			c.DeletionTimestamp = new(metav1.Now())
 		},
 		"in another namespace": func(c *corev1.ConfigMap) {
-			c.OwnerReferences, c.Labels, c.Namespace = mine, names.Labels("test"), "elsewhere"
+			c.OwnerReferences, c.Labels, c.Namespace = owned, names.Labels("test"), "elsewhere"
 		},
 	} {
 		t.Run(name, func(t *testing.T) { newTestApplier(t, existingConfigMap(change)).prunes(none, nil) })

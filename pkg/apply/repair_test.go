@@ -41,7 +41,7 @@ func TestReplaceInvalidFields(t *testing.T) {
 		"a strategy with parameters":   {invalid(field.NewPath("spec", "strategy", "rollingUpdate")), []string{strategy}},
 		"two conflicts":                {invalid(pod.Child("volumes").Index(0).Child("secret"), container.Child("livenessProbe"), field.NewPath("spec", "strategy")), []string{template, strategy}},
 		"a field that we do not apply": {invalid(field.NewPath("spec", "replicas")), nil},
-		"what is refused is elsewhere": {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
+		"other field is invalid":       {invalid(field.NewPath("metadata", "annotations").Key("a.b/c"), field.NewPath("spec")), nil},
 		"an error without causes":      {errors.New("no"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,10 +93,10 @@ func TestImmutableObjects(t *testing.T) {
 	}{
 		"recreated":         {func(*Object, *corev1.ConfigMap) {}, renewed, false},
 		"not when it keeps": {func(o *Object, _ *corev1.ConfigMap) { o.NeverDelete = true }, sticks, true},
-		"nor what outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
+		"object that outlives its owner": {func(o *Object, c *corev1.ConfigMap) {
 			o.Ownership, c.OwnerReferences = Unowned, nil
 		}, sticks, true},
-		"nor when the refusal has another cause": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, sticks, true},
+		"rejected for another reason": {func(_ *Object, c *corev1.ConfigMap) { c.Immutable = nil }, sticks, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
@@ -164,7 +164,7 @@ func TestUpdateHasUID(t *testing.T) {
 
 // An object that another client creates concurrently is not overwritten, and reported.
 func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
-	for name, theirs := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
+	for name, foreignData := range map[string]map[string]string{"nothing in common": {"theirs": "1"}, "the same field": {"key": "theirs"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)
 			inner, _ := b.Client.(client.WithWatch)
@@ -173,7 +173,7 @@ func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 				Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 					if first {
 						first = false
-						b.must(b.server.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: theirs}, client.FieldOwner("them")))
+						b.must(b.server.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Data: foreignData}, client.FieldOwner("them")))
 					}
 					return c.Apply(ctx, config, opts...)
 				},
@@ -182,7 +182,7 @@ func TestApplyConflictsWithConcurrentCreate(t *testing.T) {
 				t.Error("want the error of the repair reported")
 			}
 			got := b.get("a")
-			if diff := cmp.Diff(theirs, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
+			if diff := cmp.Diff(foreignData, got.Data); diff != "" || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 				t.Errorf("labels %v, owners %v, data (-want +got):\n%s", got.Labels, got.OwnerReferences, diff)
 			}
 			if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "ours")}); !IsBlocked(err) {

@@ -61,7 +61,7 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 		written []string
 		held    bool
 	}{
-		"nothing in the way":     {written: all},
+		"no failure":             {written: all},
 		"foreign ServiceAccount": {foreign: &corev1.ServiceAccount{ObjectMeta: meta}, written: without("ServiceAccount", "Deployment", "Route", "Service"), held: true},
 		"foreign NetworkPolicy":  {foreign: &networkingv1.NetworkPolicy{ObjectMeta: meta}, written: without("NetworkPolicy", "Deployment", "Route", "Service"), held: true},
 		"foreign ConfigMap": {foreign: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "rules"}},

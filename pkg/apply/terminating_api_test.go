@@ -14,23 +14,23 @@ func TestIsTerminating(t *testing.T) {
 	routes := schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "httproutes"}
 	of := func(err error) error { return &Error{Kind: "HTTPRoute", Name: "x", Err: err} }
 	terminating := of(apierrors.NewForbidden(routes, "x", errors.New("create not allowed while custom resource definition is terminating")))
-	gone := of(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(routes, "x")))
+	notFound := of(fmt.Errorf("wrapped: %w", apierrors.NewNotFound(routes, "x")))
 	unknown := of(&meta.NoKindMatchError{})
 	denied := of(apierrors.NewForbidden(routes, "x", errors.New("not yours")))
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"no error":              {nil, false},
-		"terminating":           {terminating, true},
-		"gone":                  {gone, true},
-		"no match":              {unknown, true},
-		"all of them":           {errors.Join(terminating, gone, unknown), true},
-		"wrapped":               {fmt.Errorf("applying objects: %w", errors.Join(gone)), true},
-		"denied":                {denied, false},
-		"one of them is denied": {errors.Join(terminating, denied), false},
-		"another error":         {errors.Join(gone, errors.New("x")), false},
-		"not about an object":   {apierrors.NewNotFound(routes, "x"), false},
+		"no error":               {nil, false},
+		"terminating":            {terminating, true},
+		"not found":              {notFound, true},
+		"no match":               {unknown, true},
+		"all of them":            {errors.Join(terminating, notFound, unknown), true},
+		"wrapped":                {fmt.Errorf("applying objects: %w", errors.Join(notFound)), true},
+		"denied":                 {denied, false},
+		"terminating and denied": {errors.Join(terminating, denied), false},
+		"another error":          {errors.Join(notFound, errors.New("x")), false},
+		"not about an object":    {apierrors.NewNotFound(routes, "x"), false},
 	} {
 		if got := IsTerminating(c.err); got != c.want {
 			t.Errorf("%s: Vanishing(%v) = %t, want %t", name, c.err, got, c.want)

@@ -72,7 +72,7 @@ func TestApplyRestoresOwnerReference(t *testing.T) {
 
 func TestApplyAddsNoReferenceToDeletedOwner(t *testing.T) {
 	for name, owner := range map[string]*corev1.ConfigMap{
-		"gone": newOwnerObject("never-was", "x"), "replaced by another of the name": newOwnerObject("owner", "earlier-uid"),
+		"deleted": newOwnerObject("never-was", "x"), "replaced by another of the name": newOwnerObject("owner", "earlier-uid"),
 		"in another namespace": {ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "owner", UID: "owner-uid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,9 +176,9 @@ func TestApplySkipsUnownedCreateForDeletedOwner(t *testing.T) {
 	unowned := settings("a", "1")
 	unowned.Ownership = Unowned
 	for name, end := range map[string]func(b *testApplier){
-		"gone":     func(b *testApplier) { b.must(b.server.Delete(b.Context(), b.get("owner"))) },
-		"going":    func(b *testApplier) { b.terminateOwner("owner") },
-		"replaced": func(b *testApplier) { b.owner = newOwnerObject("owner", "another uid") },
+		"deleted":     func(b *testApplier) { b.must(b.server.Delete(b.Context(), b.get("owner"))) },
+		"terminating": func(b *testApplier) { b.terminateOwner("owner") },
+		"replaced":    func(b *testApplier) { b.owner = newOwnerObject("owner", "another uid") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t)

@@ -69,7 +69,7 @@ func TestApplyPollsTerminatingObjectWithoutLabels(t *testing.T) {
 	}
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
 	if err := b.Apply(t.Context(), b.owner, Desired{settings("a", "2")}); IsTerminating(err) || !IsBlocked(err) {
-		t.Errorf("unexpected result after a minute: %v", err)
+		t.Errorf("got error %v after one minute, want a blocked apply that no longer polls", err)
 	}
 }
 

@@ -85,8 +85,8 @@ func (w *environment) repair() {
 	}
 }
 
-// truth returns the real state.
-func (w *environment) truth() Set {
+// expectedSet returns the kinds that the API server serves.
+func (w *environment) expectedSet() Set {
 	var out []schema.GroupVersionKind
 	for k, defined := range w.defined {
 		if defined {
@@ -111,7 +111,7 @@ var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 12)
 
-func (w *environment) do(s step) {
+func (w *environment) runStep(s step) {
 	switch s.description {
 	case 0, 1:
 		w.define(s.kind)
@@ -143,9 +143,9 @@ func TestAnyHistoryConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
-			env, heard, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*informers{}
+			env, recorder, watched := newEnvironment(t), &changes{}, map[schema.GroupVersionKind]*informers{}
 			w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
-			w.Subscribe(t.Context(), heard.add)
+			w.Subscribe(t.Context(), recorder.add)
 			var sources []source.Source
 			for _, k := range kinds {
 				watched[k] = &informers{}
@@ -154,11 +154,11 @@ func TestAnyHistoryConverges(t *testing.T) {
 			defer start(t, newController(t, sources...))()
 			run(t, w)
 			for _, s := range script {
-				env.do(s)
+				env.runStep(s)
 			}
 			env.repair()
 			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
-			if problem := compare(w, env.truth(), heard.sets, watched); problem != "" {
+			if problem := compare(w, env.expectedSet(), recorder.sets, watched); problem != "" {
 				return problem
 			}
 			before := env.d.count()
@@ -172,17 +172,17 @@ func TestAnyHistoryConverges(t *testing.T) {
 }
 
 // compare returns the differences between an idle watcher and the real state.
-func compare(w *Watcher, truth Set, heard []Set, watched map[schema.GroupVersionKind]*informers) string {
+func compare(w *Watcher, truth Set, notified []Set, watched map[schema.GroupVersionKind]*informers) string {
 	if !w.Current().Equal(truth) {
 		return fmt.Sprintf("current %q, truth %q", w.Current(), truth)
 	}
-	for i, set := range heard {
-		if i > 0 && set.Equal(heard[i-1]) {
+	for i, set := range notified {
+		if i > 0 && set.Equal(notified[i-1]) {
 			return fmt.Sprintf("change %d is none: %q", i, set)
 		}
 	}
-	if n := len(heard); n > 0 && !heard[n-1].Equal(truth) {
-		return fmt.Sprintf("the last that was heard is %q, the truth %q", heard[n-1], truth)
+	if n := len(notified); n > 0 && !notified[n-1].Equal(truth) {
+		return fmt.Sprintf("the last that was heard is %q, the truth %q", notified[n-1], truth)
 	}
 	for k, s := range watched {
 		if want := truth.Has(k); (s.running == 1) != want || s.running > 1 {

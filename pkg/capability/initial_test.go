@@ -23,11 +23,11 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
+				d, cluster, recorder := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
 				cluster.create(definitionName(HTTPRoute))
 				d.markStale(Route.GroupVersion(), tc.cause)
 				w := New(Options{Discovery: tc.client(d), Metadata: cluster, Kinds: kinds})
-				w.Subscribe(t.Context(), heard.add)
+				w.Subscribe(t.Context(), recorder.add)
 				if !w.Current().OpenShift() || !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute)) || w.Ready(nil) != nil {
 					t.Errorf("current %q, ready %v: an API whose server is away was taken for absent", w.Current(), w.Ready(nil))
 				}
@@ -35,8 +35,8 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 				pass(10 * time.Minute)
 				d.markStale(Route.GroupVersion(), nil)
 				pass(10 * time.Minute)
-				if !w.Current().Has(Route) || heard.len() != 0 {
-					t.Errorf("current %q after %d changes, want none", w.Current(), heard.len())
+				if !w.Current().Has(Route) || recorder.len() != 0 {
+					t.Errorf("current %q after %d changes, want none", w.Current(), recorder.len())
 				}
 			})
 		})
@@ -95,7 +95,7 @@ func TestInstalledAPICountsWhenServed(t *testing.T) {
 func TestInitialFailuresNeverDowngrade(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		served := rapid.SliceOfDistinct(rapid.SampledFrom(kinds), rapid.ID).Draw(rt, "served")
-		away := rapid.SliceOf(rapid.SampledFrom(kinds)).Draw(rt, "away")
+		unserved := rapid.SliceOf(rapid.SampledFrom(kinds)).Draw(rt, "away")
 		silent := rapid.Bool().Draw(rt, "silent")
 		script := steps.Draw(rt, "steps")
 		inBubble(t, rt, func(t *testing.T) string {
@@ -104,7 +104,7 @@ func TestInitialFailuresNeverDowngrade(t *testing.T) {
 				env.define(k)
 				env.list(k)
 			}
-			for _, k := range away {
+			for _, k := range unserved {
 				if gv := k.GroupVersion(); !env.stale[gv] && listsSome(env.d, gv) {
 					env.toggleStale(gv)
 				}
@@ -128,8 +128,8 @@ func TestInitialFailuresNeverDowngrade(t *testing.T) {
 			}
 			env.repair()
 			pass(discoveryGracePeriod + maxBackoff + resyncPeriod + resyncPeriod/5)
-			if !w.Current().Equal(env.truth()) {
-				return "in the end " + w.Current().String() + ", the truth is " + env.truth().String()
+			if !w.Current().Equal(env.expectedSet()) {
+				return "in the end " + w.Current().String() + ", the truth is " + env.expectedSet().String()
 			}
 			return ""
 		})

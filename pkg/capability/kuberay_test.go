@@ -66,7 +66,7 @@ func TestPlatformKubeRayInASet(t *testing.T) {
 		"plain":                  {plain, false, false},
 		"without Routes":         {plain.WithPlatformKubeRay(true), true, false}, // its webhook looks for them as well
 		"with Routes":            {shift.WithPlatformKubeRay(true), true, true},
-		"gone":                   {shift.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
+		"removed":                {shift.WithPlatformKubeRay(true).WithPlatformKubeRay(false), false, false},
 		"of a community, Routes": {shift, false, false},
 	} {
 		if test.set.PlatformKubeRay() != test.there || test.set.KubeRaySecures() != test.secures {
@@ -97,20 +97,20 @@ func lists(client *dynamicfake.FakeDynamicClient) int {
 // The KubeRay of the platform is watched without reads in the steady state, and every change is reported once.
 func TestPlatformKubeRayIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, l, heard := newKubeRay(), &logs{}, &changes{}
+		client, l, recorder := newKubeRay(), &logs{}, &changes{}
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client, Log: l.logger()})
 		if w.Ready(nil) != nil || !w.Current().Has(RayCluster) || w.Current().PlatformKubeRay() {
 			t.Fatal("want Ready, RayCluster served, and no KubeRay of the platform")
 		}
-		w.Subscribe(t.Context(), heard.add)
+		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
 		pass(time.Second)
 		at := lists(client)
 		want := func(there bool, reported int) {
 			t.Helper()
 			pass(time.Second)
-			if w.Current().KubeRaySecures() != there || heard.len() != reported || !w.Current().Has(RayCluster) {
-				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), heard.len(), w.Current())
+			if w.Current().KubeRaySecures() != there || recorder.len() != reported || !w.Current().Has(RayCluster) {
+				t.Errorf("%t after %d changes: %s", w.Current().KubeRaySecures(), recorder.len(), w.Current())
 			}
 		}
 		want(false, 0)

@@ -18,16 +18,16 @@ func TestOnChange(t *testing.T) {
 		env := fakeAPIServer{newDiscovery(Route), newCluster(t)}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
 		run(t, w)
-		var heard []string
+		var notified []string
 		ctx, leave := context.WithCancel(t.Context())
-		w.OnChange(ctx, func(s Set) { heard = append(heard, s.String()) })
+		w.OnChange(ctx, func(s Set) { notified = append(notified, s.String()) })
 		env.addKind(HTTPRoute)
 		env.removeKind(HTTPRoute)
 		leave()
 		env.addKind(RayCluster)
 		route, both := NewSet(Route).String(), NewSet(Route, HTTPRoute).String()
-		if want := []string{route, both, route}; !slices.Equal(heard, want) {
-			t.Errorf("heard %q, want %q", heard, want)
+		if want := []string{route, both, route}; !slices.Equal(notified, want) {
+			t.Errorf("heard %q, want %q", notified, want)
 		}
 	})
 }

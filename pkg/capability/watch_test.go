@@ -142,7 +142,7 @@ func TestKindStartsAndStops(t *testing.T) {
 	}
 }
 
-func TestKindThatIsServedAtTheStart(t *testing.T) {
+func TestKindServedAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &informers{}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
@@ -180,9 +180,9 @@ func TestKindBeforeTheControllerStarts(t *testing.T) {
 // bubble fails on goroutines that hang.
 func TestKindThatVanishesWhileItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		env, heard, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
+		env, recorder, store := fakeAPIServer{newDiscovery(), newCluster(t)}, &changes{}, &informers{unsynced: true}
 		w := New(Options{Discovery: env.d, Metadata: env.cluster, Kinds: kinds})
-		w.Subscribe(t.Context(), heard.add)
+		w.Subscribe(t.Context(), recorder.add)
 		defer start(t, newController(t, w.Kind(store, HTTPRoute, nil, &handler.EnqueueRequestForObject{})))()
 		run(t, w)
 		env.addKind(HTTPRoute)
@@ -190,8 +190,8 @@ func TestKindThatVanishesWhileItSyncs(t *testing.T) {
 		env.removeKind(HTTPRoute)
 		pass(time.Minute)
 		store.want(t, 0, 1)
-		if heard.len() != 2 {
-			t.Errorf("%d changes came through, want 2", heard.len())
+		if recorder.len() != 2 {
+			t.Errorf("%d changes came through, want 2", recorder.len())
 		}
 	})
 }

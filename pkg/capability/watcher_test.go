@@ -100,9 +100,9 @@ func pass(d time.Duration) {
 
 func TestFollowsDefinitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, cluster, heard := newDiscovery(), newCluster(t), &changes{}
+		d, cluster, recorder := newDiscovery(), newCluster(t), &changes{}
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-		w.Subscribe(t.Context(), heard.add)
+		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
 		pass(time.Second)
 		if n := d.count(); n != 2 {
@@ -117,15 +117,15 @@ func TestFollowsDefinitions(t *testing.T) {
 		}
 		d.serve(RayCluster)
 		pass(3 * time.Second)
-		if !w.Current().Has(RayCluster) || heard.len() != 1 {
-			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), heard.len())
+		if !w.Current().Has(RayCluster) || recorder.len() != 1 {
+			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), recorder.len())
 		}
 
 		// A definition is deleted before discovery omits it.
 		cluster.remove(definitionName(RayCluster))
 		pass(2 * time.Second)
-		if w.Current().Has(RayCluster) || heard.len() != 2 {
-			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), heard.len())
+		if w.Current().Has(RayCluster) || recorder.len() != 2 {
+			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), recorder.len())
 		}
 
 		d.withdraw(RayCluster)
@@ -207,9 +207,9 @@ func TestComparesAtTheStart(t *testing.T) {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
 		readings                                      int
 	}{
-		"agreement":         {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 2},
-		"a definition came": {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
-		"a definition went": {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 9},
+		"agreement":   {existing: kinds[:3], servedAtNew: kinds[:3], servedLater: nil, readings: 2},
+		"CRD created": {existing: kinds[:3], servedAtNew: kinds[:2], servedLater: kinds[2:3], readings: 2},
+		"CRD deleted": {existing: kinds[:2], servedAtNew: kinds[:3], withdrawn: kinds[2:3], readings: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -265,9 +265,9 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 		break_ func(*fakeDiscovery)
 		repair func(*fakeDiscovery)
 	}{
-		"everything times out":   {func(d *fakeDiscovery) { d.fail(timeout) }, func(d *fakeDiscovery) { d.fail(nil) }},
-		"everything answers 503": {func(d *fakeDiscovery) { d.fail(apierrors.NewServiceUnavailable("busy")) }, func(d *fakeDiscovery) { d.fail(nil) }},
-		"even not found":         {func(d *fakeDiscovery) { d.fail(apierrors.NewNotFound(schema.GroupResource{}, "")) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"all requests time out":   {func(d *fakeDiscovery) { d.fail(timeout) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"all requests return 503": {func(d *fakeDiscovery) { d.fail(apierrors.NewServiceUnavailable("busy")) }, func(d *fakeDiscovery) { d.fail(nil) }},
+		"even not found":          {func(d *fakeDiscovery) { d.fail(apierrors.NewNotFound(schema.GroupResource{}, "")) }, func(d *fakeDiscovery) { d.fail(nil) }},
 		"one version is stale": {
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), errors.New("stale")) },
 			func(d *fakeDiscovery) { d.markStale(Route.GroupVersion(), nil) },
@@ -287,10 +287,10 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, cluster, heard := newDiscovery(Route, OpenShiftIngress, HTTPRoute, UserGroup), newCluster(t), &changes{}
+				d, cluster, recorder := newDiscovery(Route, OpenShiftIngress, HTTPRoute, UserGroup), newCluster(t), &changes{}
 				cluster.create(definitionName(HTTPRoute))
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-				w.Subscribe(t.Context(), heard.add)
+				w.Subscribe(t.Context(), recorder.add)
 				run(t, w)
 				tc.break_(d)
 				cluster.update(definitionName(HTTPRoute), "2") // anything that starts a reading
@@ -302,8 +302,8 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 				pass(35 * time.Second)
 				before := d.count()
 				pass(8 * time.Minute)
-				if n := d.count() - before; n != 0 || heard.len() != 0 {
-					t.Errorf("%d readings and %d changes after the repair, want none", n, heard.len())
+				if n := d.count() - before; n != 0 || recorder.len() != 0 {
+					t.Errorf("%d readings and %d changes after the repair, want none", n, recorder.len())
 				}
 			})
 		})
@@ -312,10 +312,10 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 
 func TestPersistentAbsenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, cluster, heard := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
+		d, cluster, recorder := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
 		cluster.create(definitionName(HTTPRoute), definitionName(ReferenceGrant))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-		w.Subscribe(t.Context(), heard.add)
+		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
 		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
 		cluster.update(definitionName(ReferenceGrant), "2")
@@ -324,8 +324,8 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 			t.Error("the kind does not count as served, although its CRD exists")
 		}
 		pass(10 * time.Second)
-		if !w.Current().Equal(NewSet(HTTPRoute)) || heard.len() != 1 {
-			t.Errorf("current %q after %d changes", w.Current(), heard.len())
+		if !w.Current().Equal(NewSet(HTTPRoute)) || recorder.len() != 1 {
+			t.Errorf("current %q after %d changes", w.Current(), recorder.len())
 		}
 	})
 }
@@ -349,14 +349,14 @@ func TestSiblingsDoNotDelayALoss(t *testing.T) {
 // [modelregistry-57]
 func TestFirstReadingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, cluster, heard := newDiscovery(Route), newCluster(t), &changes{}
+		d, cluster, recorder := newDiscovery(Route), newCluster(t), &changes{}
 		d.fail(errors.New("connection refused"))
-		said := &logs{}
-		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
+		logged := &logs{}
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: logged.logger()})
 		if w.Ready(nil) == nil || len(w.Current().Set) != 0 {
 			t.Error("want Ready to return an error, and no kind, before the first discovery")
 		}
-		w.Subscribe(t.Context(), heard.add)
+		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
 		pass(5 * time.Minute)
 		// 250 ms, 500 ms, 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
@@ -365,10 +365,10 @@ func TestFirstReadingFails(t *testing.T) {
 		}
 		d.fail(nil)
 		pass(maxBackoff)
-		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || heard.len() != 1 {
-			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), heard.len())
+		if err := w.Ready(nil); err != nil || !w.Current().Has(Route) || recorder.len() != 1 {
+			t.Errorf("ready %v, current %q, %d changes", err, w.Current(), recorder.len())
 		}
-		if said.with("connection refused") == 0 {
+		if logged.with("connection refused") == 0 {
 			t.Error("the discovery error was not logged")
 		}
 	})
@@ -376,9 +376,9 @@ func TestFirstReadingFails(t *testing.T) {
 
 func TestForbiddenFallsBackToPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, cluster, said := newDiscovery(), newCluster(t), &logs{}
+		d, cluster, logged := newDiscovery(), newCluster(t), &logs{}
 		allow := cluster.forbid()
-		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: said.logger()})
+		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Log: logged.logger()})
 		run(t, w)
 		pass(5 * time.Minute)
 		d.serve(Route)
@@ -412,22 +412,22 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 // Every pause comes from the injected clock.
 func TestPollsByInjectedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, heard, cluster := newDiscovery(), &changes{}, newCluster(t)
+		d, recorder, cluster := newDiscovery(), &changes{}, newCluster(t)
 		cluster.forbid()
 		clk := clocktesting.NewFakeClock(time.Unix(0, 0))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds, Clock: clk})
 		run(t, w)
 		clk.Step(debounce)
 		synctest.Wait()
-		w.Subscribe(t.Context(), heard.add) // after Start
+		w.Subscribe(t.Context(), recorder.add) // after Start
 		d.serve(Route, OpenShiftIngress)
 		pass(time.Hour)
-		if heard.len() != 0 {
+		if recorder.len() != 0 {
 			t.Fatal("listeners were called, although the injected clock did not advance")
 		}
 		clk.Step(pollPeriod)
 		synctest.Wait()
-		if heard.len() != 1 || !w.Current().OpenShift() {
+		if recorder.len() != 1 || !w.Current().OpenShift() {
 			t.Errorf("current %q", w.Current())
 		}
 	})
@@ -475,12 +475,12 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
-		var active, most int
+		var active, maxActive int
 		var order []string
 		for _, name := range []string{"a", "b"} {
 			w.Subscribe(t.Context(), func(Set) {
 				active++
-				most = max(most, active)
+				maxActive = max(maxActive, active)
 				order = append(order, name)
 				w.Subscribe(t.Context(), func(Set) {}) // no lock is held
 				_ = w.Current()
@@ -493,8 +493,8 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 			cluster.create(definitionName(k))
 			pass(time.Second)
 		}
-		if most != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {
-			t.Errorf("order %v, %d at once", order, most)
+		if maxActive != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {
+			t.Errorf("order %v, %d at once", order, maxActive)
 		}
 	})
 }

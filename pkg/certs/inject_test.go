@@ -79,7 +79,7 @@ func TestSyncInjectsOtherTargetsAfterError(t *testing.T) {
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone"}, Target{Kind: Validating, Name: "v"})
 	_, err := a.Sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "writing the CA into MutatingWebhookConfiguration gone") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want one that names the missing configuration", err)
 	}
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into the existing target")
@@ -92,7 +92,7 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 	w := newEnvironment(t, webhooks("v", hook("h", map[string]any{})))
 	a := w.replica(nil, Target{Kind: Mutating, Name: "gone", Optional: true}, Target{Kind: Validating, Name: "v", Optional: true})
 	if _, err := a.Sync(t.Context()); err != nil {
-		t.Errorf("got %v", err)
+		t.Errorf("Sync failed: %v", err)
 	}
 	if caBundles(w.get(Target{Kind: Validating, Name: "v"}))[0] == nil {
 		t.Error("the CA was not injected into an optional target that exists")
@@ -106,7 +106,7 @@ func TestSyncIgnoresMissingOptionalTarget(t *testing.T) {
 		},
 	}, Target{Kind: Validating, Name: "v", Optional: true})
 	if _, err := away.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "away") {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that of the request", err)
 	}
 }
 

@@ -193,7 +193,7 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var root Root
 	var current Leaf
-	var alive []process
+	var replicas []process
 	const stride = 23 * 24 * time.Hour
 	handshakes, authorities := 0, map[string]bool{}
 	for now := epoch; now.Before(epoch.Add(10 * year)); now = now.Add(stride) {
@@ -208,11 +208,11 @@ func TestProcessesTrustEachOtherForYears(t *testing.T) {
 			t.Fatalf("at %s a process would start with a certificate for %s", now, left)
 		}
 		if random.IntN(3) == 0 {
-			alive = append(alive, process{started: now, leaf: current})
+			replicas = append(replicas, process{started: now, leaf: current})
 		}
-		alive = slices.DeleteFunc(alive, func(p process) bool { return now.After(p.leaf.Expires) })
-		for _, p := range alive { // the oldest process has the oldest bundle, and the next process will have the current files
-			for _, other := range []process{alive[0], {started: now, leaf: current}} {
+		replicas = slices.DeleteFunc(replicas, func(p process) bool { return now.After(p.leaf.Expires) })
+		for _, p := range replicas { // the oldest process has the oldest bundle, and the next process will have the current files
+			for _, other := range []process{replicas[0], {started: now, leaf: current}} {
 				handshakes++
 				if err := verify(p.leaf.Data, other.leaf.Data[dataKeyCACert], "localhost", now); err != nil {
 					t.Fatalf("at %s a process of %s refuses one of %s: %v", now, other.started, p.started, err)

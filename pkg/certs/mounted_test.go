@@ -30,7 +30,7 @@ func TestIsMounted(t *testing.T) {
 		t.Error("IsMounted reports true without certificate files")
 	}
 	if _, err := NewMounted(dir); err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want one that names the directory", err)
 	}
 	first := mount(t, dir)
 	if !IsMounted(dir) {

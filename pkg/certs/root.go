@@ -21,7 +21,7 @@ const maxBundleSize = 4
 type Step string
 
 const (
-	// Unchanged is no change.
+	// Unchanged is not a change.
 	Unchanged Step = ""
 	// Created is the issue of the first CA.
 	Created Step = "Created"

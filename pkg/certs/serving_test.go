@@ -94,7 +94,7 @@ func TestEnsureServingRepairs(t *testing.T) {
 		"a broken CA": func(d map[string][]byte) {
 			d["ca.crt"] = []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 		},
-		"a key in other words": func(d map[string][]byte) {
+		"key in another encoding": func(d map[string][]byte) {
 			d["tls.key"] = []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
 		},
 	} {

@@ -87,8 +87,8 @@ func (env *environment) get(target Target) *unstructured.Unstructured {
 	return obj
 }
 
-// trusts performs a TLS handshake like the API server, at the time of the environment.
-func (env *environment) trusts(a *Authority, bundle []byte) error {
+// handshake performs a TLS handshake like the API server, at the time of the environment.
+func (env *environment) handshake(a *Authority, bundle []byte) error {
 	env.t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
@@ -117,7 +117,7 @@ func (env *environment) trusts(a *Authority, bundle []byte) error {
 
 func (env *environment) mustTrust(a *Authority, bundle []byte, when string) {
 	env.t.Helper()
-	if err := env.trusts(a, bundle); err != nil {
+	if err := env.handshake(a, bundle); err != nil {
 		env.t.Errorf("%s: unexpected error: %v", when, err)
 	}
 }

@@ -101,7 +101,7 @@ func TestWatchRestoresSecret(t *testing.T) {
 			waitFor(t, func() bool { return a.current.Load() != nil && w.clock.HasWaiters() })
 			before := w.bundle()
 			harm(w)
-			begun := w.clock.Now()
+			start := w.clock.Now()
 			waitFor(t, func() bool {
 				// An event of the Secret, since the fakes of the two clients are not connected.
 				empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
@@ -109,7 +109,7 @@ func TestWatchRestoresSecret(t *testing.T) {
 				empty.SetName(secretKey.Name)
 				_ = watched.Tracker().Create(secretResource, empty, secretKey.Namespace)
 				_ = watched.Tracker().Delete(secretResource, secretKey.Namespace, secretKey.Name)
-				if w.clock.HasWaiters() && w.clock.Since(begun) < resyncInterval/2 {
+				if w.clock.HasWaiters() && w.clock.Since(start) < resyncInterval/2 {
 					w.clock.Step(time.Second)
 				}
 				live := &corev1.Secret{}

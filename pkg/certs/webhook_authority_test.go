@@ -123,7 +123,7 @@ func TestRotationOfCAKeepsTrust(t *testing.T) {
 	}
 	w.mustTrust(a, both, "signed by the new CA")
 	w.mustTrust(lazy, w.bundle(), "a replica that has not looked yet")
-	if err := w.trusts(a, old); err == nil {
+	if err := w.handshake(a, old); err == nil {
 		t.Error("the serving certificate is still signed by the old CA")
 	}
 }
@@ -162,7 +162,7 @@ func TestSyncAfterExpiry(t *testing.T) {
 	}
 }
 
-func TestTwoReplicasAgree(t *testing.T) {
+func TestReplicasShareAuthority(t *testing.T) {
 	for range 20 {
 		w := newEnvironment(t)
 		a, b := w.replica(nil), w.replica(nil)

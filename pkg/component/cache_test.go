@@ -91,10 +91,10 @@ func TestForeignObjectsOfOneNamespaceOnly(t *testing.T) {
 		t.Fatalf("Secrets: %+v", by)
 	}
 	if all := by.Namespaces[""]; all.LabelSelector.String() != ourLabel {
-		t.Errorf("unexpected result in all namespaces: %+v", all)
+		t.Errorf("got selection in all namespaces %+v, want the managed objects", all)
 	}
 	if apps := by.Namespaces["apps"]; apps.LabelSelector != nil {
-		t.Errorf("unexpected result in the one namespace: %+v", apps)
+		t.Errorf("got selection in namespace apps %+v, want all objects", apps)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestStripForeign(t *testing.T) {
 	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "ns/a"}
 	if out, err := stripForeign(gone); err != nil || out != any(gone) {
-		t.Errorf("unexpected result for a tombstone: %+v, error %v", out, err)
+		t.Errorf("stripForeign of a tombstone returned %+v, error %v, want it unchanged", out, err)
 	}
 }
 

@@ -22,11 +22,11 @@ func TestIsCustomResource(t *testing.T) {
 		object runtime.Object
 		want   bool
 	}{
-		"a typed built-in kind":        {&corev1.Pod{}, false},
-		"metadata of a built-in kind":  {capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), false},
-		"a typed custom kind":          {&awv1beta2.AppWrapper{}, true},
-		"metadata of a custom kind":    {capability.MetadataOf(capability.HTTPRoute), true},
-		"metadata of one of our kinds": {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
+		"a typed built-in kind":       {&corev1.Pod{}, false},
+		"metadata of a built-in kind": {capability.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), false},
+		"a typed custom kind":         {&awv1beta2.AppWrapper{}, true},
+		"metadata of a custom kind":   {capability.MetadataOf(capability.HTTPRoute), true},
+		"metadata of a managed kind":  {capability.MetadataOf(awv1beta2.GroupVersion.WithKind("AppWrapper")), true},
 	} {
 		if got := isCustomResource(c.object); got != c.want {
 			t.Errorf("%s: custom = %v, want %v", name, got, c.want)
@@ -42,11 +42,11 @@ func TestWatchClosedEarlyRelists(t *testing.T) {
 		between func(toolscache.ListerWatcherWithContext) error
 		expired bool
 	}{
-		"closed early":             {new(int64(600)), 599 * time.Second, nil, true},
-		"its time is over":         {new(int64(600)), 600 * time.Second, nil, false},
-		"no delay requested":       {nil, time.Second, nil, false},
-		"a list came between them": {new(int64(600)), time.Second, list, false},
-		"a watch that lists, too":  {new(int64(600)), time.Second, watchList, false},
+		"closed early":            {new(int64(600)), 599 * time.Second, nil, true},
+		"its time is over":        {new(int64(600)), 600 * time.Second, nil, false},
+		"no delay requested":      {nil, time.Second, nil, false},
+		"list in between":         {new(int64(600)), time.Second, list, false},
+		"a watch that lists, too": {new(int64(600)), time.Second, watchList, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := clocktesting.NewFakePassiveClock(time.Unix(0, 0))

@@ -48,7 +48,7 @@ func newHouse(t *testing.T, components ...Component) *house {
 func (h *house) serve()    { h.caps.set(capability.RayCluster, capability.Route) }
 func (h *house) withdraw() { h.caps.set(capability.Route) }
 
-func (h *house) heard(text string) int {
+func (h *house) logCount(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -67,7 +67,7 @@ func TestStartsWhenKindsAreServed(t *testing.T) {
 		close(h.elected)
 		defer h.start()()
 		w.want(t, 0, 0)
-		if h.heard("Waiting for the APIs") != 1 {
+		if h.logCount("Waiting for the APIs") != 1 {
 			t.Error("want one log entry about the missing APIs")
 		}
 		h.caps.set(capability.RayCluster) // one of two
@@ -167,7 +167,7 @@ func TestFailingSetupIsRetried(t *testing.T) {
 		w.want(t, 0, 0) // all or nothing
 		pass(time.Minute)
 		w.want(t, 1, 1)
-		if h.heard("no matches for kind") != 7 {
+		if h.logCount("no matches for kind") != 7 {
 			t.Errorf("said %q", h.said)
 		}
 	})

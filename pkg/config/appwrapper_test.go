@@ -58,7 +58,7 @@ func standalone(text string) LegacyConfig {
 	return LegacyConfig{Source: "ConfigMap ns/appwrapper-operator-config", Data: map[string]string{"any-name": text}}
 }
 
-// [appwrapper-21] The default configuration constructs, and every document says the same in its own way.
+// [appwrapper-21] The defaults are valid, and equal settings in documents of all forms have equal results.
 func TestAppWrapperDocuments(t *testing.T) {
 	withQueue := everythingSet()
 	withQueue.SlackQueueName = "slack"
@@ -72,11 +72,11 @@ func TestAppWrapperDocuments(t *testing.T) {
 		"embedded":             {older: []LegacyConfig{codeflare("appwrapper:\n  enabled: true\n  Config:\n" + indent(everything, "    "))}, want: everythingSet()},
 		"embedded, lower case": {older: []LegacyConfig{codeflare("appwrapper:\n  config:\n" + indent(everything, "    "))}, want: everythingSet()},
 		"standalone":           {older: []LegacyConfig{standalone("appwrapper:\n" + indent(everything, "  "))}, want: everythingSet()},
-		"other spellings": {older: []LegacyConfig{standalone("AppWrapper:\n" +
+		"keys in other cases": {older: []LegacyConfig{standalone("AppWrapper:\n" +
 			indent(strings.ReplaceAll(strings.ReplaceAll(everything, "Period", "period"), "userRBAC", "UserRbac"), "  "))}, want: everythingSet()},
 		"a ConfigMap without the section": {older: []LegacyConfig{codeflare("kuberay: {ingressDomain: kind}")}, want: DefaultAppWrapper()},
 		"an empty section":                {older: []LegacyConfig{codeflare("appwrapper:\n  enabled: true"), standalone("appwrapper: {}")}, want: DefaultAppWrapper()},
-		"null leaves scalars alone":       {older: []LegacyConfig{standalone("appwrapper: {schedulerName: null, faultTolerance: {retryLimit: null, resetPause: null}, userRBACAdmissionCheck: null}")}, want: DefaultAppWrapper()},
+		"null scalars are ignored":        {older: []LegacyConfig{standalone("appwrapper: {schedulerName: null, faultTolerance: {retryLimit: null, resetPause: null}, userRBACAdmissionCheck: null}")}, want: DefaultAppWrapper()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{}.withFile(tc.file))
@@ -100,12 +100,12 @@ func TestAppWrapperPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.SchedulerName != "first" || got.DefaultQueueName != "second" || got.FaultTolerance.RetryLimit != 9 || got.FaultTolerance.ResetPause != 5*time.Second {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want the file over the ConfigMap of AppWrapper, and this over that of CodeFlare", got)
 	}
 	// The configuration is a value: reading it again gives the same.
 	again, _, err := cfg.AppWrapper()
 	if err != nil || again.SchedulerName != "" || again.FaultTolerance.RetryLimit != 9 {
-		t.Errorf("unexpected result %+v, error %v", again, err)
+		t.Errorf("AppWrapper without ConfigMaps returned %+v, error %v, want only the value of the file", again, err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestAppWrapperInTheFileIsChecked(t *testing.T) {
 		"effect":           {"appwrapper: {autopilot: {resourceTaints: {r: [{key: a, effect: Evict}]}}}", "NoExecute, NoSchedule or PreferNoSchedule"},
 	} {
 		if _, err := (given{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want %q", name, err, tc.want)
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // The CodeFlare and AppWrapper operators took the name of a ConfigMap where this one takes a file.
-func TestConfigThatIsTheNameOfAConfigMap(t *testing.T) {
+func TestConfigFlagWithConfigMapName(t *testing.T) {
 	missing := func(path string) ([]byte, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}

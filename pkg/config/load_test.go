@@ -177,7 +177,7 @@ func TestKeysAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range append(settings(&Config{}, program.Components), componentSections()...) {
 		if row.key != "" && seen[row.key] {
-			t.Errorf("%s stands twice", row.key)
+			t.Errorf("%s is set twice", row.key)
 		}
 		seen[row.key] = true
 	}
@@ -196,13 +196,13 @@ func TestFlagForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, given{args: args})
 			if !cfg.LeaderElection.Enabled || cfg.Metrics.BindAddress != ":8443" || cfg.Health.BindAddress != ":8082" {
-				t.Errorf("got %+v", cfg)
+				t.Errorf("got %+v, want leader election and the given addresses", cfg)
 			}
 		})
 	}
 }
 
-// [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and empty it is no name.
+// [mlflow-1] POD_NAMESPACE names the namespace when no flag does, and an empty value counts as unset.
 func TestNamespaceMLflow1(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given given
@@ -246,10 +246,10 @@ func TestStartNeedsMLflow2(t *testing.T) {
 	cfg := mustLoad(t, given{env: image})
 	cfg.MLflow.Version = ""
 	if err := cfg.CheckComplete(); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("unexpected result without a version: %v", err)
+		t.Errorf("got error %v, want one that names the missing version", err)
 	}
 	if _, err := (given{args: []string{"--namespace="}, env: image}).load(); err == nil || !strings.Contains(err.Error(), "namespace") {
-		t.Errorf("unexpected result without a namespace: %v", err)
+		t.Errorf("got error %v, want one that names the namespace", err)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestLegacyVariableOfThePlatform(t *testing.T) {
 	}{
 		"default":                          {given{}, false},
 		"on":                               {given{env: map[string]string{module: "true"}}, true},
-		"on in other words":                {given{env: map[string]string{module: " 1 "}}, true},
+		"enabled by 1":                     {given{env: map[string]string{module: " 1 "}}, true},
 		"no boolean":                       {given{env: map[string]string{module: "enabled"}}, false},
 		"ENABLE_PLATFORM takes precedence": {given{env: map[string]string{module: "true", "ENABLE_PLATFORM": "false"}}, false},
 		"only ENABLE_PLATFORM":             {given{env: map[string]string{"ENABLE_PLATFORM": "true"}}, true},
@@ -316,7 +316,7 @@ func TestImagesMLflow5(t *testing.T) {
 	both["RELATED_IMAGE_ODH_MLFLOW_IMAGE"] = ""
 	cfg := mustLoad(t, given{env: both})
 	if cfg.MLflow.Image != "legacy:1" || cfg.MLflow.ExternalURL != "" || cfg.Namespace != "opendatahub" {
-		t.Errorf("got %+v", cfg.MLflow)
+		t.Errorf("got %+v, want the legacy image and the default namespace", cfg.MLflow)
 	}
 }
 
@@ -365,7 +365,7 @@ func TestLoadParsesLoggingFlags(t *testing.T) {
 	g := given{args: []string{"--zap-devel", "--zap-log-level=3", "--zap-encoder=console", "--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"}}
 	options := mustLoad(t, g).Logging
 	if !options.Development || options.NewEncoder == nil || options.TimeEncoder == nil {
-		t.Errorf("got %+v", options)
+		t.Errorf("got %+v, want development logging with both encoders", options)
 	}
 	if !options.Level.Enabled(zapcore.Level(-3)) || options.Level.Enabled(zapcore.Level(-4)) {
 		t.Errorf("level %v, want 3", options.Level)
@@ -399,6 +399,6 @@ func TestFromProcessReadsTheEnvironment(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "here")
 	cfg, err := FromProcess(program, nil)
 	if err != nil || cfg.MLflow.GatewayName != "from-process" || cfg.Namespace != "here" {
-		t.Errorf("got %+v, %v", cfg.MLflow, err)
+		t.Errorf("got %+v, error %v, want the values of the process", cfg.MLflow, err)
 	}
 }

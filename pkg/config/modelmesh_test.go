@@ -46,7 +46,7 @@ func TestModelMeshVariables(t *testing.T) {
 	}
 }
 
-// The file says the same as the variables.
+// The file has the same effect as the variables.
 func TestModelMeshFile(t *testing.T) {
 	_, want := meshVariables()
 	got := mustLoad(t, given{}.withFile(`
@@ -81,7 +81,7 @@ func TestModelMeshSwitches(t *testing.T) {
 		}}).ModelMesh
 		if m.NamespaceScope != want.scope || m.IgnoreInferenceServices != want.ignore ||
 			m.IgnoreClusterServingRuntimes != want.ignore || m.IgnoreSecrets != want.ignore {
-			t.Errorf("%q: unexpected result: %+v", raw, m)
+			t.Errorf("switches set to %q: got %+v", raw, m)
 		}
 	}
 }
@@ -92,13 +92,13 @@ func TestModelMeshNamespace(t *testing.T) {
 		given given
 		want  string
 	}{
-		"said":           {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
+		"NAMESPACE set":  {given{env: map[string]string{"NAMESPACE": "said", "POD_NAMESPACE": "pod"}, files: mounted}, "said"},
 		"of the pod":     {given{env: map[string]string{"POD_NAMESPACE": "pod"}, files: mounted}, "pod"},
 		"of the account": {given{files: mounted}, "from-file"},
 		"unknown":        {given{}, "opendatahub"},
 	} {
 		if got := mustLoad(t, tc.given).ModelMesh.Namespace; got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }
@@ -125,20 +125,20 @@ func TestModelMeshDefaultsFile(t *testing.T) {
 	was := program.Components
 	program.Components = append(was[:len(was):len(was)], "modelmesh")
 	defer func() { program.Components = was }()
-	usual := map[string]string{modelMeshDefaults: "podsPerRuntime: 3"}
+	withDefaults := map[string]string{modelMeshDefaults: "podsPerRuntime: 3"}
 	named := map[string]string{"MODELMESH_DEFAULTS_FILE": "/mine.yaml"}
 	for name, tc := range map[string]struct {
 		given given
 		want  string
 	}{
 		"no setting":         {given{}, ""},
-		"at the old place":   {given{files: usual}, "podsPerRuntime: 3"},
+		"at the old place":   {given{files: withDefaults}, "podsPerRuntime: 3"},
 		"named":              {given{env: named, files: map[string]string{"/mine.yaml": "podsPerRuntime: 4"}}, "podsPerRuntime: 4"},
-		"component disabled": {given{args: []string{"--enable-modelmesh=false"}, files: usual}, ""},
+		"component disabled": {given{args: []string{"--enable-modelmesh=false"}, files: withDefaults}, ""},
 		"off and named":      {given{args: []string{"--enable-modelmesh=false"}, env: named}, ""},
 	} {
 		if got := mustLoad(t, tc.given).ModelMesh.Defaults; got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 	if _, err := (given{env: named}).load(); err == nil || !strings.Contains(err.Error(), "/mine.yaml") || !strings.Contains(err.Error(), "MODELMESH_DEFAULTS_FILE") {

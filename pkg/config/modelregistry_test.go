@@ -63,15 +63,15 @@ func TestLegacyRegistryVariables(t *testing.T) {
 		"POSTGRES_IMAGE": "RELATED_IMAGE_POSTGRESQL_16_IMAGE", "CATALOG_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_METADATA_COLLECTION_IMAGE",
 		"BENCHMARK_DATA_IMAGE": "RELATED_IMAGE_ODH_MODEL_PERFORMANCE_DATA_IMAGE",
 	}
-	older, both := map[string]string{}, map[string]string{}
+	legacyEnv, both := map[string]string{}, map[string]string{}
 	for old, now := range newer {
-		older[old], both[old], both[now] = "older/"+strings.ToLower(old), "older:1", "newer/"+strings.ToLower(old)
+		legacyEnv[old], both[old], both[now] = "older/"+strings.ToLower(old), "older:1", "newer/"+strings.ToLower(old)
 	}
 	images := func(env map[string]string) []string {
 		i := mustLoad(t, given{env: env}).ModelRegistry.Images
 		return []string{i.REST, i.KubeRBACProxy, i.Postgres, i.CatalogData, i.BenchmarkData}
 	}
-	for prefix, env := range map[string]map[string]string{"older/": older, "newer/": both} {
+	for prefix, env := range map[string]map[string]string{"older/": legacyEnv, "newer/": both} {
 		want := []string{prefix + "rest_image", prefix + "kube_rbac_proxy_image", prefix + "postgres_image",
 			prefix + "catalog_data_image", prefix + "benchmark_data_image"}
 		if diff := cmp.Diff(want, images(env)); diff != "" {
@@ -80,7 +80,7 @@ func TestLegacyRegistryVariables(t *testing.T) {
 	}
 }
 
-// The file says the same as the variables.
+// The file has the same effect as the variables.
 func TestRegistryFile(t *testing.T) {
 	_, want := registryVariables()
 	got := mustLoad(t, given{}.withFile(`
@@ -125,7 +125,7 @@ func TestRegistrySwitches(t *testing.T) {
 			t.Errorf("%q: the catalog is requested: %v", raw, m.RequestModelCatalog)
 		}
 		if m.SkipCatalogDatabase != want.skip || m.EnableModelCatalog != want.bootstrap || m.ValidateInReconciler != want.validate {
-			t.Errorf("%q: got %+v", raw, m)
+			t.Errorf("switches set to %q: got %+v, want %+v", raw, m, want)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestRegistriesNamespace(t *testing.T) {
 	for raw, want := range map[string]string{"": "", " ": "", "odh-model-registries": "odh-model-registries"} {
 		cfg, err := given{env: map[string]string{"REGISTRIES_NAMESPACE": raw}}.load()
 		if err != nil || cfg.ModelRegistry.Namespace != want {
-			t.Errorf("%q: got %q, %v", raw, cfg.ModelRegistry.Namespace, err)
+			t.Errorf("REGISTRIES_NAMESPACE=%q: got %q, error %v, want %q", raw, cfg.ModelRegistry.Namespace, err, want)
 		}
 	}
 	if _, err := (given{env: map[string]string{"REGISTRIES_NAMESPACE": "invalid//namespace"}}).load(); err == nil {
@@ -188,18 +188,18 @@ func TestNoticeOfAGateway(t *testing.T) {
 
 // The usual namespaces of the platform are for OpenShift only: elsewhere a tenant may make them.
 func TestGatewayOnAPlatform(t *testing.T) {
-	usual := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
-	unnamed := usual
+	defaultGateway := RegistryGateway{Name: "g", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
+	unnamed := defaultGateway
 	unnamed.NamespacesUnset = true
 	for _, tc := range []struct {
 		given     RegistryGateway
 		openShift bool
 		want      RegistryGateway
 	}{
-		{RegistryGateway{Name: "g"}, true, usual},
+		{RegistryGateway{Name: "g"}, true, defaultGateway},
 		{RegistryGateway{Name: "g"}, false, unnamed},
 		{RegistryGateway{Name: "g", Namespace: "openshift-ingress"}, false, unnamed},
-		{usual, false, usual},
+		{defaultGateway, false, defaultGateway},
 		{RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}, false, RegistryGateway{Name: "g", Namespace: "gates", RouteNamespace: "apps"}},
 	} {
 		if got := tc.given.ForPlatform(tc.openShift); got != tc.want {

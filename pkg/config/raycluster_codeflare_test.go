@@ -113,31 +113,31 @@ var raySources = []struct {
 func TestPrecedenceOfEverySource(t *testing.T) {
 	for mask := range 1 << len(raySources) {
 		var g given
-		older := ""
-		said := map[string]bool{}
+		legacyConfig := ""
+		isSet := map[string]bool{}
 		for i, source := range raySources {
 			if mask&(1<<i) != 0 {
-				source.say(&g, &older)
-				said[source.name] = true
+				source.say(&g, &legacyConfig)
+				isSet[source.name] = true
 			}
 		}
-		got, _, err := mustLoad(t, g).RayCluster(rayMap(older))
+		got, _, err := mustLoad(t, g).RayCluster(rayMap(legacyConfig))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := DefaultRayCluster()
-		if said["map"] { // the image has had no effect there for long
+		if isSet["map"] { // the image has had no effect there for long
 			want.IngressDomain, want.MTLS = "map.example.org", false
 		}
-		if said["file"] {
+		if isSet["file"] {
 			want.IngressDomain, want.MTLS = "file.example.org", true
 			want.OAuthProxyImage, want.CertGeneratorImage = "file/oauth:1", "file/cert:1"
 		}
-		if said["environment"] {
+		if isSet["environment"] {
 			want.OAuthProxyImage, want.CertGeneratorImage = "env/oauth:1", "env/cert:1"
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", said, diff)
+			t.Errorf("%v (-want +got):\n%s", isSet, diff)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestSettingsOfRayAreValues(t *testing.T) {
 	before := fmt.Sprintf("%+v", first)
 	for range 3 {
 		if again, _, err := cfg.RayCluster(rayMap("kuberay: {mTLSEnabled: true}")); err != nil || fmt.Sprintf("%+v", again) != before {
-			t.Errorf("unexpected result %+v, error %v", again, err)
+			t.Errorf("RayCluster called again returned %+v, error %v, want the same settings", again, err)
 		}
 	}
 	defaults, _, err := mustLoad(t, given{}).RayCluster(rayMap("{}"))

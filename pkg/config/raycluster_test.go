@@ -58,7 +58,7 @@ func TestFeaturesAreEnabledByDefault(t *testing.T) {
 		}
 	}
 	if ray, _, err := mustLoad(t, given{}).RayCluster(nil); err != nil || !ray.OAuth || !ray.MTLS {
-		t.Errorf("unexpected result without a ConfigMap: %+v, %v", ray, err)
+		t.Errorf("RayCluster without a ConfigMap returned %+v, error %v, want OAuth and mTLS", ray, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestRayClusterInTheFileIsChecked(t *testing.T) {
 		"gateway name": {"raycluster: {gatewayName: Front}", `raycluster.gatewayName "Front"`},
 	} {
 		if _, err := (given{}).withFile(tc.body).load(); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want %q", name, err, tc.want)
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}
 	if _, err := (given{env: map[string]string{"OAUTH_PROXY_IMAGE": "https://x"}}).load(); err == nil || !strings.Contains(err.Error(), "OAUTH_PROXY_IMAGE") {

@@ -19,13 +19,13 @@ func sizes(pairs ...string) corev1.ResourceList {
 
 // [R15] The administrator sets the resources of the operator's containers; each list replaces the default list.
 func TestContainerResourcesReplaceDefaults(t *testing.T) {
-	usual := DefaultRayCluster().SidecarResources
+	defaultResources := DefaultRayCluster().SidecarResources
 	for settings, want := range map[string]corev1.ResourceRequirements{
-		"{}":                                     usual,
-		"{sidecarResources: null}":               usual,
-		"{sidecarResources: {requests: null}}":   usual,
-		"{sidecarResources: {requests: {}}}":     {Requests: sizes(), Limits: usual.Limits},
-		"{sidecarResources: {limits: {cpu: 2}}}": {Requests: usual.Requests, Limits: sizes("cpu", "2")},
+		"{}":                                     defaultResources,
+		"{sidecarResources: null}":               defaultResources,
+		"{sidecarResources: {requests: null}}":   defaultResources,
+		"{sidecarResources: {requests: {}}}":     {Requests: sizes(), Limits: defaultResources.Limits},
+		"{sidecarResources: {limits: {cpu: 2}}}": {Requests: defaultResources.Requests, Limits: sizes("cpu", "2")},
 		"{sidecarResources: {requests: {cpu: 10m, memory: 1Gi}, limits: {memory: 1Gi}}}": {
 			Requests: sizes("cpu", "10m", "memory", "1Gi"), Limits: sizes("memory", "1Gi"),
 		},

@@ -49,8 +49,8 @@ func TestSelection(t *testing.T) {
 		"enabled by the variable of the legacy operator":  {[]string{"mlflow"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "true"}, "", nil, []string{"mlflow", "platform"}},
 		"disabled by the variable of the legacy operator": {[]string{"platform"}, map[string]string{"ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER": "false"}, "", nil, []string{"platform"}},
 		"a switch above all":                              {[]string{"mlflow"}, map[string]string{"ENABLE_PLATFORM": "false"}, "", []string{"--enable-platform", "--enable-mlflow=false"}, []string{"platform"}},
-		"unknown names are nothing":                       {[]string{"gadgets", "mlflow"}, nil, "", nil, []string{"mlflow"}},
-		"an empty one starts nothing":                     {[]string{}, nil, "", nil, nil},
+		"unknown names are ignored":                       {[]string{"gadgets", "mlflow"}, nil, "", nil, []string{"mlflow"}},
+		"empty list":                                      {[]string{}, nil, "", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := loadAs(tc.selection, tc.env, tc.file, tc.args...)

@@ -61,7 +61,7 @@ func ParseAutoscaling(annotations map[string]string) (Autoscale, []string) {
 		if metric == MetricCPU || metric == MetricMemory {
 			a.Metric = metric
 		} else {
-			notes = append(notes, fmt.Sprintf("annotation %s is %q: %s is used, choose it or %s", AnnotationMetric, metric, MetricCPU, MetricMemory))
+			notes = append(notes, fmt.Sprintf("annotation %s is %q: %s is used, set it to %s or %s", AnnotationMetric, metric, MetricCPU, MetricCPU, MetricMemory))
 		}
 	}
 	parseInt := func(key string, defaultValue, minimum, maximum int32) int32 {

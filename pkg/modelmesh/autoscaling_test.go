@@ -25,17 +25,17 @@ func TestParseAutoscaling(t *testing.T) {
 		notes       []string
 	}{
 		"[modelmesh-8] no class":        {nil, off, nil},
-		"[modelmesh-8] none":            {map[string]string{AnnotationAutoscalerClass: "none", AnnotationMinScale: "3"}, off, nil},
+		"[modelmesh-8] class none":      {map[string]string{AnnotationAutoscalerClass: "none", AnnotationMinScale: "3"}, off, nil},
 		"[modelmesh-8] hpa":             {set(), on("cpu", 80, 1, 1), nil},
 		"[modelmesh-9] memory":          {set(AnnotationMetric, "memory"), on("memory", 80, 1, 1), nil},
 		"[modelmesh-9] another target":  {set(AnnotationTarget, "50"), on("cpu", 50, 1, 1), nil},
 		"[modelmesh-10] max":            {set(AnnotationMaxScale, "2"), on("cpu", 80, 1, 2), nil},
 		"[modelmesh-10] min raises max": {set(AnnotationMinScale, "2"), on("cpu", 80, 2, 2), nil},
 		"[modelmesh-10] both":           {set(AnnotationMinScale, "2", AnnotationMaxScale, "3"), on("cpu", 80, 2, 3), nil},
-		"[M2] an unknown class is none, and reported": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
+		"[M2] unknown class": {map[string]string{AnnotationAutoscalerClass: "keda", AnnotationMinScale: "x"}, off,
 			[]string{`annotation serving.kserve.io/autoscalerClass is "keda": nothing scales the pods, choose hpa or none`}},
 		"invalid annotations are reported": {set(AnnotationMetric, "gpu", AnnotationTarget, "101", AnnotationMinScale, "0", AnnotationMaxScale, "many"), on("cpu", 80, 1, 1), []string{
-			`annotation serving.kserve.io/metrics is "gpu": cpu is used, choose it or memory`,
+			`annotation serving.kserve.io/metrics is "gpu": cpu is used, set it to cpu or memory`,
 			`annotation serving.kserve.io/targetUtilizationPercentage is "101": 80 is used, write a whole number from 1 to 100`,
 			`annotation serving.kserve.io/min-scale is "0": 1 is used, write a whole number from 1 to 2147483647`,
 			`annotation serving.kserve.io/max-scale is "many": 1 is used, write a whole number from 1 to 2147483647`,

@@ -50,7 +50,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	}
 	file := strings.TrimPrefix(strings.TrimPrefix(text, unixScheme+"//"), unixScheme)
 	if !path.IsAbs(file) || path.Clean(file) != file || path.Dir(file) == "/" || strings.Contains(file, ":") {
-		return Endpoint{}, fmt.Errorf("%q names no file in a folder of its own: write unix:/<folder>/<file>", text)
+		return Endpoint{}, fmt.Errorf("%q must name a file in a separate directory: write unix:/<folder>/<file>", text)
 	}
 	return Endpoint{Raw: text, Path: file}, nil
 }

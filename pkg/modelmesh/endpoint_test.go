@@ -44,13 +44,13 @@ func TestParseEndpointErrors(t *testing.T) {
 		"port:+1":              "has no port",
 		"port:8085 ":           "has no port",
 		"port:http":            "has no port",
-		"unix:":                "names no file",
-		"unix:relative.sock":   "names no file",
-		"unix:/file.sock":      "names no file in a folder of its own",
-		"unix:/a/../b":         "names no file",
-		"unix:/a/b/":           "names no file",
-		"unix:/a:b/c":          "names no file",
-		"unix://host/a/b.sock": "names no file",
+		"unix:":                "must name a file",
+		"unix:relative.sock":   "must name a file",
+		"unix:/file.sock":      "must name a file in a separate directory",
+		"unix:/a/../b":         "must name a file",
+		"unix:/a/b/":           "must name a file",
+		"unix:/a:b/c":          "must name a file",
+		"unix://host/a/b.sock": "must name a file",
 	} {
 		if got, err := ParseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, got error %v, want %q", text, got, err, want)
@@ -84,7 +84,7 @@ func TestEndpointsOf(t *testing.T) {
 		"both sockets in one folder":    {endpoints("unix:/tmp/own/a", "unix:///tmp/own/b", false), "", "/tmp/own", ""},
 		"no data endpoint":              {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
 		"[M1] an adapter has a default": {endpoints("", "", true), "8085", "", ""},
-		"[M1] a server has none":        {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
+		"[M1] no endpoint":              {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
 		"two folders":                   {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
 		"an adapter by a socket":        {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
 		"an adapter by a word":          {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
@@ -116,7 +116,7 @@ func FuzzParseEndpoint(f *testing.F) {
 		switch {
 		case err != nil:
 			if e != (Endpoint{}) {
-				t.Errorf("%q: %+v beside %v", text, e, err)
+				t.Errorf("ParseEndpoint(%q) returned %+v with error %v", text, e, err)
 			}
 		case e.Raw != text || (e.Port == "") == (e.Path == ""):
 			t.Errorf("%q became %+v", text, e)

@@ -47,7 +47,7 @@ func TestLabels(t *testing.T) {
 		"[modelmesh-35] grpc-v2 with the REST proxy implies v2": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "grpc-v1"}}, true, "pv:grpc-v1,pv:grpc-v2,pv:v2,rt:r",
 		},
-		"the REST proxy adds nothing to other protocols, and nothing twice": {
+		"REST proxy and other protocols": {
 			"r", v1alpha1.ServingRuntimeSpec{ProtocolVersions: []string{"grpc-v2", "v2", "v2"}}, true, "pv:grpc-v2,pv:v2,rt:r",
 		},
 		"no formats": {"r", v1alpha1.ServingRuntimeSpec{}, true, "rt:r"},
@@ -67,7 +67,7 @@ func TestHasLabels(t *testing.T) {
 		"mt:onnx:2": false, "mt:onnx|pv:v1": false, "rt:other": false, "mt:onn": false, "": false, "mt:onnx|": false,
 	} {
 		if got := HasLabels(labels, model); got != want {
-			t.Errorf("%q: %v, want %v", model, got, want)
+			t.Errorf("%q: got %v, want %v", model, got, want)
 		}
 	}
 }

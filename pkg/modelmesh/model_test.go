@@ -109,7 +109,7 @@ func TestModelIDInput(t *testing.T) {
 
 func TestModelKey(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
-		"everything": {
+		"all fields": {
 			`{modelType: {name: tensorflow, version: "1"}, storage: {key: localMinIO, schemaPath: s/schema.json, parameters: {type: s3, bucket: b}}}`,
 			`{"storage_key":"localMinIO","storage_params":{"bucket":"b","type":"s3"},"model_type":{"name":"tensorflow","version":"1"},"schema_path":"s/schema.json"}`,
 		},
@@ -193,7 +193,7 @@ func TestModelIdentity(t *testing.T) {
 	now := metav1.Now()
 	p := &v1alpha1.Predictor{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", UID: "c"}}
 	if m := FromPredictor(p); m.Source != "ksp" || m.Name != "a" || m.Namespace != "b" || m.UID != "c" || m.Terminating {
-		t.Errorf("unexpected result of FromPredictor: %+v", m)
+		t.Errorf("FromPredictor returned %+v, want source, name, namespace and UID of the Predictor", m)
 	}
 	p.DeletionTimestamp = &now
 	if !FromPredictor(p).Terminating {

@@ -47,7 +47,7 @@ func volume(name string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) { s.Volumes = append(s.Volumes, corev1.Volume{Name: name}) }
 }
 
-func adapted(server string) func(*v1alpha1.ServingRuntimeSpec) {
+func withAdapter(server string) func(*v1alpha1.ServingRuntimeSpec) {
 	return func(s *v1alpha1.ServingRuntimeSpec) { s.BuiltInAdapter = &v1alpha1.BuiltInAdapter{ServerType: server} }
 }
 
@@ -60,14 +60,14 @@ func TestValidateAccepts(t *testing.T) {
 		"additional port":                   validRuntime(port("own", 54321)),
 		"additional volume":                 validRuntime(volume("own"), mount("own")),
 		"a mount of the models":             validRuntime(mount(ModelsVolume)),
-		"an adapter":                        validRuntime(adapted("mlserver"), named("mlserver")),
-		"[M1] an adapter without endpoint":  validRuntime(adapted("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
+		"an adapter":                        validRuntime(withAdapter("mlserver"), named("mlserver")),
+		"[M1] an adapter without endpoint":  validRuntime(withAdapter("mlserver"), named("mlserver"), func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }),
 		"other probes":                      validRuntime(inContainer(func(c *corev1.Container) { c.LivenessProbe, c.StartupProbe = &corev1.Probe{}, &corev1.Probe{} })),
 		"the ports around the reserved":     validRuntime(port("a", 11880), port("b", 11900), port("c", 8081)),
 		"the largest number of replicas":    validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(65535)) }),
 		"names that other settings reserve": validRuntime(volume("tls-certs"), port("https", 8443)),
 		"a name that only contains mm-":     validRuntime(named("a-mm-b"), volume("my-mm-volume")),
-		"container in addition to that of a server type": validRuntime(adapted("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
+		"container in addition to that of a server type": validRuntime(withAdapter("triton"), named("triton"), func(s *v1alpha1.ServingRuntimeSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "own"})
 		}),
 	} {
@@ -104,13 +104,13 @@ func TestValidateErrors(t *testing.T) {
 		"volume":            {validRuntime(volume("models-dir")), "volume models-dir is reserved for internal use: choose another name"},
 		"volume of etcd":    {validRuntime(volume("etcd-config")), "volume etcd-config is reserved for internal use: choose another name"},
 		"prefix of volumes": {validRuntime(volume("mm-own")), "volume mm-own is reserved for internal use: choose another name"},
-		"no container":      {validRuntime(adapted("triton")), "must include runtime container with name triton"},
-		"unknown type":      {validRuntime(adapted("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
+		"no container":      {validRuntime(withAdapter("triton")), "must include runtime container with name triton"},
+		"unknown type":      {validRuntime(withAdapter("other"), named("other")), "unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve"},
 		"[M1] no endpoint":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = nil }), "spec.grpcEndpoint is missing: set the address at which the server loads models, as port:<number> or unix:<absolute path>"},
 		"[M43] no address":  {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.GRPCEndpoint = new("8085") }), `spec.grpcEndpoint "8085" is neither port:<number> nor unix:<absolute path>: write one of them`},
 		"[M6] replicas":     {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(70000)) }), "spec.replicas 70000 must be between 0 and 65535"},
 		"[M6] below zero":   {validRuntime(func(s *v1alpha1.ServingRuntimeSpec) { s.Replicas = new(int64(-1)) }), "spec.replicas -1 must be between 0 and 65535"},
-		"several errors": {validRuntime(adapted("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
+		"several errors": {validRuntime(withAdapter("other"), port("own", 8089), volume("tc-config"), mount("storage-config")),
 			"unrecognized built-in runtime server type other: use one of mlserver, triton, ovms, torchserve; must include runtime container with name other; " +
 				in("volume storage-config is reserved for internal use: choose another name") + "; " + in("Port 8089 is reserved for internal use: choose another") +
 				"; volume tc-config is reserved for internal use: choose another name"},
@@ -141,7 +141,7 @@ func TestWarnings(t *testing.T) {
 		"ports": {validRuntime(port("https", 8033), port("own", 2112)), []string{
 			"spec.containers[server]: ModelMesh has a port named https: choose another name", "spec.containers[server]: ModelMesh listens on port 8033: choose another",
 			"spec.containers[server]: ModelMesh listens on port 2112: choose another"}},
-		"fields that others read": {&v1alpha1.ServingRuntimeSpec{
+		"fields that only KServe reads": {&v1alpha1.ServingRuntimeSpec{
 			GRPCEndpoint: validRuntime().GRPCEndpoint, Containers: validRuntime().Containers, SupportedModelFormats: validRuntime().SupportedModelFormats, Ignored: []string{"workerSpec"},
 		}, []string{"spec.workerSpec has no effect on pods of ModelMesh: remove it"}},
 		"reserved container name": {validRuntime(named("mm")), []string{"no pods are created: container spec for mm is invalid: container name mm is reserved for internal use: choose another"}},

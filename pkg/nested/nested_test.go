@@ -21,7 +21,7 @@ func TestAt(t *testing.T) {
 		{[]string{"list", "0", "name"}, "a"}, {[]string{"list", "4"}, nil}, {[]string{"list", "-1"}, nil}, {[]string{"list", "x"}, nil},
 	} {
 		if diff := cmp.Diff(test.want, At(object, test.path...)); diff != "" {
-			t.Errorf("%q: unexpected result (-want +got):\n%s", test.path, diff)
+			t.Errorf("At(%q) differs (-want +got):\n%s", test.path, diff)
 		}
 	}
 	if String(object, "number") != "" || String(object, "text") != "t" || List(object, "text") != nil || len(List(object, "list")) != 4 ||
@@ -53,6 +53,6 @@ func TestDecode(t *testing.T) {
 	}
 	got := Decode[known](map[string]any{"a": int64(1), "b": "x", "c": []any{}, "e": "text", "f": true})
 	if got.A != "" || got.B != nil && *got.B || got.E != "text" {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want only the values of the declared types", got)
 	}
 }

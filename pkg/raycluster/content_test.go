@@ -18,8 +18,8 @@ var (
 	sizes = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
 )
 
-// decoded decodes an apply configuration strictly, as the API server does.
-func decoded[T any](t *testing.T, from any) T {
+// decodeStrict decodes an apply configuration strictly, as the API server does.
+func decodeStrict[T any](t *testing.T, from any) T {
 	t.Helper()
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -43,7 +43,7 @@ func restrictedContext() *corev1.SecurityContext {
 func sidecarOf(t *testing.T, s Sidecar) (corev1.Container, []corev1.Volume) {
 	t.Helper()
 	container := s.Container()
-	return decoded[corev1.Container](t, container), decoded[[]corev1.Volume](t, s.Volumes())
+	return decodeStrict[corev1.Container](t, container), decodeStrict[[]corev1.Volume](t, s.Volumes())
 }
 
 // The sidecar on OpenShift, with the fixes of R10, R15 and R30.
@@ -162,17 +162,17 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.tls.Names, test.tls.Image, test.tls.Resources, test.tls.SignedNames = n, "i", sizes, signed
-			if diff := cmp.Diff(test.volumes, decoded[[]corev1.Volume](t, test.tls.Volumes())); diff != "" {
+			if diff := cmp.Diff(test.volumes, decodeStrict[[]corev1.Volume](t, test.tls.Volumes())); diff != "" {
 				t.Errorf("volumes (-want +got):\n%s", diff)
 			}
 			mounts := []corev1.VolumeMount{
 				{Name: "ca-vol", MountPath: "/home/ray/workspace/ca", ReadOnly: true},
 				{Name: "server-cert", MountPath: "/home/ray/workspace/tls", ReadOnly: test.tls.Issuer != IssuerPod},
 			}
-			if diff := cmp.Diff(mounts, decoded[[]corev1.VolumeMount](t, test.tls.Mounts())); diff != "" {
+			if diff := cmp.Diff(mounts, decodeStrict[[]corev1.VolumeMount](t, test.tls.Mounts())); diff != "" {
 				t.Errorf("mounts (-want +got):\n%s", diff)
 			}
-			container := decoded[corev1.Container](t, test.tls.InitContainer())
+			container := decodeStrict[corev1.Container](t, test.tls.InitContainer())
 			var env []string
 			for _, variable := range container.Env {
 				env = append(env, variable.Name)
@@ -190,7 +190,7 @@ func TestTLS(t *testing.T) {
 		})
 	}
 	for user, nonRoot := range map[int64]*bool{0: nil, 7: new(true)} {
-		got := decoded[corev1.Container](t, TLS{Issuer: IssuerPod, Pod: map[string]any{"securityContext": map[string]any{"runAsUser": user}}}.InitContainer()).SecurityContext
+		got := decodeStrict[corev1.Container](t, TLS{Issuer: IssuerPod, Pod: map[string]any{"securityContext": map[string]any{"runAsUser": user}}}.InitContainer()).SecurityContext
 		if diff := cmp.Diff(nonRoot, got.RunAsNonRoot); diff != "" || *got.RunAsUser != user {
 			t.Errorf("user %d: %s", user, diff)
 		}
@@ -206,7 +206,7 @@ func TestTLSEnv(t *testing.T) {
 		{Name: "RAY_TLS_SERVER_KEY", Value: "/home/ray/workspace/tls/server.key"},
 		{Name: "RAY_TLS_CA_CERT", Value: "/home/ray/workspace/tls/ca.crt"},
 	}
-	if diff := cmp.Diff(want, decoded[[]corev1.EnvVar](t, TLSEnv())); diff != "" {
+	if diff := cmp.Diff(want, decodeStrict[[]corev1.EnvVar](t, TLSEnv())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -222,7 +222,7 @@ func TestRunAsUser(t *testing.T) {
 		"{containers: [{name: a}, {securityContext: {runAsUser: 4}}], securityContext: {runAsUser: 3}}": 3,
 	} {
 		if got := RunAsUser(clusterOf(t, text).Object()); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
+			t.Errorf("%s: got %d, want %d", text, got, want)
 		}
 	}
 }

@@ -91,23 +91,23 @@ func TestInjected(t *testing.T) {
 		pod  string
 		want Injected
 	}{
-		"empty object":             {"{}", Injected{}},
-		"signs for itself":         {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
-		"from Secrets":             {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
-		"encrypted":                {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
-		"enabled and disabled":     {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
-		"encrypted by its user":    {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
-		"foreign authority":        {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
-		"OAuth":                    {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
-		"OAuth of the user":        {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
-		"a name for OAuth":         {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
-		"kube-rbac-proxy":          {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
-		"rules of the user":        {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
-		"a name for the proxy":     {head("{name: kube-rbac-proxy}", rules), Injected{}},
-		"asks for a token":         {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
-		"set in another container": {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
-		"asks and does not":        {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
-		"asks for something else":  {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
+		"empty object":              {"{}", Injected{}},
+		"signs for itself":          {head("", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"from Secrets":              {head("", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true}},
+		"encrypted":                 {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true, Encrypted: true}},
+		"enabled and disabled":      {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}, {name: RAY_USE_TLS, value: '0'}]}", authority+", {name: server-cert, emptyDir: {}}"), Injected{MTLS: true, PodIssued: true}},
+		"encrypted by its user":     {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}", "{name: server-cert, emptyDir: {}}"), Injected{}},
+		"foreign authority":         {head("", "{name: ca-vol, secret: {secretName: mine}}, {name: server-cert, emptyDir: {}}"), Injected{}},
+		"OAuth":                     {head("{name: ray}, {name: oauth-proxy, args: [a, --openshift-service-account=c-oauth-proxy]}", ""), Injected{Sidecar: AuthOAuth}},
+		"OAuth of the user":         {head("{name: ray}, {name: oauth-proxy, args: [--openshift-service-account=mine]}", ""), Injected{}},
+		"a name for OAuth":          {head("{name: ray}, {name: oauth-proxy}", ""), Injected{}},
+		"kube-rbac-proxy":           {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
+		"rules of the user":         {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
+		"a name for the proxy":      {head("{name: kube-rbac-proxy}", rules), Injected{}},
+		"token authentication":      {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
+		"set in another container":  {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
+		"last variable disables it": {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},
+		"variable from a source":    {head("{name: ray, env: [{name: RAY_AUTH_MODE, valueFrom: {}}]}", ""), Injected{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(t, "metadata: {name: c}")
@@ -121,7 +121,7 @@ func TestInjected(t *testing.T) {
 
 // While the head pods are not recreated, their injections stay and none is added, except for the sidecar.
 func TestKeepForRunningPods(t *testing.T) {
-	wished := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
+	desired := Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerCertManager, Policies: true}
 	none := clusterOf(t, "metadata: {name: c}")
 	const volumes = "[{name: ca-vol, secret: {secretName: ca-secret-c}}, {name: server-cert, %s}]"
 	full := func(server string) Cluster {
@@ -133,15 +133,15 @@ func TestKeepForRunningPods(t *testing.T) {
 		stored Cluster
 		want   Mode
 	}{
-		"enabled":                              {wished, none, Mode{Auth: AuthOAuth, Policies: true}},
+		"enabled":                              {desired, none, Mode{Auth: AuthOAuth, Policies: true}},
 		"disabled":                             {Mode{Policies: true}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator, Policies: true}},
 		"signs for itself":                     {Mode{}, full("emptyDir: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerPod}},
-		"pods have the desired mode":           {wished, full("secret: {}"), wished},
+		"pods have the desired mode":           {desired, full("secret: {}"), desired},
 		"pods have no injection, none desired": {Mode{}, none, Mode{}},
 		"token for a sidecar":                  {Mode{Auth: AuthRay}, full("secret: {}"), Mode{Auth: AuthOAuth, MTLS: true, Issuer: IssuerOperator}},
 	} {
 		if diff := cmp.Diff(test.want, test.mode.KeepForRunningPods(test.stored, test.stored)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: the kept mode differs (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -57,11 +57,11 @@ func TestIsTerminal(t *testing.T) {
 		"a policy":                    {policy, false},
 		"a webhook": {apierrors.NewBadRequest(
 			`admission webhook "validation.gatekeeper.sh" denied the request: no`), false},
-		"a JSON patch that came late": {patchTest, false},
+		"failed test of a JSON patch": {patchTest, false},
 		"something else":              {errors.New("boom"), false},
 	} {
 		if got := IsTerminal(tc.err); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestEveryErrorIsReported(t *testing.T) {
 		"terminating object":      {&apply.TerminatingError{Kind: "Service"}, "", false},
 		"one that does not":       {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "", true},
 		"one that is reported":    {&apply.TerminatingError{Kind: "Service", TimedOut: true}, "oh: " + (&apply.TerminatingError{Kind: "Service"}).Error(), false},
-		"one of another client":   {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
+		"foreign object":          {&apply.Error{Err: &apply.ForeignError{Kind: "Service"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.err
@@ -286,10 +286,10 @@ func TestBlockingObjectsAreWaitedFor(t *testing.T) {
 		err   error
 		after time.Duration // 0 for an error
 	}{
-		"going":                               {going, time.Second},
-		"it does not go":                      {stuck, time.Minute},
-		"another client's":                    {foreign, time.Minute},
-		"within others":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign}))), time.Minute},
+		"terminating":                         {going, time.Second},
+		"deletion is stuck":                   {stuck, time.Minute},
+		"foreign":                             {foreign, time.Minute},
+		"joined errors":                       {fmt.Errorf("x: %w", fmt.Errorf("%w; more", errors.Join(&apply.Error{Err: stuck}, &apply.Error{Err: foreign}))), time.Minute},
 		"joined with a shorter wait":          {errors.Join(foreign, &Wait{For: "pods", Retry: time.Second}), time.Second},
 		"joined with a failure":               {errors.Join(stuck, broken), 0},
 		"joined with a terminating namespace": {errors.Join(stuck, terminating), time.Minute},

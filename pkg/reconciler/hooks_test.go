@@ -27,20 +27,20 @@ func TestFinalizerIsAddedWhenNeeded(t *testing.T) {
 
 // AfterStatusUpdate is called after a successful patch, and not after a failed one.
 func TestAfterStatusUpdateRunsAfterSuccessOnly(t *testing.T) {
-	var heard []int64
+	var generations []int64
 	logic := sized()
 	logic.AfterStatusUpdate = func(before, after *widget) {
-		heard = append(heard, before.Status.ObservedGeneration, after.Status.ObservedGeneration)
+		generations = append(generations, before.Status.ObservedGeneration, after.Status.ObservedGeneration)
 	}
 	b := newBench(t, logic, newWidget())
 	b.failing = func(string) error { return errors.New("the network is down") }
-	if _, err := b.reconcile(); err == nil || len(heard) != 0 {
-		t.Errorf("error %v, heard %v", err, heard)
+	if _, err := b.reconcile(); err == nil || len(generations) != 0 {
+		t.Errorf("error %v, heard %v", err, generations)
 	}
 	b.failing = nil
 	b.must()
 	b.must()
-	if !slices.Equal(heard, []int64{0, 1}) {
-		t.Errorf("heard %v, want one step from 0 to 1", heard)
+	if !slices.Equal(generations, []int64{0, 1}) {
+		t.Errorf("heard %v, want one step from 0 to 1", generations)
 	}
 }

@@ -19,7 +19,7 @@ func TestChanged(t *testing.T) {
 		"annotation": {func(o *metav1.PartialObjectMetadata) {
 			o.ResourceVersion, o.Annotations = "8", map[string]string{"a": "b"}
 		}, true},
-		"the same, listed again": {func(*metav1.PartialObjectMetadata) {}, true},
+		"relisted": {func(*metav1.PartialObjectMetadata) {}, true},
 	} {
 		after := before.DeepCopy()
 		c.change(after)

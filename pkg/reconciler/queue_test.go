@@ -116,7 +116,7 @@ func TestRequestAddedDuringProcessingIsRepeated(t *testing.T) {
 	}
 	q.Done(first)
 	if again, _ := q.Get(); again != first {
-		t.Errorf("got %s", again)
+		t.Errorf("got %s, want %s", again, first)
 	}
 	q.Done(first)
 }
@@ -139,7 +139,7 @@ func TestMaxBackoff(t *testing.T) {
 	}
 	limiter.Forget(ask("a", "broken"))
 	if first := limiter.When(ask("a", "broken")); first != 5*time.Millisecond {
-		t.Errorf("unexpected result after a success: %s", first)
+		t.Errorf("got backoff %s after a success, want the initial one", first)
 	}
 }
 

@@ -252,7 +252,7 @@ func TestOptimisticLock(t *testing.T) {
 	}
 	b.must()
 	if got := b.get(); got.Status.ObservedGeneration != 2 || got.Spec.Size != 5 {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want generation 2 and size 5", got)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 		t.Fatalf("%d writes, %d runs while paused", n, runs)
 	}
 	if got := b.get(); !conditions.IsTrue(got.Status.Conditions, ConditionPaused) || len(got.Finalizers) != 0 {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want it paused without finalizers", got)
 	}
 	if n := b.must(); n != 0 {
 		t.Errorf("%d writes at rest while paused", n)
@@ -274,7 +274,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b.must()
 	got := b.get()
 	if _, paused := conditions.Get(got.Status.Conditions, ConditionPaused); paused || runs != 1 || !conditions.IsTrue(got.Status.Conditions, available) {
-		t.Errorf("unexpected result after %d runs: %+v", runs, got.Status)
+		t.Errorf("after %d runs, the status is %+v, want it no longer paused", runs, got.Status)
 	}
 }
 

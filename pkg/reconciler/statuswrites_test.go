@@ -65,7 +65,7 @@ func TestFieldsWithoutRejectedOnesAreStored(t *testing.T) {
 		t.Errorf("%d writes of another condition", writes)
 	}
 	if c := b.get().Status.Conditions; len(c) == 0 || c[0].Status != metav1.ConditionFalse {
-		t.Errorf("unexpected result: %+v", c)
+		t.Errorf("got conditions %+v, want the fields that the API server accepts", c)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestWaitsAndReadiness(t *testing.T) {
 		"pods are replaced":             {metav1.ConditionTrue, &Wait{For: "the rollout", Unready: true}, "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
 		"joined with a shorter requeue": {metav1.ConditionTrue, errors.Join(&Wait{For: "later", Retry: time.Hour}, &Wait{For: "the rollout", Unready: true}), "Ready=False RolloutInProgress, Reconciling=True RolloutInProgress"},
 		"pods cannot be replaced":       {metav1.ConditionTrue, &Wait{For: "the rollout", Stalled: true}, "Ready=False RolloutInProgress, Stalled=True RolloutInProgress"},
-		"on its way":                    {metav1.ConditionFalse, &Wait{For: "pods"}, "Ready=False Down, Reconciling=True Down"},
+		"waiting for pods":              {metav1.ConditionFalse, &Wait{For: "pods"}, "Ready=False Down, Reconciling=True Down"},
 		"a user has to act":             {metav1.ConditionFalse, &Wait{For: "a valid spec", Stalled: true}, "Ready=False Down, Stalled=True Down"},
 		"the API server refuses":        {metav1.ConditionTrue, invalid, "Ready=False RequestInvalid, Stalled=True RequestInvalid"},
 		"an error without a condition":  {metav1.ConditionTrue, broken, "Ready=False ReconcileError"},

@@ -28,7 +28,7 @@ var rules = []rule{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`), Mark},
 	// Data source names of MySQL in Go: user:password@tcp(host:port)/database.
 	{regexp.MustCompile(`[^\s"'=]+:[^"'\n]*@(tcp[46]?|unix|udp)\(`), Mark + "@$1("},
-	// URLs: a port is no password, and a path may contain an @.
+	// URLs: a port is not a password, and a path may contain an @.
 	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@]+@`), "${1}" + Mark + "@"},
 	{regexp.MustCompile(`(?i)\b((?:https?|wss?|s3|git|ssh|grpcs?)://)[^\s"'/@:]+:[^\s"'/@]*[^\s"'/@0-9][^\s"'@]*@`), "${1}" + Mark + "@"},
 	// URLs of databases and brokers: everything up to the last @.

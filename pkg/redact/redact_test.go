@@ -40,7 +40,7 @@ func TestTextRedacts(t *testing.T) {
 	} {
 		got := Text(text)
 		if strings.Contains(got, word) || strings.Contains(got, "aHVudGVyMg") {
-			t.Errorf("%s: unexpected result: %s", name, got)
+			t.Errorf("%s: Text did not redact the secret: %s", name, got)
 		}
 		if again := Text(got); again != got {
 			t.Errorf("%s: %q becomes %q, want %q", name, got, again, got)

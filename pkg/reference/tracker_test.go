@@ -170,11 +170,11 @@ func TestResolveSharesContentBetweenOwners(t *testing.T) {
 	}
 	after := all()
 	if c.reads != 2 || after[0] == before[0] || after[0] != after[2] {
-		t.Errorf("unexpected result after a change: %d reads, hashes %v", c.reads, after)
+		t.Errorf("got %d reads and hashes %v after a change, want one more read for all owners", c.reads, after)
 	}
 	elsewhere, err := tracker.Resolve(t.Context(), "elsewhere", []Reference{ref})
 	if err != nil || elsewhere.Hashes[ref.ID()] == after[0] {
-		t.Errorf("unexpected result in another namespace: %v, %v", elsewhere, err)
+		t.Errorf("got %v, error %v in another namespace, want another hash", elsewhere, err)
 	}
 	resolve(t, tracker, Reference{Kind: ConfigMap, Name: "db"})
 	if c.reads != 4 {

@@ -74,7 +74,7 @@ func NamespacePeer(key, value string) *peerConfig {
 		WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{key: value}))
 }
 
-// PodPeer selects pods of the same namespace by labels, all without labels.
+// PodPeer selects the pods with labels in the same namespace, or all its pods if labels is empty.
 func PodPeer(labels map[string]string) *peerConfig {
 	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
 }

@@ -23,7 +23,7 @@ func TestPostgresMajorVersion(t *testing.T) {
 		"":                                        0,
 	} {
 		if got := PostgresMajorVersion(image); got != want {
-			t.Errorf("%s: %d, want %d", image, got, want)
+			t.Errorf("%s: got %d, want %d", image, got, want)
 		}
 	}
 }

@@ -54,13 +54,13 @@ func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[
 
 // AddVolumes adds the volumes of the user to a pod, and the mounts to its first container. The prefix prevents collisions with names of the
 // operator.
-func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, more *server.CommonPods) {
+func AddVolumes(pod *corev1ac.PodSpecApplyConfiguration, common *server.CommonPods) {
 	const prefix = "extra-"
-	for i := range more.Volumes {
-		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&more.Volumes[i]).WithName(prefix + more.Volumes[i].Name))
+	for i := range common.Volumes {
+		pod.WithVolumes(MustApply[corev1ac.VolumeApplyConfiguration](&common.Volumes[i]).WithName(prefix + common.Volumes[i].Name))
 	}
-	for i := range more.VolumeMounts {
-		pod.Containers[0].WithVolumeMounts(MustApply[corev1ac.VolumeMountApplyConfiguration](&more.VolumeMounts[i]).WithName(prefix + more.VolumeMounts[i].Name))
+	for i := range common.VolumeMounts {
+		pod.Containers[0].WithVolumeMounts(MustApply[corev1ac.VolumeMountApplyConfiguration](&common.VolumeMounts[i]).WithName(prefix + common.VolumeMounts[i].Name))
 	}
 }
 

@@ -69,7 +69,7 @@ func TestDisruptionBudget(t *testing.T) {
 func TestScaleStatus(t *testing.T) {
 	d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 3}}
 	if got, want := ScaleStatus(d, map[string]string{"b": "2", "a": "1"}), (server.Scale{Replicas: 3, Selector: "a=1,b=2"}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if ReplicasOrOne(nil) != 1 || ReplicasOrOne(new(int32(0))) != 0 {
 		t.Error("want 1 for nil replicas, and 0 for 0")

@@ -30,7 +30,7 @@ func TestTypedDropsUnsetFields(t *testing.T) {
 		"a Route": {Published{Service: "s", Port: intstr.FromString("http")}.Route(meta),
 			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"labels":{"app":""},"name":"a","namespace":"ns"},` +
 				`"spec":{"port":{"targetPort":"http"},"to":{"kind":"Service","name":"s"}}}`},
-		"a Route with everything": {
+		"Route with all fields": {
 			Published{Service: "s", Port: intstr.FromInt32(1), Host: "h", Path: "/p", Weight: new(int32(0)), Wildcard: "None",
 				TLS: &routev1.TLSConfig{Termination: "edge"}}.Route(metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"k": "v"}}),
 			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"annotations":{"k":"v"},"name":"a"},"spec":{"host":"h","path":"/p",` +
@@ -41,7 +41,7 @@ func TestTypedDropsUnsetFields(t *testing.T) {
 				`"spec":{"endpoints":[{"port":"m","tlsConfig":{"insecureSkipVerify":false}}],"selector":{"matchLabels":{"x":"y"}}}}`},
 		"a ConsoleLink": {Typed(capability.ConsoleLink, &consolev1.ConsoleLink{Spec: consolev1.ConsoleLinkSpec{Link: consolev1.Link{Text: "t"}}}),
 			`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleLink","spec":{"href":"","location":"","text":"t"}}`},
-		"a Group with nothing but a name": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
+		"Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"}}`},
 		"a Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"},"users":[]}`},

@@ -29,8 +29,8 @@ var (
 	now    = time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
 )
 
-// stored is an object that was written some seconds ago, with a status.
-func stored(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
+// objectWithStatus is an object that was written some seconds ago, with a status.
+func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
 	u := resources.NewUnstructured(kind)
 	u.SetNamespace("team")
 	u.SetName("x")
@@ -51,15 +51,17 @@ func routeCondition(kind, status, reason string, generation int64) map[string]an
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
-func by(ref, list string, gateway resources.Gateway, conditions ...any) any {
+func statusOf(ref, list string, gateway resources.Gateway, conditions ...any) any {
 	return map[string]any{list: []any{map[string]any{
 		ref:              map[string]any{"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": gateway.Namespace, "name": gateway.Name},
 		"controllerName": "gateway.envoyproxy.io/gatewayclass-controller", "conditions": conditions,
 	}}}
 }
 
-func parent(conditions ...any) any   { return by("parentRef", "parents", public, conditions...) }
-func ancestor(conditions ...any) any { return by("ancestorRef", "ancestors", public, conditions...) }
+func parent(conditions ...any) any { return statusOf("parentRef", "parents", public, conditions...) }
+func ancestor(conditions ...any) any {
+	return statusOf("ancestorRef", "ancestors", public, conditions...)
+}
 
 // routers returns statuses in the format of OpenShift's router.
 func routers(statuses ...string) any {
@@ -102,7 +104,7 @@ func (h held) Get(_ context.Context, name client.ObjectKey, into client.Object, 
 
 func TestRead(t *testing.T) {
 	http, policy, route := capability.HTTPRoute, capability.BackendTLSPolicy, capability.Route
-	taken := []any{routeCondition("Accepted", "True", "Accepted", 2), routeCondition("ResolvedRefs", "True", "ResolvedRefs", 2)}
+	acceptedConditions := []any{routeCondition("Accepted", "True", "Accepted", 2), routeCondition("ResolvedRefs", "True", "ResolvedRefs", 2)}
 	for name, c := range map[string]struct {
 		object  *unstructured.Unstructured
 		due     time.Duration
@@ -110,24 +112,24 @@ func TestRead(t *testing.T) {
 		reason  string // empty where nothing speaks against it
 		message string
 	}{
-		"accepted HTTPRoute":                     {stored(http, 90, parent(taken...)), 0, false, "", ""},
-		"not allowed":                            {stored(http, 90, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
-		"without generation":                     {stored(http, 90, parent(routeCondition("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
-		"without reason":                         {stored(http, 90, parent(routeCondition("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
-		"server cannot be resolved":              {stored(http, 90, parent(taken[0], routeCondition("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
-		"previous generation rejected":           {stored(http, 0, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
-		"status Unknown":                         {stored(http, 90, parent(routeCondition("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
-		"no status before the timeout":           {stored(http, 20, nil), 40 * time.Second, false, "", ""},
-		"no status after the timeout":            {stored(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
-		"rejected by another Gateway only":       {stored(http, 90, by("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, routeCondition("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
-		"accepted policy":                        {stored(policy, 90, ancestor(taken...)), 0, false, "", ""},
-		"policy without a status":                {stored(policy, 90, nil), 0, false, "", ""},
-		"rejected policy":                        {stored(policy, 90, ancestor(routeCondition("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
-		"admitted Route":                         {stored(route, 90, routers("True")), 0, false, "", ""},
-		"Route admitted by one of two routers":   {stored(route, 90, routers("False", "True")), 0, false, "", ""},
-		"Route without a status":                 {stored(route, 90, nil), 0, false, "", ""},
-		"Route with status Unknown":              {stored(route, 90, routers("Unknown")), 0, false, "", ""},
-		"Route whose host is claimed by another": {stored(route, 90, routers("False")), 0, true, ReasonNotAdmitted, "router default does not admit Route team/x with host x.apps.example.com (HostAlreadyClaimed): route thief already exposes x.apps.example.com and is older"},
+		"accepted HTTPRoute":                     {objectWithStatus(http, 90, parent(acceptedConditions...)), 0, false, "", ""},
+		"not allowed":                            {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                     {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
+		"without reason":                         {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
+		"server cannot be resolved":              {objectWithStatus(http, 90, parent(acceptedConditions[0], routeCondition("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
+		"previous generation rejected":           {objectWithStatus(http, 0, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
+		"status Unknown":                         {objectWithStatus(http, 90, parent(routeCondition("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
+		"no status before the timeout":           {objectWithStatus(http, 20, nil), 40 * time.Second, false, "", ""},
+		"no status after the timeout":            {objectWithStatus(http, 60, nil), 0, false, ReasonNotSeen, "no Gateway has reported a status for HTTPRoute team/x: check that Gateway gateways/public exists, and that the controller of its class runs"},
+		"rejected by another Gateway only":       {objectWithStatus(http, 90, statusOf("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, routeCondition("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
+		"accepted policy":                        {objectWithStatus(policy, 90, ancestor(acceptedConditions...)), 0, false, "", ""},
+		"policy without a status":                {objectWithStatus(policy, 90, nil), 0, false, "", ""},
+		"rejected policy":                        {objectWithStatus(policy, 90, ancestor(routeCondition("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"admitted Route":                         {objectWithStatus(route, 90, routers("True")), 0, false, "", ""},
+		"Route admitted by one of two routers":   {objectWithStatus(route, 90, routers("False", "True")), 0, false, "", ""},
+		"Route without a status":                 {objectWithStatus(route, 90, nil), 0, false, "", ""},
+		"Route with status Unknown":              {objectWithStatus(route, 90, routers("Unknown")), 0, false, "", ""},
+		"Route whose host is claimed by another": {objectWithStatus(route, 90, routers("False")), 0, true, ReasonNotAdmitted, "router default does not admit Route team/x with host x.apps.example.com (HostAlreadyClaimed): route thief already exposes x.apps.example.com and is older"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
@@ -163,14 +165,14 @@ func TestFirstProblemPrefersRejection(t *testing.T) {
 }
 
 func TestReadFailsForInvalidStatus(t *testing.T) {
-	_, err := read(t, stored(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
+	_, err := read(t, objectWithStatus(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // [B-5] An older Ingress with the same host is reported with its owner and the fix.
-func TestReadTakenHost(t *testing.T) {
+func TestReadHostOfOlderIngress(t *testing.T) {
 	const host = "data-a-rest.apps.example.org"
 	holder := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a-rest", Name: "data", UID: "1", Labels: map[string]string{names.HostLabel: host},

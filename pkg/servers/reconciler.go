@@ -244,7 +244,7 @@ func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service
 	})
 }
 
-// ReportError returns an error of a write after calling report, or a Wait if it consists of objects that are terminating, which is no failure.
+// ReportError returns an error of a write after calling report, or a Wait if it consists of objects that are terminating, which is not a failure.
 func ReportError(err error, report func()) error {
 	if err == nil {
 		return nil

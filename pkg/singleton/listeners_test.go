@@ -31,17 +31,17 @@ func newSource(l *Listeners[int]) source.Source {
 func TestListenerIsRemovedWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
-		var heard []string
+		var notified []string
 		listen := func(name string) context.CancelFunc {
 			ctx, leave := context.WithCancel(t.Context())
-			l.Subscribe(ctx, func(int) { heard = append(heard, name) })
+			l.Subscribe(ctx, func(int) { notified = append(notified, name) })
 			return leave
 		}
 		tell := func(want ...string) {
 			t.Helper()
-			heard = nil
-			if l.Notify(1); !slices.Equal(heard, want) {
-				t.Errorf("received %q, want %q", heard, want)
+			notified = nil
+			if l.Notify(1); !slices.Equal(notified, want) {
+				t.Errorf("received %q, want %q", notified, want)
 			}
 		}
 		a, b, c := listen("a"), listen("b"), listen("c")
@@ -65,17 +65,17 @@ func TestListenerIsRemovedWithItsContext(t *testing.T) {
 func TestSubscribeDuringNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
-		heard := 0
+		calls := 0
 		ctx, leave := context.WithCancel(t.Context())
 		l.Subscribe(t.Context(), func(int) {
 			leave()
-			l.Subscribe(t.Context(), func(int) { heard += 100 })
+			l.Subscribe(t.Context(), func(int) { calls += 100 })
 		})
 		l.Subscribe(ctx, func(int) { t.Error("the listener was called after its context ended") })
-		l.Subscribe(t.Context(), func(n int) { heard += n })
+		l.Subscribe(t.Context(), func(n int) { calls += n })
 		l.Notify(7)
-		if heard != 7 {
-			t.Errorf("sum of the received values %d, want 7: a new listener receives only later changes", heard)
+		if calls != 7 {
+			t.Errorf("sum of the received values %d, want 7: a new listener receives only later changes", calls)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestEventSourceTriggersController(t *testing.T) {
 			}
 			request, _ := queue.Get()
 			if request.Name != "awake" {
-				t.Errorf("got %v", request)
+				t.Errorf("got request %v, want awake", request)
 			}
 			queue.Done(request)
 		}
@@ -141,7 +141,7 @@ func TestEventSourceTriggersController(t *testing.T) {
 }
 
 // Controllers that are started and stopped repeatedly, or never run, leave no listeners or goroutines.
-func TestEventSourceLeaksNothing(t *testing.T) {
+func TestEventSourceRemovesListeners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		before := runtime.NumGoroutine()

@@ -28,7 +28,7 @@ func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured 
 // useOnList makes the watcher of a fixture watch all namespaces, and returns a function for the last list.
 func useOnList(f *fixture) (last func() string) {
 	var mu sync.Mutex
-	taken := "nothing yet"
+	listed := "nothing yet"
 	f.follower.Client = f.client.Resource(resource)
 	f.follower.OnUpdate = func(*unstructured.Unstructured) { panic("Take is for one namespace") }
 	f.follower.OnList = func(all []*unstructured.Unstructured) {
@@ -39,12 +39,12 @@ func useOnList(f *fixture) (last func() string) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		taken = strings.Join(parts, " ")
+		listed = strings.Join(parts, " ")
 	}
 	return func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		return taken
+		return listed
 	}
 }
 
@@ -104,7 +104,7 @@ func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 		}
 		f.follower.replaceObjects(items)
 		if last() != step.want {
-			t.Errorf("%q, want %q", last(), step.want)
+			t.Errorf("got %q, want %q", last(), step.want)
 		}
 	}
 }

@@ -52,10 +52,10 @@ func TestFromAPIServer(t *testing.T) {
 		"custom": {profile: custom("VersionTLS11", "ECDHE-RSA-AES128-GCM-SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"),
 			want: "Custom", wantVersion: tls.VersionTLS11,
 			wantSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_CBC_SHA}},
-		"custom with a cipher Go lacks": {profile: custom("VersionTLS12", "DHE-RSA-AES128-GCM-SHA256", "AES128-SHA"),
+		"custom with an unsupported cipher": {profile: custom("VersionTLS12", "DHE-RSA-AES128-GCM-SHA256", "AES128-SHA"),
 			want: "Custom", wantVersion: tls.VersionTLS12,
 			wantSuites: []uint16{tls.TLS_RSA_WITH_AES_128_CBC_SHA}, wantUnknown: []string{"DHE-RSA-AES128-GCM-SHA256"}},
-		"custom with nothing Go has": {profile: custom("VersionTLS12", "NONSENSE"), want: "Intermediate",
+		"custom with unsupported ciphers only": {profile: custom("VersionTLS12", "NONSENSE"), want: "Intermediate",
 			wantVersion: tls.VersionTLS12, wantUnknown: []string{"NONSENSE"}, wantError: true},
 		"custom TLS 1.3 needs no ciphers": {profile: custom("VersionTLS13"), want: "Custom", wantVersion: tls.VersionTLS13},
 		"custom without body":             {profile: map[string]any{"type": "Custom"}, want: "Intermediate", wantVersion: tls.VersionTLS12, wantError: true},
@@ -113,10 +113,10 @@ func TestForPods(t *testing.T) {
 		policy any
 		want   Profile
 	}{
-		"no opinion":      {want: Profile{}},
-		"legacy":          {policy: "LegacyAdheringComponentsOnly", want: Profile{}},
-		"strict":          {policy: "StrictAllComponents", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
-		"not known today": {policy: "StrictNextYear", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
+		"no opinion":     {want: Profile{}},
+		"legacy":         {policy: "LegacyAdheringComponentsOnly", want: Profile{}},
+		"strict":         {policy: "StrictAllComponents", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
+		"unknown policy": {policy: "StrictNextYear", want: Profile{Name: "Modern", MinVersion: tls.VersionTLS13}},
 	} {
 		object := apiServer(map[string]any{"type": "Modern"})
 		if tc.policy != nil {

@@ -29,7 +29,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	for i := range b.workloads {
 		if err := b.admin.Create(ctx, twoPods(i)); err != nil {
 			return fmt.Errorf("creating an AppWrapper: %w", err)
@@ -38,7 +38,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.untilAll(ctx, func(aw *awv1beta2.AppWrapper) bool { return aw.Status.Phase == awv1beta2.PhaseSucceeded }); err != nil {
 		return err
 	}
-	took := b.clock.Since(began)
+	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (b *bench) noteRequests(name string, objects int, since framework.Mark, tar
 // noteEntries notes the requests of the manager per object among the entries.
 func (b *bench) noteEntries(name string, objects int, entries framework.Entries, target string) {
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-	b.show(mine)
+	b.printRequests(mine)
 	each := func(count int) float64 { return float64(count) / float64(objects) }
 	all := len(mine.Writes())
 	events := all - len(mine.WithoutEvents().Writes())

@@ -64,7 +64,7 @@ func (b *bench) countWrappedPods(ctx context.Context) error {
 }
 
 // compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
-// together with ConfigMaps of the size of the custom resources.
+// runConcurrently with ConfigMaps of the size of the custom resources.
 func (b *bench) compare(ctx context.Context, c *population) error {
 	entries, managed, err := b.create(ctx, c, b.burst)
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *bench) createBare(ctx context.Context, c *population, place string, obj
 		all = append(all, object)
 	}
 	began := b.clock.Now()
-	if err := together(ctx, len(all), func(i int) error { return b.admin.Create(ctx, all[i]) }); err != nil {
+	if err := runConcurrently(ctx, len(all), func(i int) error { return b.admin.Create(ctx, all[i]) }); err != nil {
 		return 0, fmt.Errorf("creating the same objects without the manager: %w", err)
 	}
 	return b.clock.Since(began), nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func measured(ratios ...float64) []measurement {
+func measurementsOf(ratios ...float64) []measurement {
 	var all []measurement
 	for i, ratio := range ratios {
 		all = append(all, measurement{Time: time.Unix(int64(i), 0).UTC(), Ratios: map[string]float64{"burst": ratio, "steady": 1}})
@@ -25,34 +25,34 @@ func TestWorse(t *testing.T) {
 		worse    bool
 	}{
 		"the first one":                 {nil, 9, false},
-		"the same":                      {measured(2), 2, false},
-		"better":                        {measured(2, 2, 2), 0.5, false},
-		"a fifth":                       {measured(2, 2, 2), 2.4, false},
-		"more than a fifth":             {measured(2, 2, 2), 2.41, true},
-		"one bad night changes little":  {measured(2, 9, 2), 2.5, true},
-		"one good night changes little": {measured(2, 0.1, 2), 2.3, false},
-		"an even number":                {measured(1, 3), 2.4, false},
-		"worse than an even number":     {measured(1, 3), 2.5, true},
-		"most nights are as bad":        {measured(1, 3, 3), 3.1, false},
+		"the same":                      {measurementsOf(2), 2, false},
+		"better":                        {measurementsOf(2, 2, 2), 0.5, false},
+		"a fifth":                       {measurementsOf(2, 2, 2), 2.4, false},
+		"more than a fifth":             {measurementsOf(2, 2, 2), 2.41, true},
+		"one bad night changes little":  {measurementsOf(2, 9, 2), 2.5, true},
+		"one good night changes little": {measurementsOf(2, 0.1, 2), 2.3, false},
+		"an even number":                {measurementsOf(1, 3), 2.4, false},
+		"worse than an even number":     {measurementsOf(1, 3), 2.5, true},
+		"most nights are as bad":        {measurementsOf(1, 3, 3), 3.1, false},
 	} {
-		got := measured(tc.now)[0].regressions(tc.previous)
+		got := measurementsOf(tc.now)[0].regressions(tc.previous)
 		if (len(got) > 0) != tc.worse || tc.worse && !strings.HasPrefix(got[0], "burst: ") {
-			t.Errorf("%s: unexpected result: %q", name, got)
+			t.Errorf("%s: regressions returned %q", name, got)
 		}
 	}
-	if got := measured(9)[0].regressions([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
+	if got := measurementsOf(9)[0].regressions([]measurement{{Ratios: map[string]float64{"another": 1}}}); got != nil {
 		t.Errorf("a ratio that is new is compared: %q", got)
 	}
 }
 
 func TestRemember(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
-	for _, m := range measured(slices.Repeat([]float64{2}, historyLength+5)...) {
+	for _, m := range measurementsOf(slices.Repeat([]float64{2}, historyLength+5)...) {
 		if err := appendMeasurement(path, m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := appendMeasurement(path, measured(3)[0]); !errors.Is(err, errRegression) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 previous measurements 2.00") {
+	if err := appendMeasurement(path, measurementsOf(3)[0]); !errors.Is(err, errRegression) || !strings.Contains(err.Error(), "burst: 3.00, median of 30 previous measurements 2.00") {
 		t.Errorf("error %v", err)
 	}
 	all, err := readHistory(path)
@@ -62,7 +62,7 @@ func TestRemember(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}\nnone\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := appendMeasurement(path, measured(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err := appendMeasurement(path, measurementsOf(1)[0]); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a damaged history: %v", err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "{}\nnone\n" {

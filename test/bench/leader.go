@@ -62,18 +62,18 @@ func (b *bench) measureHandover(ctx context.Context, h handover) (err error) {
 		if err != nil {
 			return err
 		}
-		began := b.clock.Now()
+		start := b.clock.Now()
 		if err := h.end(ctx, replicas[holder]); err != nil {
 			return err
 		}
 		if _, err := b.awaitLeader(ctx, holder); err != nil {
 			return err
 		}
-		led = append(led, b.clock.Since(began))
+		led = append(led, b.clock.Since(start))
 		if err := b.awaitRepair(ctx); err != nil {
 			return err
 		}
-		repaired = append(repaired, b.clock.Since(began))
+		repaired = append(repaired, b.clock.Since(start))
 		if err := replicas[holder].Process.Wait(ctx, time.Minute); err != nil {
 			return err
 		}

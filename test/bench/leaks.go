@@ -34,18 +34,18 @@ func (b *bench) leaks(ctx context.Context, populations []*population) error {
 		}
 		if round == 0 {
 			var err error
-			if before, err = b.holds(ctx); err != nil {
+			if before, err = b.holdingsOf(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	after, err := b.holds(ctx)
+	after, err := b.holdingsOf(ctx)
 	b.note(fmt.Sprintf("%d times %d of each created and deleted", repetitions, b.burst), fmt.Sprintf("%+.0f of %.0f goroutines, %+.0f of %.0f series, %+.1f MiB of %s live heap",
 		after.goroutines-before.goroutines, before.goroutines, after.series-before.series, before.series, (after.heap-before.heap)/(1<<20), mebibytes(before.heap)), "+0", "")
 	return err
 }
 
-func (b *bench) holds(ctx context.Context) (holdings, error) {
+func (b *bench) holdingsOf(ctx context.Context) (holdings, error) {
 	_, heap, err := b.memory(ctx)
 	if err != nil {
 		return holdings{}, err
@@ -56,7 +56,7 @@ func (b *bench) holds(ctx context.Context) (holdings, error) {
 
 // createAndDelete creates a burst of a population, and deletes it with all its children.
 func (b *bench) createAndDelete(ctx context.Context, c *population) error {
-	others, err := b.made(ctx, c)
+	others, err := b.countChildren(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 		if err := b.admin.List(ctx, list, client.InNamespace(c.namespace)); err != nil || len(list.Items) > 0 {
 			return false, err
 		}
-		left, err := b.made(ctx, c)
+		left, err := b.countChildren(ctx, c)
 		return left == others, err
 	}); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (b *bench) createAndDelete(ctx context.Context, c *population) error {
 	return b.waitIdle(ctx)
 }
 
-// made counts the children in the namespace of a population, of kinds that the garbage collector deletes last.
-func (b *bench) made(ctx context.Context, c *population) (int, error) {
+// countChildren counts the children in the namespace of a population, of kinds that the garbage collector deletes last.
+func (b *bench) countChildren(ctx context.Context, c *population) (int, error) {
 	count := 0
 	for _, kind := range []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Service"),

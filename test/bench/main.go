@@ -90,7 +90,7 @@ func main() {
 	b := &bench{clock: clock.RealClock{}, ratios: map[string]float64{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
-	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to bring up beside KubeRay")
+	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to create, with KubeRay")
 	flag.IntVar(&b.models, "predictors", 1000, "Predictors to load in ten namespaces, by a fake of the routing layer")
 	flag.DurationVar(&b.window, "window", time.Minute, "how long to watch a manager at rest")
 	flag.BoolVar(&b.list, "list", false, "print each read and write of objects that is counted")
@@ -152,9 +152,9 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	}()
 	steps := []step{
 		{"starting without objects", b.idle},
-		{"starting again without objects", b.again},
+		{"starting again without objects", b.restartIdle},
 		{"creating an MLflow", b.creation},
-		{"watching it at rest and touched", b.rest},
+		{"watching it at rest and touched", b.measureIdle},
 		{"restarting", b.restart},
 		{"adding foreign Secrets", b.foreign},
 		{"running AppWrappers", b.appWrappers},
@@ -166,7 +166,7 @@ func (b *bench) run(ctx context.Context, progress io.Writer) (err error) {
 	case b.bursts:
 		steps = []step{{"starting without objects", b.idle}, {"comparing with a bare client", b.compareAll}}
 	case len(b.sizes) > 0:
-		steps = []step{{"starting without objects", b.idle}, {"growing", b.grow}}
+		steps = []step{{"starting without objects", b.idle}, {"growing", b.measureGrowth}}
 	}
 	if b.leader {
 		steps = []step{{"starting without objects", b.idle}, {"creating an MLflow", b.creation}, {"changing the leader", b.leaderChanges}}

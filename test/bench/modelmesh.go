@@ -63,7 +63,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	for i := range b.models {
 		if err := b.admin.Create(ctx, onnx(i)); err != nil {
 			return fmt.Errorf("creating a Predictor: %w", err)
@@ -72,7 +72,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 	if err := b.until(ctx, 50*poll, func() (bool, error) { return b.allLoaded(ctx) }); err != nil {
 		return err
 	}
-	took := b.clock.Since(began)
+	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}

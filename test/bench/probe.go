@@ -70,13 +70,13 @@ func (b *bench) requests(since framework.Mark) (reads, writes int, others string
 	entries, err := b.audit.Since(since)
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
 	objects := mine.WithoutDiscovery()
-	b.show(objects)
+	b.printRequests(objects)
 	others = fmt.Sprintf("%d watches, %d of discovery", len(objects.Watches()), len(mine)-len(objects))
 	return len(objects.Reads()), len(objects.WithoutEvents().Writes()), others, err
 }
 
-// show prints the requests behind a figure, to check that each has a reason.
-func (b *bench) show(objects framework.Entries) {
+// printRequests prints the requests behind a figure, to check that each has a reason.
+func (b *bench) printRequests(objects framework.Entries) {
 	if !b.list {
 		return
 	}

@@ -33,7 +33,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	for i := range b.clusters {
 		cluster, err := headAlone(i)
 		if err == nil {
@@ -46,7 +46,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	if err := b.untilRays(ctx, func(state string) bool { return state == "ready" }); err != nil {
 		return err
 	}
-	took := b.clock.Since(began)
+	took := b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}

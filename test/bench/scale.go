@@ -54,8 +54,8 @@ type usage struct {
 	restart time.Duration
 }
 
-// grow measures how requests, memory and restart times grow with the number of objects.
-func (b *bench) grow(ctx context.Context) error {
+// measureGrowth measures how requests, memory and restart times grow with the number of objects.
+func (b *bench) measureGrowth(ctx context.Context) error {
 	if b.sizes[0] <= b.burst {
 		return fmt.Errorf("-scale: %q: must be above %d, the first number", b.sizes.String(), b.burst)
 	}
@@ -127,8 +127,8 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	if err != nil {
 		return nil, 0, err
 	}
-	began, first := b.clock.Now(), c.size
-	if err := together(ctx, size-first, func(i int) error {
+	start, first := b.clock.Now(), c.size
+	if err := runConcurrently(ctx, size-first, func(i int) error {
 		object, err := c.object(first + i)
 		if err != nil {
 			return err
@@ -152,18 +152,18 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	if created := writes.Where(isCreation); len(created) > 0 {
 		writes = created
 	}
-	return entries, latest(writes).Sub(began), nil
+	return entries, latestResponse(writes).Sub(start), nil
 }
 
-// together calls do for each number below n, several at a time.
-func together(ctx context.Context, n int, do func(i int) error) error {
+// runConcurrently calls do for each number below n, several at a time.
+func runConcurrently(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, writers, n, func(i int) { errs[i] = do(i) })
 	return errors.Join(errs...)
 }
 
-// latest returns the time of the latest response.
-func latest(entries framework.Entries) time.Time {
+// latestResponse returns the time of the latest response.
+func latestResponse(entries framework.Entries) time.Time {
 	var last time.Time
 	for _, e := range entries {
 		if e.At.After(last) {
@@ -179,14 +179,14 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err != nil {
 		return usage{}, err
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	if err := b.manager.Restart(ctx); err != nil {
 		return usage{}, err
 	}
 	if err := b.untilReconciled(ctx, objects); err != nil {
 		return usage{}, err
 	}
-	out := usage{objects: objects, restart: b.clock.Since(began)}
+	out := usage{objects: objects, restart: b.clock.Since(start)}
 	if out.rss, out.heap, err = b.memory(ctx); err != nil {
 		return usage{}, err
 	}
@@ -195,16 +195,16 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 		return usage{}, err
 	}
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-	b.show(mine)
+	b.printRequests(mine)
 	reads, writes := mine.Reads(), mine.WithoutEvents().Writes()
 	b.note(fmt.Sprintf("restart with %d of each", objects), fmt.Sprintf("%.1f s, %d reads, %d writes", out.restart.Seconds(), len(reads), len(writes)),
 		"<= 60 s with 5000, lists only, 0 writes", "")
-	b.note("most frequent requests of it", tally(append(reads, writes...)), "", "")
+	b.note("most frequent requests of it", countRequests(append(reads, writes...)), "", "")
 	return out, nil
 }
 
-// tally counts requests by verb and resource, and returns the most frequent.
-func tally(entries framework.Entries) string {
+// countRequests counts requests by verb and resource, and returns the most frequent.
+func countRequests(entries framework.Entries) string {
 	count := map[string]int{}
 	for _, e := range entries {
 		count[e.Verb+" "+path.Join(e.Resource, e.Subresource)]++
@@ -238,7 +238,7 @@ func (b *bench) startAmongForeignObjects(ctx context.Context) error {
 	if err := b.newNamespace(ctx, place); err != nil {
 		return err
 	}
-	if err := together(ctx, b.secrets, func(i int) error {
+	if err := runConcurrently(ctx, b.secrets, func(i int) error {
 		name := metav1.ObjectMeta{Namespace: place, Name: fmt.Sprintf("other-%d", i)}
 		if i%2 == 0 {
 			return b.admin.Create(ctx, &corev1.Secret{ObjectMeta: name, Data: map[string][]byte{"release": make([]byte, 1000)}})

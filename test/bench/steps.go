@@ -68,7 +68,7 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// again counts the reads of a second process when no object has changed. `-list` shows each request. With all components they are 37,
+// restartIdle counts the reads of a second process when no object has changed. `-list` shows each request. With all components they are 37,
 // each once in the life of a process; the target is older than most of them. Watched objects need no reads, since their watches start
 // with the existing objects.
 //
@@ -80,7 +80,7 @@ func (b *bench) idle(ctx context.Context) error {
 //   - 3 for webhooks of the CodeFlare operator without an endpoint, and for the storage version of registries;
 //   - 6 for the namespace of the manager, which ModelMesh always serves: two controllers need its UID, the etcd Secret is not cached,
 //     and the fields of each applied object are checked once.
-func (b *bench) again(ctx context.Context) error {
+func (b *bench) restartIdle(ctx context.Context) error {
 	return b.restarted(ctx, "next start, no objects", "<= 10 reads, 0 writes", "")
 }
 
@@ -166,14 +166,14 @@ func wrapped(m *mlflowv1.MLflow) *unstructured.Unstructured {
 }
 
 func (b *bench) applyBare(ctx context.Context, objects []*unstructured.Unstructured) (time.Duration, error) {
-	began := b.clock.Now()
+	start := b.clock.Now()
 	for _, object := range objects {
 		config := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 		if err := b.admin.Apply(ctx, config, client.FieldOwner("bench"), client.ForceOwnership); err != nil {
 			return 0, fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	return b.clock.Since(began), nil
+	return b.clock.Since(start), nil
 }
 
 // createServer returns the time until all objects existed, and the number of writes until the manager was idle.
@@ -182,7 +182,7 @@ func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstru
 	if err != nil {
 		return 0, 0, err
 	}
-	began := b.clock.Now()
+	start := b.clock.Now()
 	if err := b.admin.Create(ctx, server()); err != nil {
 		return 0, 0, fmt.Errorf("creating the MLflow: %w", err)
 	}
@@ -191,7 +191,7 @@ func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstru
 			return 0, 0, fmt.Errorf("waiting for %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	took = b.clock.Since(began)
+	took = b.clock.Since(start)
 	if err := b.waitIdle(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -224,9 +224,9 @@ func (b *bench) clear(ctx context.Context, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// rest observes the idle manager, first without changes, then after a change of every child, which also yields the duration of a
+// measureIdle observes the idle manager, first without changes, then after a change of every child, which also yields the duration of a
 // reconcile without differences.
-func (b *bench) rest(ctx context.Context) error {
+func (b *bench) measureIdle(ctx context.Context) error {
 	objects, err := b.children(ctx)
 	if err != nil {
 		return err
@@ -294,13 +294,13 @@ func (b *bench) foreign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
-	if err := b.admin.Create(ctx, elsewhere); client.IgnoreAlreadyExists(err) != nil {
+	otherNamespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
+	if err := b.admin.Create(ctx, otherNamespace); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("creating a namespace: %w", err)
 	}
-	if err := together(ctx, b.secrets, func(i int) error {
+	if err := runConcurrently(ctx, b.secrets, func(i int) error {
 		secret := &corev1.Secret{Data: map[string][]byte{"release": bytes.Repeat([]byte("x"), 1000)}}
-		secret.Namespace, secret.Name = []string{namespace, elsewhere.Name}[i%2], fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i)
+		secret.Namespace, secret.Name = []string{namespace, otherNamespace.Name}[i%2], fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i)
 		secret.Labels = map[string]string{"owner": "helm", "status": "deployed", "version": "1"}
 		return client.IgnoreAlreadyExists(b.admin.Create(ctx, secret))
 	}); err != nil {

@@ -44,7 +44,7 @@ func readDockerfile(text string) (*dockerfile, error) {
 
 func (d *dockerfile) add(name string, arguments []string) error {
 	if name == "FROM" {
-		return d.from(arguments)
+		return d.parseFrom(arguments)
 	}
 	if len(arguments) == 0 {
 		return fmt.Errorf("%s says nothing", name)
@@ -64,7 +64,7 @@ func (d *dockerfile) add(name string, arguments []string) error {
 	return nil
 }
 
-func (d *dockerfile) from(words []string) error {
+func (d *dockerfile) parseFrom(words []string) error {
 	var s stage
 	for len(words) > 0 && strings.HasPrefix(words[0], "--platform=") {
 		s.platform, words = strings.TrimPrefix(words[0], "--platform="), words[1:]

@@ -14,7 +14,7 @@ func parse(t *testing.T, name string) *dockerfile {
 	t.Helper()
 	d, err := readDockerfile(string(read(t, filepath.Join(root, name))))
 	if err != nil || len(d.stages) == 0 {
-		t.Fatalf("%s: unexpected result %+v, error %v", name, d, err)
+		t.Fatalf("%s: readDockerfile returned %+v, error %v, want at least one stage", name, d, err)
 	}
 	return d
 }
@@ -31,11 +31,11 @@ func TestReadDockerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !maps.Equal(d.arguments, map[string]string{"BASE": "scratch", "PLAIN": ""}) || len(d.stages) != 2 {
-		t.Errorf("unexpected result: %+v", d)
+		t.Errorf("got %+v, want the global arguments and 2 stages", d)
 	}
 	first, last := d.stages[0], d.stages[1]
 	if first.image != "golang:1" || first.name != "build" || first.platform != "$BUILDPLATFORM" || !slices.Equal(first.instructions[0].arguments, []string{"a", "&&", "b"}) {
-		t.Errorf("unexpected result: %+v", first)
+		t.Errorf("got stage %+v, want the builder with its platform and command", first)
 	}
 	if last.image != "${BASE}" || last.name != "" || !maps.Equal(d.labels(), map[string]string{"a": "b", "c": "d"}) {
 		t.Errorf("unexpected last: %+v", last)
@@ -44,7 +44,7 @@ func TestReadDockerfile(t *testing.T) {
 		"RUN a": "before the first FROM", "FROM": "not FROM image", "FROM a b": "not FROM image", "FROM a AS": "not FROM image", "FROM a\nRUN": "says nothing",
 	} {
 		if _, err := readDockerfile(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -75,20 +75,20 @@ func TestTheImageOfTheManager(t *testing.T) {
 		}
 	}
 	for _, argument := range []string{"TARGETARCH", "VERSION=0.1.0", "GOFIPS140=off"} {
-		if !build.has("ARG", argument) {
+		if !build.hasInstruction("ARG", argument) {
 			t.Errorf("the build has no argument %s", argument)
 		}
 	}
 	for _, line := range []string{"USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"} {
 		name, argument, _ := strings.Cut(line, " ")
-		if !final.has(name, argument) {
+		if !final.hasInstruction(name, argument) {
 			t.Errorf("the image does not say %q", line)
 		}
 	}
 }
 
-// has reports whether the stage has an instruction with exactly these arguments.
-func (s stage) has(name, arguments string) bool {
+// hasInstruction reports whether the stage has an instruction with exactly these arguments.
+func (s stage) hasInstruction(name, arguments string) bool {
 	return slices.ContainsFunc(s.instructions, func(i instruction) bool { return i.name == name && strings.Join(i.arguments, " ") == arguments })
 }
 

@@ -46,14 +46,14 @@ func TestLabelsAreTheAnnotations(t *testing.T) {
 	}
 }
 
-func TestThePackage(t *testing.T) {
+func TestPackageManifest(t *testing.T) {
 	a := annotations(t)
 	for key, want := range map[string]string{
 		"operators.operatorframework.io.bundle.package.v1": "odh-platform-operator", "operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
 		"operators.operatorframework.io.bundle.channels.v1": "candidate", "operators.operatorframework.io.bundle.channel.default.v1": "candidate",
 	} {
 		if a[key] != want {
-			t.Errorf("%s: %q, want %q", key, a[key], want)
+			t.Errorf("%s: got %q, want %q", key, a[key], want)
 		}
 	}
 	if exists("bundle/metadata/dependencies.yaml") {

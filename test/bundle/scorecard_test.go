@@ -37,7 +37,7 @@ func TestScorecard(t *testing.T) {
 	}
 	for _, test := range config.Stages[0].Tests {
 		if len(test.Entrypoint) != 2 || test.Labels["test"] != test.Entrypoint[1]+"-test" || test.Image == "" {
-			t.Errorf("unexpected result: %+v", test)
+			t.Errorf("got %+v, want an image and an entrypoint that match its label", test)
 			continue
 		}
 		check := scorecard[test.Entrypoint[1]]
@@ -58,7 +58,7 @@ func specBlocks(t *testing.T) {
 	}
 }
 
-// validBundle checks the format of the bundle; for the validators see TestValidatorsFindNothing.
+// validBundle checks the format of the bundle; for the validators see TestValidatorsPass.
 func validBundle(t *testing.T) {
 	found := 0
 	for file, object := range manifests(t) {
@@ -101,7 +101,7 @@ func resources(t *testing.T) {
 		}
 		for _, r := range d.Resources {
 			if r.Kind == "" || r.Version == "" || (r.Name == "") != slices.Contains(builtin, r.Kind) {
-				t.Errorf("%s: unexpected result: %+v", d.Kind, r)
+				t.Errorf("%s: got %+v, want a name exactly for kinds that are not built in", d.Kind, r)
 			}
 		}
 	}

@@ -112,7 +112,7 @@ func compareIDs(a, b id) int { return cmp.Compare(a.String(), b.String()) }
 // plotOf returns the plot of an object, nil if it belongs to none.
 func (c *campaign) plotOf(key id) *plot {
 	for _, p := range c.plots {
-		if len((snapshot{key: nil}).within(p)) > 0 {
+		if len((snapshot{key: nil}).ofPlot(p)) > 0 {
 			return p
 		}
 	}
@@ -166,8 +166,8 @@ func (c *campaign) deviations(ctx context.Context) ([]string, error) {
 // replaceable lists kinds of children that a controller can recreate without loss of data.
 var replaceable = []string{"Deployment", "Service", "ConfigMap", "NetworkPolicy", "ServiceAccount", "Role", "RoleBinding", "HorizontalPodAutoscaler"}
 
-// provoke deletes one child of each custom resource, which the manager has to recreate.
-func (c *campaign) provoke(ctx context.Context) error {
+// deleteChildren deletes one child of each custom resource, which the manager has to recreate.
+func (c *campaign) deleteChildren(ctx context.Context) error {
 	for _, p := range c.plots {
 		var candidates []id
 		for _, key := range c.children {
@@ -232,7 +232,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
 	if !d.calm {
-		if err := c.provoke(ctx); err != nil {
+		if err := c.deleteChildren(ctx); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 	}
 	r.Writes = len(writes)
 	c.note(r)
-	return c.mend(ctx, len(r.Deviations) > 0)
+	return c.recreatePopulation(ctx, len(r.Deviations) > 0)
 }
 
 func (c *campaign) note(r row) {
@@ -272,8 +272,8 @@ func (c *campaign) note(r row) {
 	c.logf("%s: %s, recovered after %s, %d writes %s", r.Scenario, r.Verdict, seconds(r.Recovery), r.Writes, shorten(r.Deviations, 5))
 }
 
-// mend recreates the population after a scenario that has damaged it.
-func (c *campaign) mend(ctx context.Context, needed bool) error {
+// recreatePopulation recreates the population after a scenario that has damaged it.
+func (c *campaign) recreatePopulation(ctx context.Context, needed bool) error {
 	c.damaged = needed && c.replaced
 	if !needed || c.replaced {
 		return nil
@@ -297,7 +297,7 @@ func (c *campaign) depopulate(ctx context.Context) error {
 			return fmt.Errorf("removing the population: %w", err)
 		}
 	}
-	err := (&sieve{campaign: c}).sweep(ctx, c.plots)
+	err := (&sieve{campaign: c}).deleteLeftovers(ctx, c.plots)
 	c.plots, c.base = nil, nil
 	return err
 }

@@ -50,14 +50,14 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 		return err
 	}
 	begin := d.begin
-	var took time.Duration
+	var duration time.Duration
 	d.begin = func(ctx context.Context) (func(context.Context) error, error) {
 		if _, err := begin(ctx); err != nil {
 			return nil, err
 		}
 		began := c.clock.Now()
-		err := c.until(ctx, waitTimeout, func() (string, error) { return "", c.admits(ctx) })
-		took = c.clock.Since(began)
+		err := c.until(ctx, waitTimeout, func() (string, error) { return "", c.callWebhooks(ctx) })
+		duration = c.clock.Since(began)
 		return nil, err
 	}
 	rows := len(c.report.Rows)
@@ -65,13 +65,13 @@ func (c *campaign) admission(ctx context.Context, d disturbance) error {
 		return err
 	}
 	r := &c.report.Rows[rows]
-	r.Recovery, r.Remark, r.Verdict = took, "the time until all webhooks answered", ""
+	r.Recovery, r.Remark, r.Verdict = duration, "the time until all webhooks answered", ""
 	*r = r.setVerdict()
 	return nil
 }
 
-// admits calls every webhook by a dry-run creation. The API server checks whether the object exists only after admission.
-func (c *campaign) admits(ctx context.Context) error {
+// callWebhooks calls every webhook by a dry-run creation. The API server checks whether the object exists only after admission.
+func (c *campaign) callWebhooks(ctx context.Context) error {
 	var errs []error
 	for _, p := range c.plots {
 		errs = append(errs, client.IgnoreAlreadyExists(c.admin.Create(ctx, p.resource().DeepCopy(), client.DryRunAll)))

@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 		inconclusive: {Verdict: inconclusive},
 	} {
 		if got := r.setVerdict().Verdict; got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -54,11 +54,11 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	if bad := r.bad(); len(bad) != 1 || bad[0].Scenario != "crash" {
-		t.Errorf("unexpected result of bad: %+v", bad)
+	if bad := r.failures(); len(bad) != 1 || bad[0].Scenario != "crash" {
+		t.Errorf("got failures %+v, want the scenario crash", bad)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "chaos.json")); err != nil || !strings.Contains(string(text), `"seed": 7`) {
-		t.Errorf("unexpected result %s, error %v", text, err)
+		t.Errorf("got report %s, error %v, want the seed", text, err)
 	}
 }
 
@@ -81,15 +81,15 @@ func TestInjections(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	some, err := chosen("kill|crash")
+	some, err := selectScenarios("kill|crash")
 	if err != nil || len(some) != 2 {
 		t.Errorf("got %d scenarios and error %v, want 2", len(some), err)
 	}
-	if _, err := chosen("nothing"); err == nil {
+	if _, err := selectScenarios("nothing"); err == nil {
 		t.Error("want an error for an unknown scenario")
 	}
 	var names []string
-	for _, s := range all() {
+	for _, s := range allScenarios() {
 		names = append(names, s.name)
 	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(names))); len(unique) != len(names) || len(names) < 30 {
@@ -104,13 +104,13 @@ func TestDifferences(t *testing.T) {
 	have := snapshot{service: {".spec.type": "NodePort", ".spec.node": "2"}}
 	got := differences(want, have, nil)
 	if len(got) != 4 {
-		t.Errorf("unexpected result: %q", got)
+		t.Errorf("got differences %q, want 4", got)
 	}
-	if rest := differences(want, have, unsteady(want, have)); len(rest) != 0 {
+	if rest := differences(want, have, differingFields(want, have)); len(rest) != 0 {
 		t.Errorf("%q, though all of it is masked", rest)
 	}
 	if same := differences(want, want, nil); len(same) != 0 {
-		t.Errorf("unexpected result of differences: %q", same)
+		t.Errorf("got differences %q between equal snapshots, want none", same)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRenamed(t *testing.T) {
 	got := snapshot{binding: {".subjects[0].namespace": "reg-r03"}}.renamed("reg-r03")
 	binding.name = "{}-auth"
 	if want := (snapshot{binding: {".subjects[0].namespace": "{}"}}); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestCrash(t *testing.T) {
 			t.Errorf("request %d, %s: carried out here %t, dealt with %t", i, want.name, forwarded, dealtWith)
 		}
 	}
-	if dead, _ := k.reached(); len(dead) != 1 {
+	if dead, _ := k.plotsAtCrash(); len(dead) != 1 {
 		t.Errorf("%d dead", len(dead))
 	}
 }
@@ -250,8 +250,8 @@ func TestUnready(t *testing.T) {
 		"another value":           {live(map[string]any{"phase": "Failed"}), "phase=Running", false},
 		"a subject without words": {live(map[string]any{}), "", false},
 	} {
-		if got := unready(c.live, c.ready); (got == "") != c.want {
-			t.Errorf("%s: unexpected result: %q", name, got)
+		if got := notReadyReason(c.live, c.ready); (got == "") != c.want {
+			t.Errorf("%s: unready returned %q", name, got)
 		}
 	}
 }
@@ -270,7 +270,7 @@ func TestApplied(t *testing.T) {
 	}
 	var classes []string
 	for _, l := range got {
-		classes = append(classes, special(l))
+		classes = append(classes, classOf(l))
 	}
 	if !slices.Equal(classes, []string{"labels", "spec", "replicas"}) {
 		t.Error(classes)
@@ -298,7 +298,7 @@ func TestSequence(t *testing.T) {
 	for _, s := range draw(1) {
 		seen[s.Do] = true
 		if (s.Do == "fault") != (s.On == "partition") {
-			t.Errorf("unexpected result: %+v", s)
+			t.Errorf("got %+v, want a partition for each fault and only for faults", s)
 		}
 	}
 	if len(seen) != len(weights) {

@@ -92,8 +92,8 @@ func named(x *exchange) request {
 	return q
 }
 
-// reached returns the plots that have reached their crash, and the time since the last forwarded write.
-func (k *crash) reached() (plots []*plot, since time.Duration) {
+// plotsAtCrash returns the plots that have reached their crash, and the time since the last forwarded write.
+func (k *crash) plotsAtCrash() (plots []*plot, since time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.plots {
@@ -187,14 +187,14 @@ func (s *sieve) round(ctx context.Context, title string, writes func(subject) (f
 			return fmt.Errorf("%s: %w", ph.name, err)
 		}
 	}
-	return s.sweep(ctx, plots)
+	return s.deleteLeftovers(ctx, plots)
 }
 
 func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) error {
 	plots := slices.DeleteFunc(slices.Clone(all), func(p *plot) bool { return ph.skips != nil && ph.skips(p) })
 	k := &crash{plots: plots, counts: map[*plot]int{}, now: s.clock.Now, latest: s.clock.Now()}
-	lift := s.proxy.addRule(rule{match: match{writes: true}, fault: k.fault})
-	defer lift()
+	removeRule := s.proxy.addRule(rule{match: match{writes: true}, fault: k.fault})
+	defer removeRule()
 	for _, p := range plots {
 		if err := ph.begin(p, ctx, s.testCluster); err != nil {
 			return err
@@ -203,12 +203,12 @@ func (s *sieve) phase(ctx context.Context, ph phase, title string, all []*plot) 
 	var killed []*plot
 	if title == "" {
 		var err error
-		if killed, err = s.kill(ctx, ph, k, lift); err != nil {
+		if killed, err = s.kill(ctx, ph, k, removeRule); err != nil {
 			return err
 		}
 	}
 	ended := s.clock.Now()
-	wrong := s.until(ctx, waitTimeout, func() (string, error) { return first(ctx, s.testCluster, ph, plots) })
+	wrong := s.until(ctx, waitTimeout, func() (string, error) { return firstUnfinished(ctx, s.testCluster, ph, plots) })
 	took := s.clock.Since(ended)
 	if err := s.waitIdle(ctx); err != nil {
 		return err
@@ -232,13 +232,13 @@ func (s *sieve) recordUndisturbed(ctx context.Context, ph phase, plots []*plot, 
 		if s.want[key] == nil {
 			s.want[key] = snapshots[p]
 		}
-		s.ignore[key] = unsteady(s.want[key], snapshots[p])
+		s.ignore[key] = differingFields(s.want[key], snapshots[p])
 	}
 	return nil
 }
 
-// first returns why the first unfinished plot has not ended a phase.
-func first(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string, error) {
+// firstUnfinished returns why the first unfinished plot has not ended a phase.
+func firstUnfinished(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string, error) {
 	for _, p := range plots {
 		if problem, err := ph.wrong(p, ctx, w); problem != "" || err != nil {
 			return problem, err
@@ -248,14 +248,14 @@ func first(ctx context.Context, w *testCluster, ph phase, plots []*plot) (string
 }
 
 // kill waits until every plot has reached its crash or ended the phase, then restarts the manager.
-func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*plot, error) {
+func (s *sieve) kill(ctx context.Context, ph phase, k *crash, removeRule func()) ([]*plot, error) {
 	err := s.until(ctx, waitTimeout, func() (string, error) {
-		dead, since := k.reached()
+		dead, since := k.plotsAtCrash()
 		if len(dead) == len(k.plots) {
 			return "", nil
 		}
 		rest := slices.DeleteFunc(slices.Clone(k.plots), func(p *plot) bool { return slices.Contains(dead, p) })
-		problem, err := first(ctx, s.testCluster, ph, rest)
+		problem, err := firstUnfinished(ctx, s.testCluster, ph, rest)
 		if problem == "" && since < lull {
 			problem = "it still writes"
 		}
@@ -267,8 +267,8 @@ func (s *sieve) kill(ctx context.Context, ph phase, k *crash, lift func()) ([]*p
 	if err := s.manager.Kill(ctx); err != nil {
 		return nil, err
 	}
-	dead, _ := k.reached()
-	lift()
+	dead, _ := k.plotsAtCrash()
+	removeRule()
 	return dead, s.manager.Restart(ctx)
 }
 
@@ -284,13 +284,13 @@ func (s *sieve) compare(ctx context.Context, ph phase, plots []*plot, took time.
 		if err != nil {
 			return "", err
 		}
-		worst := ""
+		longest := ""
 		for _, p := range plots {
 			key := p.name + " " + ph.name
 			found[p] = differences(s.want[key], snapshots[p], s.ignore[key])
-			worst = cmp.Or(worst, shorten(found[p], 3))
+			longest = cmp.Or(longest, shorten(found[p], 3))
 		}
-		return worst, nil
+		return longest, nil
 	})
 	if err != nil && !errors.Is(err, errTimeout) {
 		return err
@@ -332,13 +332,13 @@ func (s *sieve) snapshots(ctx context.Context, plots []*plot) (map[*plot]snapsho
 	all, err := s.takeSnapshot(ctx, s.kinds, namespaces...)
 	snapshots := map[*plot]snapshot{}
 	for _, p := range plots {
-		snapshots[p] = all.within(p).renamed(p.namespace)
+		snapshots[p] = all.ofPlot(p).renamed(p.namespace)
 	}
 	return snapshots, err
 }
 
-// sweep deletes all objects that a round has left. PersistentVolumeClaims of deleted custom resources are kept by design.
-func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
+// deleteLeftovers deletes all objects that a round has left. PersistentVolumeClaims of deleted custom resources are kept by design.
+func (s *sieve) deleteLeftovers(ctx context.Context, plots []*plot) error {
 	var namespaces []string
 	for _, p := range plots {
 		if p.namespace != operatorNamespace {
@@ -351,7 +351,7 @@ func (s *sieve) sweep(ctx context.Context, plots []*plot) error {
 		return err
 	}
 	for _, p := range plots {
-		for key := range left.within(p) {
+		for key := range left.ofPlot(p) {
 			errs = append(errs, s.deleteAndWait(ctx, key))
 		}
 	}

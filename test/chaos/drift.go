@@ -54,8 +54,8 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 		return err
 	}
 	for _, l := range owned {
-		class := special(l)
-		if value, ok := another(l, class, o.GetKind()); ok {
+		class := classOf(l)
+		if value, ok := changedValue(l, class, o.GetKind()); ok {
 			if err := add(class, l.pointer+" changed", &leaf{l.pointer, value}, operation{"replace", l.pointer, value}); err != nil {
 				return nil, err
 			}
@@ -80,9 +80,9 @@ func (c *campaign) changesOf(o *unstructured.Unstructured) ([]change, error) {
 	return append(all, change{class: "deletion", problem: "deleted"}), nil
 }
 
-// another returns a value that another client may set in a field; false if there is no such value.
-func another(l leaf, class, kind string) (any, bool) {
-	value, ok := other(l.value)
+// changedValue returns a value that another client may set in a field; false if there is no such value.
+func changedValue(l leaf, class, kind string) (any, bool) {
+	value, ok := differentValue(l.value)
 	switch {
 	case slices.Contains([]string{"apiVersion", "kind", "ownerReferences"}, class):
 		return nil, false
@@ -94,8 +94,8 @@ func another(l leaf, class, kind string) (any, bool) {
 	return value, ok
 }
 
-// special returns the class of a field, with separate classes for a few fields of workloads.
-func special(l leaf) string {
+// classOf returns the class of a field, with separate classes for a few fields of workloads.
+func classOf(l leaf) string {
 	switch {
 	case strings.HasSuffix(l.pointer, "/image"):
 		return "image"
@@ -163,7 +163,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	if err != nil {
 		return err
 	}
-	began := c.clock.Now()
+	start := c.clock.Now()
 	if one.patch == nil {
 		err = c.admin.Delete(ctx, key.object())
 	} else {
@@ -177,7 +177,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 		return fmt.Errorf("changing %s, %s: %w", key, one.problem, err)
 	}
 	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
-	took := c.clock.Since(began)
+	took := c.clock.Since(start)
 	if err == nil {
 		writes, err := c.writesSince(mark)
 		if err != nil {

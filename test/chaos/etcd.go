@@ -25,8 +25,8 @@ func compact(ctx context.Context, port int) error {
 	return nil
 }
 
-// belongs reports whether an object, given as kind and namespace/name, is in a namespace.
-func belongs(name, namespace string) bool {
+// isInNamespace reports whether an object, given as kind and namespace/name, is in a namespace.
+func isInNamespace(name, namespace string) bool {
 	_, path, _ := strings.Cut(name, " ")
 	return strings.HasPrefix(path, namespace+"/")
 }

@@ -93,7 +93,7 @@ func answer(code int) fault {
 }
 
 // stillExists ends a watch as an API server does whose watch cache lacks the requested resourceVersion.
-func gone(x *exchange) bool {
+func expireWatch(x *exchange) bool {
 	x.w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(x.w).Encode(map[string]any{"type": "ERROR", "object": failure(http.StatusGone)}) // the client may have disconnected
 	return true
@@ -107,9 +107,9 @@ func doneThen(then fault) fault {
 	}
 }
 
-// past responds to lists with the state at a resourceVersion, like an API server with a stale watch cache. A list without a
+// pastVersion responds to lists with the state at a resourceVersion, like an API server with a stale watch cache. A list without a
 // resourceVersion reads from etcd and is not changed. Streaming lists are rejected, so that clients fall back to lists.
-func past(version string) fault {
+func pastVersion(version string) fault {
 	return func(x *exchange) bool {
 		query := x.r.URL.Query()
 		if x.verb == "watch" && query.Get("sendInitialEvents") != "" {

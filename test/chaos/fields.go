@@ -122,8 +122,8 @@ func at(root any, pointer string) any {
 	return root
 }
 
-// other returns a different value of the same type.
-func other(v any) (any, bool) {
+// differentValue returns a different value of the same type.
+func differentValue(v any) (any, bool) {
 	switch typed := v.(type) {
 	case string:
 		return typed + "x", true

@@ -57,7 +57,7 @@ func (c *testCluster) leftOver(ctx context.Context, p *plot) ([]string, error) {
 		return nil, err
 	}
 	var left []string
-	for key := range all.within(p) {
+	for key := range all.ofPlot(p) {
 		o := live[key]
 		if o == nil || slices.Contains(kept, key.Kind) || slices.Contains(sharedChildren, key.name) || c.isInstalled(key) {
 			continue
@@ -117,8 +117,8 @@ func (c *testCluster) createForeignObjects(ctx context.Context, namespace string
 	return all, nil
 }
 
-// touched returns the foreign objects that have changed.
-func (c *testCluster) touched(ctx context.Context, all []foreignObject) ([]string, error) {
+// changedObjects returns the foreign objects that have changed.
+func (c *testCluster) changedObjects(ctx context.Context, all []foreignObject) ([]string, error) {
 	var changed []string
 	for _, f := range all {
 		now := f.object.DeepCopy()

@@ -61,25 +61,25 @@ func main() {
 	}
 }
 
-// all returns all scenarios, those without a population first.
-func all() []scenario {
+// allScenarios returns all scenarios, those without a population first.
+func allScenarios() []scenario {
 	crashes := scenario{name: "crash", apart: true, run: (*campaign).crashes}
-	random := scenario{name: "random", apart: true, run: (*campaign).randomly}
+	random := scenario{name: "random", apart: true, run: (*campaign).runRandomRounds}
 	platform := scenario{name: "platform", apart: true, run: (*campaign).platform}
 	drift := scenario{name: "drift", run: (*campaign).drift}
-	return slices.Concat([]scenario{crashes, platform}, staleness(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
+	return slices.Concat([]scenario{crashes, platform}, stalenessScenarios(), storms(), processes(), surroundings(), certificates(), []scenario{drift, random})
 }
 
-// chosen returns the scenarios whose whole name matches a regular expression.
-func chosen(expression string) ([]scenario, error) {
+// selectScenarios returns the scenarios whose whole name matches a regular expression.
+func selectScenarios(expression string) ([]scenario, error) {
 	if expression == "" {
-		return all(), nil
+		return allScenarios(), nil
 	}
 	matches, err := regexp.Compile("^(?:" + expression + ")$")
 	if err != nil {
 		return nil, fmt.Errorf("reading -scenario: %w", err)
 	}
-	some := slices.DeleteFunc(all(), func(s scenario) bool { return !matches.MatchString(s.name) })
+	some := slices.DeleteFunc(allScenarios(), func(s scenario) bool { return !matches.MatchString(s.name) })
 	if len(some) == 0 {
 		return nil, fmt.Errorf("no scenario is called %s; -list names them", expression)
 	}
@@ -87,7 +87,7 @@ func chosen(expression string) ([]scenario, error) {
 }
 
 func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
-	scenarios, err := chosen(o.scenario)
+	scenarios, err := selectScenarios(o.scenario)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (err error) {
 	if err := errors.Join(c.report.save(o.out), failures); err != nil {
 		return err
 	}
-	if bad := c.report.bad(); len(bad) > 0 {
+	if bad := c.report.failures(); len(bad) > 0 {
 		return fmt.Errorf("%w: %d of %d rows", errBad, len(bad), len(c.report.Rows))
 	}
 	return nil

@@ -13,13 +13,13 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 	if err := c.manager.Stop(ctx); err != nil {
 		return err
 	}
-	usual := c.manager
+	shipped := c.manager
 	defer func() {
 		err = errors.Join(err, c.depopulate(ctx))
-		if c.manager != usual {
+		if c.manager != shipped {
 			err = errors.Join(err, c.manager.Kill(ctx))
 		}
-		c.manager, c.subjects = usual, subjects
+		c.manager, c.subjects = shipped, subjects
 		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx))
 	}()
 	with, err := c.startManager(ctx, "platform", "--kubeconfig="+c.proxiedKubeconfig, "--enable-platform", fmt.Sprintf("--webhook-port=%d", c.installed.WebhookPort))
@@ -42,7 +42,7 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 	kill := disturbance{name: "platform-kill", fault: "kill -9 with the component platform, back after 2 s", injections: []string{"PodKill"}, lasts: downTime, bound: restarted,
 		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
 	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and a lost response, with the component platform", injections: []string{"ClientFault"},
-		lasts: stormTime, bound: slow, begin: c.ruled(
+		lasts: stormTime, bound: slow, begin: c.withRules(
 			rule{share: 0.1, fault: answer(500)}, rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
 			rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})}
 	return errors.Join(c.disturb(ctx, kill), c.disturb(ctx, storm))

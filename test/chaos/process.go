@@ -58,7 +58,7 @@ func (c *campaign) elected(ctx context.Context, replicas int, args []string, run
 	c.replaced = true
 	defer func() {
 		c.replaced = false
-		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx), c.mend(ctx, c.damaged))
+		err = errors.Join(err, c.restart(ctx), c.waitIdle(ctx), c.recreatePopulation(ctx, c.damaged))
 	}()
 	args = append([]string{"--leader-elect"}, args...)
 	var p pair
@@ -115,13 +115,13 @@ var openShiftLease = []string{"--leader-elect-lease-duration=137s", "--leader-el
 
 // terminatedLeader ends the leader in order while another replica watches the Lease.
 func (c *campaign) terminatedLeader(ctx context.Context) error {
-	return c.succeeded(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM of the leader beside another replica; the Lease of OpenShift", bound: restarted},
+	return c.succeeded(ctx, disturbance{name: "terminated-leader", fault: "SIGTERM to the leader of two replicas; the Lease of OpenShift", bound: restarted},
 		openShiftLease, func(ctx context.Context, leader *operator.Manager) error { return leader.Stop(ctx) })
 }
 
 // lostLeader kills the leader while another replica waits, and does not restart it.
 func (c *campaign) lostLeader(ctx context.Context) error {
-	return c.succeeded(ctx, disturbance{name: "lost-leader", fault: "kill -9 of the leader beside another replica, as when its node is lost; the Lease as shipped for Kubernetes", bound: slow},
+	return c.succeeded(ctx, disturbance{name: "lost-leader", fault: "SIGKILL to the leader of two replicas, as when its node is lost; the Lease of Kubernetes", bound: slow},
 		nil, func(ctx context.Context, leader *operator.Manager) error { return leader.Kill(ctx) })
 }
 
@@ -134,13 +134,13 @@ func (c *campaign) succeeded(ctx context.Context, d disturbance, args []string, 
 		var led time.Duration
 		d.injections = []string{"PodKill", "LeaderElectionDisrupt"}
 		d.begin = func(ctx context.Context) (func(context.Context) error, error) {
-			began := c.clock.Now()
+			start := c.clock.Now()
 			if err := end(ctx, p.first); err != nil {
 				return nil, err
 			}
 			return func(ctx context.Context) error {
 				err := c.until(ctx, waitTimeout, func() (string, error) { return c.heldBy(ctx, "follower") })
-				led = c.clock.Since(began)
+				led = c.clock.Since(start)
 				return err
 			}, nil
 		}
@@ -164,7 +164,7 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 	}
 	return c.elected(ctx, 2, shortLease, func(p pair) error {
 		var late int
-		var alive error
+		var aliveErr error
 		err := c.disturb(ctx, disturbance{name: "frozen-leader", fault: "SIGSTOP of the leader until the other one leads, then SIGCONT; a Lease of 15 s",
 			injections: []string{"LeaderElectionDisrupt"}, bound: prompt, remark: "children deleted during the stop were back before the leader woke",
 			begin: func(context.Context) (func(context.Context) error, error) {
@@ -182,7 +182,7 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 					if err := p.first.Process.Signal(syscall.SIGCONT); err != nil {
 						return err
 					}
-					alive = p.first.Process.Wait(ctx, waitTimeout)
+					aliveErr = p.first.Process.Wait(ctx, waitTimeout)
 					late = c.proxy.writeCount() - before
 					return nil
 				}, nil
@@ -191,8 +191,8 @@ func (c *campaign) frozenLeader(ctx context.Context) error {
 			return err
 		}
 		r := &c.report.Rows[len(c.report.Rows)-1]
-		if alive != nil {
-			r.Deviations, r.Verdict = append(r.Deviations, "the old leader lives on: "+alive.Error()), failed
+		if aliveErr != nil {
+			r.Deviations, r.Verdict = append(r.Deviations, "the old leader lives on: "+aliveErr.Error()), failed
 		}
 		if late > 0 { // controller-runtime does not fence leaders; only the resulting state matters
 			r.Remark += fmt.Sprintf("; it sent %d writes between its waking and its end", late)

@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 		got := parse(httptest.NewRequest(method, path, http.NoBody))
 		got.path = ""
 		if got != want {
-			t.Errorf("%s: %+v, want %+v", target, got, want)
+			t.Errorf("%s: got %+v, want %+v", target, got, want)
 		}
 	}
 	writes := parse(httptest.NewRequest(http.MethodPatch, "/apis/apps/v1/namespaces/a/deployments/b", http.NoBody))
@@ -100,7 +100,7 @@ const object = "/api/v1/namespaces/a/configmaps/b"
 func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	for _, code := range []int{409, 429, 500, 503, 504} {
 		p, served, _ := upstream(t)
-		lift := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
+		removeRule := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
 		response, err := send(t, p, http.MethodPatch, object)
 		if err != nil || response.StatusCode != code {
 			t.Fatalf("%v, %v, want %d", response, err, code)
@@ -118,10 +118,10 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 		if response, err := send(t, p, http.MethodGet, object); err != nil || response.StatusCode != http.StatusOK {
 			t.Errorf("another verb: %v, %v", response, err)
 		}
-		lift()
-		lift()
+		removeRule()
+		removeRule()
 		if response, err := send(t, p, http.MethodPatch, object); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("unexpected result after the fault: %v, %v", response, err)
+			t.Errorf("got response %v, error %v after the fault, want 200", response, err)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestReset(t *testing.T) {
 
 func TestSilenceEndsWithTheFault(t *testing.T) {
 	p, served, _ := upstream(t)
-	lift := p.addRule(rule{fault: silence})
+	removeRule := p.addRule(rule{fault: silence})
 	answered := make(chan error, 1)
 	go func() {
 		response, err := send(t, p, http.MethodPatch, object)
@@ -169,7 +169,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 	if served.Load() != 0 {
 		t.Error("the request reached the server")
 	}
-	lift()
+	removeRule()
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
@@ -207,7 +207,7 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	if got := <-lines; got != "one" {
 		t.Errorf("got %q, want 'one'", got)
 	}
-	lift := p.addRule(rule{match: watches("configmaps"), streams: true})
+	removeRule := p.addRule(rule{match: watches("configmaps"), streams: true})
 	events <- "two"
 	poll.Until(t, time.Minute, "the line is held", func() bool { return p.hitCount() > 0 })
 	select {
@@ -215,7 +215,7 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 		t.Errorf("%q was forwarded", got)
 	default:
 	}
-	lift()
+	removeRule()
 	if got := <-lines; got != "two" {
 		t.Errorf("got %q, want 'two'", got)
 	}
@@ -230,9 +230,9 @@ func TestWatchContinuesAfterFault(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestWatchExpiresWith410(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.addRule(rule{match: watches(), fault: gone})
+	p.addRule(rule{match: watches(), fault: expireWatch})
 	response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?watch=1")
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestGone(t *testing.T) {
 
 func TestPast(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.addRule(rule{fault: past("42")})
+	p.addRule(rule{fault: pastVersion("42")})
 	for asked, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
 		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+asked)
 		if err != nil {

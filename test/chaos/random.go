@@ -47,8 +47,8 @@ type game struct {
 	violations     []string
 }
 
-// randomly runs rounds of random steps until the duration has passed.
-func (c *campaign) randomly(ctx context.Context) error {
+// runRandomRounds runs rounds of random steps until the duration has passed.
+func (c *campaign) runRandomRounds(ctx context.Context) error {
 	if err := c.startKueue(ctx); err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (c *campaign) randomly(ctx context.Context) error {
 	faults := slices.Sorted(maps.Keys(passingFaults))
 	r := row{Scenario: "random", Bound: truth}
 	end := c.clock.Now().Add(c.duration)
-	rounds, taken := 0, 0
+	rounds, stepCount := 0, 0
 	for ; c.clock.Now().Before(end); rounds++ {
 		seed := c.seed + uint64(rounds)
 		steps := sequence(rand.New(rand.NewPCG(seed, 1)), stepsOfRound, names, faults)
-		found, took, err := c.play(ctx, steps, fmt.Sprintf("x%02d", rounds))
+		found, took, err := c.runSteps(ctx, steps, fmt.Sprintf("x%02d", rounds))
 		if err != nil {
 			return err
 		}
-		taken += len(steps)
+		stepCount += len(steps)
 		r.Recovery = max(r.Recovery, took)
 		c.logf("round %d, seed %d: statuses true after %s %s", rounds, seed, seconds(took), shorten(found, 5))
 		if len(found) == 0 {
@@ -77,7 +77,7 @@ func (c *campaign) randomly(ctx context.Context) error {
 		tries := 0
 		short := shrink(steps, shrinkTries, func(some []step) bool {
 			tries++
-			again, _, err := c.play(ctx, some, fmt.Sprintf("x%02d-%02d", rounds, tries))
+			again, _, err := c.runSteps(ctx, some, fmt.Sprintf("x%02d-%02d", rounds, tries))
 			return err == nil && len(again) > 0
 		})
 		r.Deviations = append(r.Deviations, fmt.Sprintf("seed %d: %s; shortest sequence: %s", seed, shorten(found, 2), describe(short)))
@@ -85,13 +85,13 @@ func (c *campaign) randomly(ctx context.Context) error {
 	}
 	r.Fault = fmt.Sprintf("%d rounds of %d random steps each, first seed %d", rounds, stepsOfRound, c.seed)
 	r.Remark = "the time is the longest until all statuses were true after the end of all faults"
-	r.Writes = taken
+	r.Writes = stepCount
 	c.note(r)
 	return nil
 }
 
-// play takes the steps in new namespaces, checks the invariants, and cleans up.
-func (c *campaign) play(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
+// runSteps takes the steps in new namespaces, checks the invariants, and cleans up.
+func (c *campaign) runSteps(ctx context.Context, steps []step, title string) (violations []string, took time.Duration, err error) {
 	g := &game{campaign: c, random: rand.New(rand.NewPCG(c.seed, 2)), plots: map[string]*plot{}, changed: map[string]bool{}}
 	if g.queue, err = c.newQueue(ctx, title); err != nil {
 		return nil, 0, err
@@ -111,18 +111,18 @@ func (c *campaign) play(ctx context.Context, steps []step, title string) (violat
 		g.plots[s.name], g.foreignObjects = p, append(g.foreignObjects, more...)
 	}
 	for _, s := range steps {
-		if err := g.take(ctx, s); err != nil {
+		if err := g.runStep(ctx, s); err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", s, err)
 		}
 	}
-	if took, err = g.quieten(ctx); err != nil {
+	if took, err = g.endFaults(ctx); err != nil {
 		return nil, took, err
 	}
 	return g.violations, took, g.cleanUp(ctx)
 }
 
-// take takes one step. A rejection by the API server or a webhook is ignored: the checks cover existing objects only.
-func (g *game) take(ctx context.Context, s step) error {
+// runStep takes one step. A rejection by the API server or a webhook is ignored: the checks cover existing objects only.
+func (g *game) runStep(ctx context.Context, s step) error {
 	random := rand.New(rand.NewPCG(s.Pick, 0))
 	p := g.plots[s.On]
 	brief := time.Duration(1+random.IntN(3)) * time.Second
@@ -140,7 +140,7 @@ func (g *game) take(ctx context.Context, s step) error {
 	case "delete":
 		_ = p.remove(ctx, g.testCluster) // a rejection is ignored
 	case "drop":
-		return g.drop(ctx, p, random)
+		return g.deleteChild(ctx, p, random)
 	case "queue":
 		g.queue.move(ctx, random)
 	case "fault":
@@ -152,7 +152,7 @@ func (g *game) take(ctx context.Context, s step) error {
 	case "cut":
 		g.proxy.closeWatches(watches())
 	case "kill", "terminate":
-		return g.bounce(ctx, s.Do == "kill")
+		return g.restartManager(ctx, s.Do == "kill")
 	case "wait":
 		g.proxy.removeRules()
 		return g.pause(ctx, brief)
@@ -160,8 +160,8 @@ func (g *game) take(ctx context.Context, s step) error {
 	return g.checkQuota(ctx)
 }
 
-// bounce terminates the manager and starts it again. All faults end, because a process requires the API server at its start.
-func (g *game) bounce(ctx context.Context, kill bool) error {
+// restartManager terminates the manager and starts it again. All faults end, because a process requires the API server at its start.
+func (g *game) restartManager(ctx context.Context, kill bool) error {
 	end := g.manager.Stop
 	if kill {
 		end = g.manager.Kill
@@ -173,8 +173,8 @@ func (g *game) bounce(ctx context.Context, kill bool) error {
 	return g.restart(ctx)
 }
 
-// drop deletes a child of a custom resource, as a user may by mistake. Children of AppWrappers are not deleted.
-func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
+// deleteChild deletes a child of a custom resource, as a user may by mistake. Children of AppWrappers are not deleted.
+func (g *game) deleteChild(ctx context.Context, p *plot, random *rand.Rand) error {
 	if p.resource().GetKind() == "AppWrapper" {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 		return err
 	}
 	var candidates []id
-	for key := range live.within(p) {
+	for key := range live.ofPlot(p) {
 		if slices.Contains(replaceable, key.Kind) && !slices.Contains([]string{"of-another-client", "storage-config"}, key.name) {
 			candidates = append(candidates, key)
 		}
@@ -195,33 +195,33 @@ func (g *game) drop(ctx context.Context, p *plot, random *rand.Rand) error {
 	return client.IgnoreNotFound(g.admin.Delete(ctx, candidates[random.IntN(len(candidates))].object()))
 }
 
-// quieten ends all faults, waits until statuses are true, and checks the invariants.
-func (g *game) quieten(ctx context.Context) (time.Duration, error) {
+// endFaults ends all faults, waits until statuses are true, and checks the invariants.
+func (g *game) endFaults(ctx context.Context) (time.Duration, error) {
 	g.proxy.removeRules()
 	if err := g.restart(ctx); err != nil {
 		return 0, err
 	}
 	began := g.clock.Now()
-	err := g.until(ctx, waitTimeout, func() (string, error) { return g.untrue(ctx) })
-	took := g.clock.Since(began)
+	err := g.until(ctx, waitTimeout, func() (string, error) { return g.firstNotReady(ctx) })
+	duration := g.clock.Since(began)
 	switch {
 	case errors.Is(err, errTimeout):
 		g.violations = append(g.violations, "a status is not true: "+err.Error())
 	case err != nil:
-		return took, err
-	case took > truth:
-		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(took)))
+		return duration, err
+	case duration > truth:
+		g.violations = append(g.violations, fmt.Sprintf("statuses were true only after %s", seconds(duration)))
 	}
 	if err := g.waitIdle(ctx); errors.Is(err, errTimeout) {
 		g.violations = append(g.violations, "not at rest: "+err.Error())
 	} else if err != nil {
-		return took, err
+		return duration, err
 	}
-	return took, g.checkAlways(ctx)
+	return duration, g.checkAlways(ctx)
 }
 
-// untrue returns why the first existing custom resource is not ready.
-func (g *game) untrue(ctx context.Context) (string, error) {
+// firstNotReady returns why the first existing custom resource is not ready.
+func (g *game) firstNotReady(ctx context.Context) (string, error) {
 	for name, p := range g.plots {
 		if gone, err := p.stillExists(ctx, g.testCluster); err != nil {
 			return "", err
@@ -277,7 +277,7 @@ func (g *game) checkAlways(ctx context.Context) error {
 			g.violations = append(g.violations, fmt.Sprintf("%d Jobs in %s", jobs, p.namespace))
 		}
 	}
-	changed, err := g.touched(ctx, g.foreignObjects)
+	changed, err := g.changedObjects(ctx, g.foreignObjects)
 	g.violations = append(g.violations, changed...)
 	return errors.Join(err, g.checkQuota(ctx))
 }
@@ -308,11 +308,11 @@ func (g *game) cleanUp(ctx context.Context) error {
 			return err
 		}
 	}
-	changed, err := g.touched(ctx, g.foreignObjects)
+	changed, err := g.changedObjects(ctx, g.foreignObjects)
 	g.violations = append(g.violations, changed...)
 	s := &sieve{campaign: g.campaign}
 	for _, f := range g.foreignObjects {
 		err = errors.Join(err, client.IgnoreNotFound(g.admin.Delete(ctx, f.object)))
 	}
-	return errors.Join(err, s.sweep(ctx, plots), g.queue.clear(ctx))
+	return errors.Join(err, s.deleteLeftovers(ctx, plots), g.queue.clear(ctx))
 }

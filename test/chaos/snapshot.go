@@ -135,8 +135,8 @@ func (p snapshot) kinds() []kind {
 	return all
 }
 
-// within returns the objects of a plot.
-func (p snapshot) within(of *plot) snapshot {
+// ofPlot returns the objects of a plot.
+func (p snapshot) ofPlot(of *plot) snapshot {
 	part := snapshot{}
 	for key, fields := range p {
 		path := "/" + strings.ToLower(key.Kind) + "s/" + key.name
@@ -230,8 +230,8 @@ func differences(want, have snapshot, ignore mask) []string {
 	return all
 }
 
-// unsteady returns the fields in which two snapshots differ.
-func unsteady(one, other snapshot) mask {
+// differingFields returns the fields in which two snapshots differ.
+func differingFields(one, other snapshot) mask {
 	all := mask{}
 	note := func(key id, a, b map[string]string) {
 		for path := range a {

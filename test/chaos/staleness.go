@@ -17,8 +17,8 @@ import (
 // lateness is the delay of a stale cache.
 const lateness = 8 * time.Second
 
-// staleness returns faults of stale caches and of API servers that return past states.
-func staleness() []scenario {
+// stalenessScenarios returns faults of stale caches and of API servers that return past states.
+func stalenessScenarios() []scenario {
 	late := func(name, of, resource string) scenario {
 		return scenario{name: name, apart: true, run: func(c *campaign, ctx context.Context) error { return c.lateCache(ctx, name, of, resource) }}
 	}
@@ -39,8 +39,8 @@ func staleness() []scenario {
 	}
 }
 
-// alone runs a scenario with a single custom resource in place of a population, and deletes it afterwards.
-func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*plot) error) error {
+// withSingleResource runs a scenario with a single custom resource in place of a population, and deletes it afterwards.
+func (c *campaign) withSingleResource(ctx context.Context, name, scenario string, run func(*plot) error) error {
 	s, err := subjectNamed(name)
 	if err != nil {
 		return err
@@ -51,14 +51,14 @@ func (c *campaign) alone(ctx context.Context, name, scenario string, run func(*p
 	}
 	err = run(p)
 	one := &sieve{campaign: c}
-	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }), one.sweep(ctx, []*plot{p}))
+	return errors.Join(err, p.remove(ctx, c.testCluster), c.until(ctx, waitTimeout, func() (string, error) { return p.stillExists(ctx, c.testCluster) }), one.deleteLeftovers(ctx, []*plot{p}))
 }
 
 var errUnknown = errors.New("there is no such subject")
 
 // lateCache delays the watch events of a resource while a custom resource is created, deleted and created again.
 func (c *campaign) lateCache(ctx context.Context, name, of, resource string) error {
-	return c.alone(ctx, of, name, func(p *plot) error {
+	return c.withSingleResource(ctx, of, name, func(p *plot) error {
 		mark, err := c.audit.Mark()
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 		if err != nil {
 			return err
 		}
-		return c.single(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, lateness), Bound: slow}, mark)
+		return c.waitReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, lateness), Bound: slow}, mark)
 	})
 }
 
@@ -101,8 +101,8 @@ func (c *campaign) recreateEarly(ctx context.Context, p *plot) error {
 	return p.createAll(ctx, c.testCluster)
 }
 
-// single waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
-func (c *campaign) single(ctx context.Context, p *plot, r row, mark framework.Mark) error {
+// waitReadyRow waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
+func (c *campaign) waitReadyRow(ctx context.Context, p *plot, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
 	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
@@ -141,7 +141,7 @@ func (c *campaign) jobsAtOnce(ctx context.Context, namespace string) (int, error
 
 // timeTravel restarts the manager against past lists: a custom resource is deleted but still listed, or exists but is not listed.
 func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, deleted bool) error {
-	return c.alone(ctx, of, name, func(p *plot) error {
+	return c.withSingleResource(ctx, of, name, func(p *plot) error {
 		if deleted {
 			if err := p.createAll(ctx, c.testCluster); err != nil {
 				return err
@@ -165,7 +165,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if err != nil {
 			return err
 		}
-		staying, err := c.staying(ctx, p, deleted)
+		remaining, err := c.remainingObjects(ctx, p, deleted)
 		if err != nil {
 			return err
 		}
@@ -176,16 +176,16 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if err := c.manager.Kill(ctx); err != nil {
 			return err
 		}
-		lift := c.proxy.addRule(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: past(version), streams: true})
+		lift := c.proxy.addRule(rule{match: match{verbs: []string{"list", "watch"}, resources: []string{resource}}, fault: pastVersion(version), streams: true})
 		if err := errors.Join(c.manager.Restart(ctx), c.pause(ctx, lateness)); err != nil {
 			return err
 		}
 		lift()
 		r := row{Scenario: name, Fault: fmt.Sprintf("the manager starts with lists of %s from before, for %s", resource, lateness), Bound: slow}
 		if !deleted {
-			return c.single(ctx, p, r, mark)
+			return c.waitReadyRow(ctx, p, r, mark)
 		}
-		return c.nothingLeft(ctx, p, staying, r, mark)
+		return c.nothingLeft(ctx, p, remaining, r, mark)
 	})
 }
 
@@ -202,31 +202,31 @@ func (c *campaign) version(ctx context.Context) (string, error) {
 // collection bounds the time that the garbage collector takes.
 const collection = 10 * time.Second
 
-// staying returns the objects that a deleted custom resource leaves without a fault, such as a runtime without its model.
-func (c *campaign) staying(ctx context.Context, p *plot, deleted bool) (left []string, err error) {
+// remainingObjects returns the objects that a deleted custom resource leaves without a fault, such as a runtime without its model.
+func (c *campaign) remainingObjects(ctx context.Context, p *plot, deleted bool) (remaining []string, err error) {
 	if !deleted {
 		return nil, nil
 	}
 	err = c.until(ctx, collection, func() (string, error) {
 		var err error
-		left, err = c.leftOver(ctx, p)
-		return shorten(left, 3), err
+		remaining, err = c.leftOver(ctx, p)
+		return shorten(remaining, 3), err
 	})
 	if errors.Is(err, errTimeout) {
 		err = nil
 	}
-	return left, errors.Join(err, c.waitIdle(ctx))
+	return remaining, errors.Join(err, c.waitIdle(ctx))
 }
 
 // nothingLeft waits until only the objects in staying are left of a deleted custom resource, and adds its row.
-func (c *campaign) nothingLeft(ctx context.Context, p *plot, staying []string, r row, mark framework.Mark) error {
+func (c *campaign) nothingLeft(ctx context.Context, p *plot, remaining []string, r row, mark framework.Mark) error {
 	ended := c.clock.Now()
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
 	}
 	err := c.until(ctx, slow, func() (string, error) {
 		dead, err := c.leftOver(ctx, p)
-		dead = slices.DeleteFunc(dead, func(one string) bool { return slices.Contains(staying, one) })
+		dead = slices.DeleteFunc(dead, func(one string) bool { return slices.Contains(remaining, one) })
 		return shorten(dead, 3), err
 	})
 	r.Recovery = c.clock.Since(ended)

@@ -13,7 +13,7 @@ func storms() []scenario {
 	var all []scenario
 	add := func(name, fault string, injections []string, bound time.Duration, rules ...rule) {
 		all = append(all, scenario{name: name, run: func(c *campaign, ctx context.Context) error {
-			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, lasts: stormTime, bound: bound, begin: c.ruled(rules...)})
+			return c.disturb(ctx, disturbance{name: name, fault: fault, injections: injections, lasts: stormTime, bound: bound, begin: c.withRules(rules...)})
 		}})
 	}
 	add("partition", "all traffic is dropped, including watches", partition, slow,
@@ -55,8 +55,8 @@ const (
 
 var notWatch = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"}
 
-// ruled returns a begin function that adds rules to the proxy.
-func (c *campaign) ruled(rules ...rule) func(context.Context) (func(context.Context) error, error) {
+// withRules returns a begin function that adds rules to the proxy.
+func (c *campaign) withRules(rules ...rule) func(context.Context) (func(context.Context) error, error) {
 	return func(context.Context) (func(context.Context) error, error) {
 		for _, r := range rules {
 			c.proxy.addRule(r)
@@ -86,7 +86,7 @@ func (c *campaign) droppedWatches(ctx context.Context) error {
 func (c *campaign) goneWatches(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "gone", fault: "all watches end with 410 Gone", injections: []string{"ClientFault"}, lasts: time.Second, bound: slow,
 		begin: func(context.Context) (func(context.Context) error, error) {
-			lift := c.proxy.addRule(rule{match: watches(), fault: gone})
+			lift := c.proxy.addRule(rule{match: watches(), fault: expireWatch})
 			c.proxy.closeWatches(watches())
 			return func(context.Context) error { lift(); return nil }, nil
 		}})

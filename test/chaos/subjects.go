@@ -222,7 +222,7 @@ func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string,
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return p.name + " cannot be read", err
 	}
-	if reason := unready(live, ready); reason != "" {
+	if reason := notReadyReason(live, ready); reason != "" {
 		return p.name + ": " + reason, nil
 	}
 	if p.also == "" {
@@ -235,7 +235,7 @@ func (p *plot) wrong(ctx context.Context, w *testCluster, ready string) (string,
 	if err := w.admin.Get(ctx, client.ObjectKeyFromObject(also), also); err != nil {
 		return p.name + " has made no " + also.GetKind(), client.IgnoreNotFound(err)
 	}
-	if reason := unready(also, "Available"); reason != "" {
+	if reason := notReadyReason(also, "Available"); reason != "" {
 		return fmt.Sprintf("%s of %s: %s", also.GetKind(), p.name, reason), nil
 	}
 	return "", nil
@@ -253,8 +253,8 @@ func (p *plot) stillExists(ctx context.Context, w *testCluster) (string, error) 
 
 var errNoReadiness = errors.New("the subject does not say when it is ready")
 
-// unready returns why a live object is not ready, "" if it is.
-func unready(live *unstructured.Unstructured, ready string) string {
+// notReadyReason returns why a live object is not ready, "" if it is.
+func notReadyReason(live *unstructured.Unstructured, ready string) string {
 	if live.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
 	}
@@ -267,7 +267,7 @@ func unready(live *unstructured.Unstructured, ready string) string {
 		}
 		return ""
 	}
-	var whole struct {
+	var decoded struct {
 		Status struct {
 			ObservedGeneration int64
 			Conditions         []metav1.Condition
@@ -275,17 +275,17 @@ func unready(live *unstructured.Unstructured, ready string) string {
 	}
 	text, err := json.Marshal(live.Object)
 	if err == nil {
-		err = json.Unmarshal(text, &whole)
+		err = json.Unmarshal(text, &decoded)
 	}
 	if err != nil {
 		return err.Error()
 	}
-	for _, c := range whole.Status.Conditions {
+	for _, c := range decoded.Status.Conditions {
 		if c.Type != ready {
 			continue
 		}
 		behind := c.ObservedGeneration != 0 && c.ObservedGeneration < live.GetGeneration() ||
-			whole.Status.ObservedGeneration != 0 && whole.Status.ObservedGeneration < live.GetGeneration()
+			decoded.Status.ObservedGeneration != 0 && decoded.Status.ObservedGeneration < live.GetGeneration()
 		if c.Status == metav1.ConditionTrue && !behind {
 			return ""
 		}

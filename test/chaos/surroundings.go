@@ -109,11 +109,11 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "finalizer", fault: "a foreign finalizer keeps deleted children for 10 s", injections: []string{"FinalizerBlock"},
 		lasts: stormTime, bound: restarted, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			var held []id
+			var blocked []id
 			for _, p := range c.plots {
 				for _, key := range c.children {
 					if c.plotOf(key) == p && slices.Contains(replaceable, key.Kind) {
-						held = append(held, key)
+						blocked = append(blocked, key)
 						break
 					}
 				}
@@ -122,14 +122,14 @@ func (c *campaign) foreignFinalizer(ctx context.Context) error {
 				patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
 				return client.IgnoreNotFound(c.admin.Patch(ctx, key.object(), patch))
 			}
-			for _, key := range held {
+			for _, key := range blocked {
 				if err := errors.Join(set(ctx, key, `["chaos.example.com/hold"]`), c.admin.Delete(ctx, key.object())); err != nil {
 					return nil, fmt.Errorf("holding %s: %w", key, err)
 				}
 			}
 			return func(ctx context.Context) error {
 				var errs []error
-				for _, key := range held {
+				for _, key := range blocked {
 					errs = append(errs, set(ctx, key, "null"))
 				}
 				return errors.Join(errs...)
@@ -178,7 +178,7 @@ func (c *campaign) aggregatedAPI(ctx context.Context) error {
 			if err := c.manager.Restart(ctx); err != nil {
 				return nil, err
 			}
-			if err := c.provoke(ctx); err != nil {
+			if err := c.deleteChildren(ctx); err != nil {
 				return nil, err
 			}
 			if err := c.until(ctx, waitTimeout, func() (string, error) { return c.broken(ctx) }); err != nil {
@@ -193,7 +193,7 @@ func (c *campaign) apiServerRestart(ctx context.Context) error {
 	return c.disturb(ctx, disturbance{name: "api-server-restart", fault: "the API server is down, and older revisions are compacted: watches end with 410 Gone",
 		injections: []string{"NetworkPartition"}, bound: slow, calm: true,
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			if err := c.provoke(ctx); err != nil {
+			if err := c.deleteChildren(ctx); err != nil {
 				return nil, err
 			}
 			if err := c.instance.Halt(ctx, cluster.APIServer); err != nil {
@@ -220,7 +220,7 @@ func (c *campaign) namespaceDeleted(ctx context.Context) error {
 				if err := c.clear(ctx, p.namespace); err != nil {
 					return nil, err
 				}
-				maps.DeleteFunc(c.data, func(name, _ string) bool { return belongs(name, p.namespace) })
+				maps.DeleteFunc(c.data, func(name, _ string) bool { return isInNamespace(name, p.namespace) })
 			}
 			return func(ctx context.Context) error {
 				for _, p := range c.plots {

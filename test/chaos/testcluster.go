@@ -180,13 +180,13 @@ func (c *testCluster) until(ctx context.Context, atMost time.Duration, check fun
 }
 
 func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duration, check func() (string, error)) error {
-	began := c.clock.Now()
+	start := c.clock.Now()
 	for {
 		problem, err := check()
 		if err == nil && problem == "" {
 			return nil
 		}
-		if c.clock.Since(began) > atMost {
+		if c.clock.Since(start) > atMost {
 			return errors.Join(fmt.Errorf("%w (%s): %s", errTimeout, atMost, problem), err)
 		}
 		if err := c.pause(ctx, every); err != nil {
@@ -215,7 +215,7 @@ func (c *testCluster) waitIdle(ctx context.Context) error {
 			}
 		}
 		if c.clock.Since(since) < quiet {
-			return "still busy: " + last(busy.String()), nil
+			return "still busy: " + lastLine(busy.String()), nil
 		}
 		return "", nil
 	})

@@ -61,8 +61,8 @@ type report struct {
 	Rows    []row     `json:"rows"`
 }
 
-// bad returns the rows that are Degraded or Failed.
-func (r report) bad() []row {
+// failures returns the rows that are Degraded or Failed.
+func (r report) failures() []row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(one row) bool { return one.Verdict == resilient || one.Verdict == inconclusive })
 }
 
@@ -123,8 +123,8 @@ func (r report) save(dir string) error {
 	return nil
 }
 
-// last returns the last line of a text.
-func last(text string) string {
+// lastLine returns the last line of a text.
+func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }

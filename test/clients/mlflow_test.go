@@ -16,28 +16,28 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
-// server is the oldest supported MLflow, with the plugins that images of the platform have.
-var server = []string{"mlflow==3.14.0", "mlflow-kubernetes-plugins==1.7.1"}
+// serverPackages are the oldest supported MLflow and the plugins in images of the platform.
+var serverPackages = []string{"mlflow==3.14.0", "mlflow-kubernetes-plugins==1.7.1"}
 
 // installMLflow creates an environment with packages, which imports the dependencies of MLflow from the environment of package operands.
 func installMLflow(ctx context.Context, name string, packages ...string) *machine.Python {
 	GinkgoHelper()
 	requirements, err := os.ReadFile(filepath.Join("..", "operands", "requirements.txt"))
 	Expect(err).NotTo(HaveOccurred())
-	needed, err := machine.InstallPython(ctx, "operands", "python", requirements)
+	operands, err := machine.InstallPython(ctx, "operands", "python", requirements)
 	Expect(err).NotTo(HaveOccurred())
-	python, err := needed.Extend(ctx, name, packages...)
+	python, err := operands.Extend(ctx, name, packages...)
 	Expect(err).NotTo(HaveOccurred())
 	return python
 }
 
 // The server runs with the rendered command and environment, and requests namespaces and access reviews from the API server.
 var _ = Describe("MLflow", Ordered, ContinueOnFailure, func() {
-	const namespace = "team-a" // as on the page
+	const namespace = "team-a" // the namespace in mlflow.md
 	var t task
 
 	BeforeAll(func(ctx SpecContext) {
-		python := installMLflow(ctx, "mlflow-3.14.0-plugins-1.7.1", server...)
+		python := installMLflow(ctx, "mlflow-3.14.0-plugins-1.7.1", serverPackages...)
 		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}, Spec: mlflowv1.MLflowSpec{
 			BackendStoreURI: "sqlite:////mlflow/mlflow.db", ArtifactsDestination: "file:///mlflow/artifacts", ServeArtifacts: true,
@@ -50,7 +50,7 @@ var _ = Describe("MLflow", Ordered, ContinueOnFailure, func() {
 			"--host=0.0.0.0", "--host=127.0.0.1", "--port=8443", "--port="+words[0])
 		p.start(ctx, "mlflow", "", python)
 		ca := secret(ctx, operatorNamespace, "mlflow-tls")["ca.crt"]
-		ready(ctx, ports[0], "/mlflow/health", ca, "localhost")
+		waitReady(ctx, ports[0], "/mlflow/health", ca, "localhost")
 		t = task{
 			script: "mlflow_runs.py", namespace: namespace, kubeconfig: user(ctx, namespace, "edit"), env: []string{"OTHER=" + env.Namespace(ctx, "other")},
 			files: map[string]string{"ca.crt": string(ca), "snippet.py": snippet("mlflow.md")}, services: map[string]int{"localhost:8443": ports[0]},

@@ -122,8 +122,8 @@ func (p *place) start(ctx context.Context, container, program string, python *ma
 	})
 }
 
-// ready waits until a server responds to a probe with a certificate of the CA for the host.
-func ready(ctx context.Context, port int, path string, ca []byte, host string) {
+// waitReady waits until a server responds to a probe with a certificate of the CA for the host.
+func waitReady(ctx context.Context, port int, path string, ca []byte, host string) {
 	GinkgoHelper()
 	authorities := x509.NewCertPool()
 	Expect(authorities.AppendCertsFromPEM(ca)).To(BeTrue())

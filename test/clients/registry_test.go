@@ -57,7 +57,7 @@ var _ = Describe("Model registries", Ordered, ContinueOnFailure, func() {
 		p.start(ctx, "kube-rbac-proxy", proxy, nil, "--kubeconfig="+p.kubeconfig)
 		const host = registry + "." + registries + ".svc"
 		ca := secret(ctx, registries, registry+"-kube-rbac-proxy")["ca.crt"]
-		ready(ctx, ports[1], "/readyz/health", ca, host)
+		waitReady(ctx, ports[1], "/readyz/health", ca, host)
 		t = task{
 			script: "registry_models.py", namespace: registries, kubeconfig: user(ctx, registries),
 			files: map[string]string{"ca.crt": string(ca), "snippet.py": snippet("modelregistry.md")}, services: map[string]int{host + ":8443": ports[1]}, env: []string{"PORT=" + words[0]},

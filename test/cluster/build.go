@@ -325,9 +325,9 @@ func (b *builder) share(next int) string {
 
 // run executes the compiler, supplies linked programs and writes progress.
 func (b *builder) run(command *exec.Cmd, partial, target string, packages []string) (string, error) {
-	alive, look := b.clock.NewTicker(progressEvery), b.clock.NewTicker(collectEvery)
-	defer alive.Stop()
-	defer look.Stop()
+	progress, collection := b.clock.NewTicker(progressEvery), b.clock.NewTicker(collectEvery)
+	defer progress.Stop()
+	defer collection.Stop()
 	type result struct {
 		output []byte
 		err    error
@@ -344,13 +344,13 @@ func (b *builder) run(command *exec.Cmd, partial, target string, packages []stri
 				r.err = fmt.Errorf("go build has not made %s", strings.Join(programNames(packages), ", "))
 			}
 			return string(r.output), r.err
-		case <-look.C():
+		case <-collection.C():
 			before := len(packages)
 			packages = b.collect(partial, target, packages)
 			if len(packages) > 0 && len(packages) < before {
 				b.say("building %s: %d more to go", programName(packages[0]), len(packages)-1)
 			}
-		case <-alive.C():
+		case <-progress.C():
 			if len(packages) > 0 {
 				b.say("still building %s", programName(packages[0]))
 			}

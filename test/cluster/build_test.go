@@ -151,22 +151,22 @@ func TestLockIsExclusive(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := make(chan struct{})
-	taken := make(chan error, 1)
+	locked := make(chan error, 1)
 	go func() {
 		second, err := lock(context.WithoutCancel(t.Context()), "test", func() { close(waiting) })
 		if err == nil {
 			second()
 		}
-		taken <- err
+		locked <- err
 	}()
 	<-waiting
 	select {
-	case err := <-taken:
+	case err := <-locked:
 		t.Fatalf("the lock was taken twice (%v)", err)
 	default:
 	}
 	unlock()
-	if err := <-taken; err != nil {
+	if err := <-locked; err != nil {
 		t.Fatal(err)
 	}
 }

@@ -29,9 +29,9 @@ func (i *Instance) clientset() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// furnish creates the initial objects of a cluster: nodes, a default storage class and the configuration of the
+// installPlatform creates the initial objects of a cluster: nodes, a default storage class and the configuration of the
 // platform. It returns when the seeded CRDs are served.
-func (i *Instance) furnish(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+func (i *Instance) installPlatform(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if err := i.furnishNodes(ctx); err != nil {
 		return err
 	}

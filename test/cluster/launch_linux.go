@@ -19,11 +19,11 @@ func (p *Process) startIn(command *exec.Cmd) error {
 	if p.Network == 0 {
 		return command.Start()
 	}
-	wanted, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", p.Network))
+	target, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", p.Network))
 	if err != nil {
 		return fmt.Errorf("joining the network of process %d: %w", p.Network, err)
 	}
-	defer func() { _ = wanted.Close() }() // read only
+	defer func() { _ = target.Close() }() // read only
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return fmt.Errorf("joining the network of process %d: %w", p.Network, err)
@@ -31,7 +31,7 @@ func (p *Process) startIn(command *exec.Cmd) error {
 	defer func() { _ = own.Close() }() // read only
 	// A child has the network of the thread that starts it.
 	runtime.LockOSThread()
-	if err := unix.Setns(int(wanted.Fd()), unix.CLONE_NEWNET); err != nil {
+	if err := unix.Setns(int(target.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("joining the network of process %d: %w", p.Network, err)
 	}

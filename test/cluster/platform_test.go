@@ -62,7 +62,7 @@ var _ = Describe("a platform", func() {
 		}}
 		_, err = client.Resource(groups).Create(ctx, group, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		// Installing a platform again changes nothing and is no error.
+		// Installing a platform again changes nothing and is not an error.
 		Expect(cluster.InstallPlatform(ctx, config, cluster.OpenShift)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 

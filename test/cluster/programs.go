@@ -108,6 +108,10 @@ const (
 	EnvoyGateway Peer = "envoy-gateway"
 )
 
+// SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites: a
+// suite that compiles them itself, while others wait for the compiler, would exceed the timeouts of its specs.
+var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
+
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
 	Kueue:            {dir: "peers", packages: []string{"sigs.k8s.io/kueue/cmd/kueue"}},

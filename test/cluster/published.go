@@ -117,26 +117,26 @@ func (s *store) program(name string) (string, bool) {
 
 // download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It reports
 // failed downloads, in one line for all servers that do not respond.
-func (s *store) download(ctx context.Context, programs []string, to *supply, say func(string, ...any)) {
-	var wanted []archive
+func (s *store) download(ctx context.Context, programs []string, to *supply, logf func(string, ...any)) {
+	var selected []archive
 	for _, a := range s.archives {
 		if slices.ContainsFunc(a.programs, func(p string) bool { return slices.Contains(programs, path.Base(p)) }) {
-			wanted = append(wanted, a)
+			selected = append(selected, a)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(selected) == 0 {
 		return
 	}
-	transfers, unreachable := s.connect(ctx, wanted)
+	transfers, unreachable := s.connect(ctx, selected)
 	if len(unreachable) > 0 {
-		say("compiling what cannot be downloaded: %v", unreachable[0])
+		logf("compiling what cannot be downloaded: %v", unreachable[0])
 	}
 	var group sync.WaitGroup
 	for _, t := range transfers {
-		say("downloading %s, %d MB", path.Base(t.url), t.size>>20)
+		logf("downloading %s, %d MB", path.Base(t.url), t.size>>20)
 		group.Go(func() {
-			if err := s.receive(ctx, t, say); err != nil {
-				say("compiling instead of downloading %s: %v", t.url, err)
+			if err := s.receive(ctx, t, logf); err != nil {
+				logf("compiling instead of downloading %s: %v", t.url, err)
 				return
 			}
 			for _, p := range t.programs {
@@ -247,7 +247,7 @@ func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...an
 }
 
 // watch reports the progress of a download, and cancels one that hangs or is slow.
-func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, say func(string, ...any)) error {
+func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, logf func(string, ...any)) error {
 	ticker := time.NewTicker(s.pace)
 	defer ticker.Stop()
 	for last := int64(0); ; {
@@ -264,7 +264,7 @@ func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, say 
 			return fmt.Errorf("only %d MB came within %s", (read-last)>>20, s.pace)
 		}
 		last = read
-		say("downloading %s: %d of %d MB", path.Base(t.url), read>>20, t.size>>20)
+		logf("downloading %s: %d of %d MB", path.Base(t.url), read>>20, t.size>>20)
 	}
 }
 

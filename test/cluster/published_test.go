@@ -122,16 +122,16 @@ func TestDownload(t *testing.T) {
 		"wrong checksum of a program": {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
 		"no answer":                   {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: no answer from 127.0.0.1:"},
 		"hangs later":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: only 0 MB came within 300ms"},
-		"not there":                   {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
+		"missing archive":             {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
 		"no server":                   {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: "},
 		"without the program":         {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "looking for folder/bin/third"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := &lines{}
+			progress := &lines{}
 			s := &store{cache: t.TempDir(), archives: c.archives, client: &http.Client{}, answer: 300 * time.Millisecond, pace: 300 * time.Millisecond, minimum: 1}
 			got := newSupply()
-			s.download(t.Context(), []string{"first", "second", "single"}, got, said.say)
+			s.download(t.Context(), []string{"first", "second", "single"}, got, progress.say)
 			var names []string
 			for program, place := range got.paths {
 				output, err := exec.CommandContext(t.Context(), place).CombinedOutput()
@@ -147,7 +147,7 @@ func TestDownload(t *testing.T) {
 			if strings.Join(names, " ") != c.want {
 				t.Errorf("programs %q, want %q", names, c.want)
 			}
-			if text := strings.Join(said.all, "\n"); !strings.Contains(text, c.said) || strings.Count(text, "compiling") > 1 {
+			if text := strings.Join(progress.all, "\n"); !strings.Contains(text, c.said) || strings.Count(text, "compiling") > 1 {
 				t.Errorf("output %q, want %q in one line", text, c.said)
 			}
 			entries, err := os.ReadDir(s.cache)
@@ -205,7 +205,7 @@ func TestPublished(t *testing.T) {
 	for platform, archives := range published {
 		for _, a := range archives {
 			if len(a.sum) != sha256.Size*2 || !strings.HasPrefix(a.url, "https://") || !strings.Contains(a.url, strings.ReplaceAll(platform, "/", "-")) {
-				t.Errorf("%s: unexpected result: %+v", platform, a)
+				t.Errorf("%s: got %+v, want a SHA-256 and an https URL of the platform", platform, a)
 			}
 			for _, program := range a.programs {
 				if !slices.Contains(programNames(binaryModules()[0].packages), path.Base(program)) {

@@ -21,13 +21,13 @@ func TestFreePorts(t *testing.T) {
 		want         []int
 		fails        bool
 	}{
-		"consecutive":        {count: 3, start: 5, free: all, want: []int{20005, 20006, 20007}},
-		"reserved skipped":   {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
-		"listening skipped":  {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
-		"around the end":     {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
-		"no ports":           {count: 0, free: all},
-		"nothing left":       {count: 1, free: func(int) bool { return false }, fails: true},
-		"more than there is": {count: lastPort - firstPort + 2, free: all, fails: true},
+		"consecutive":                   {count: 3, start: 5, free: all, want: []int{20005, 20006, 20007}},
+		"reserved skipped":              {count: 2, start: 0, reserved: []int{20000, 20002}, free: all, want: []int{20001, 20003}},
+		"listening skipped":             {count: 2, start: 0, free: func(p int) bool { return p%2 == 1 }, want: []int{20001, 20003}},
+		"around the end":                {count: 2, start: lastPort - firstPort, free: all, want: []int{31999, 20000}},
+		"no ports":                      {count: 0, free: all},
+		"no free port":                  {count: 1, free: func(int) bool { return false }, fails: true},
+		"more ports than the range has": {count: lastPort - firstPort + 2, free: all, fails: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,14 +75,14 @@ func TestParseStat(t *testing.T) {
 		stat, want string
 		fails      bool
 	}{
-		"plain":                 {stat: "42 (etcd)" + tail, want: "98765"},
-		"spaces, parentheses":   {stat: "42 (a b) c)" + tail, want: "98765"},
-		"zombie":                {stat: strings.Replace("42 (etcd)"+tail, " S ", " Z ", 1), fails: true},
-		"dead":                  {stat: strings.Replace("42 (etcd)"+tail, " S ", " X ", 1), fails: true},
-		"cut off":               {stat: "42 (etcd) S 1 2", fails: true},
-		"no command":            {stat: "42" + tail, fails: true},
-		"empty":                 {stat: "", fails: true},
-		"nothing after command": {stat: "42 (etcd)", fails: true},
+		"plain":                       {stat: "42 (etcd)" + tail, want: "98765"},
+		"spaces, parentheses":         {stat: "42 (a b) c)" + tail, want: "98765"},
+		"zombie":                      {stat: strings.Replace("42 (etcd)"+tail, " S ", " Z ", 1), fails: true},
+		"dead":                        {stat: strings.Replace("42 (etcd)"+tail, " S ", " X ", 1), fails: true},
+		"cut off":                     {stat: "42 (etcd) S 1 2", fails: true},
+		"no command":                  {stat: "42" + tail, fails: true},
+		"empty":                       {stat: "", fails: true},
+		"no fields after the command": {stat: "42 (etcd)", fails: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestTail(t *testing.T) {
 		"empty text": {"", 2, ""},
 	} {
 		if got := tail(c.text, c.lines); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestParseDownloads(t *testing.T) {
 	} {
 		_, err := parseDownloads([]byte(c.answer), map[string]string{"example.com/a": c.sum})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (i *Instance) seed(ctx context.Context, crds []*apiextensionsv1.CustomResou
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing is lost
+	defer func() { _ = client.Close() }() // all requests have completed
 	for _, crd := range crds {
 		content, err := json.Marshal(established(crd, i.clock.Now()))
 		if err != nil {

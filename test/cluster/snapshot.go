@@ -20,8 +20,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// keptSnapshots is the number of snapshots in the cache: one for each platform with each group of CRDs, and some of other checkouts.
-const keptSnapshots = 24
+// maxSnapshots limits the snapshots in the cache. A checkout needs one for each combination of platform and CRDs.
+const maxSnapshots = 24
 
 // snapshot returns the path of the snapshot of etcd for instances with these CRDs: the data that an API server of this version has
 // stored when it serves them. It contains nothing specific to an instance.
@@ -70,14 +70,14 @@ func (i *Instance) restore(ctx context.Context, snapshot string) (bool, error) {
 // addressKeys are the prefixes under which an API server of a real node stores its own address in etcd.
 var addressKeys = []string{"/registry/masterleases/", "/registry/services/endpoints/default/kubernetes", "/registry/endpointslices/default/kubernetes"}
 
-// forgetAddress removes the address of the API server that made a snapshot, if it was stored: the next API server has another port,
-// and corrects only the IP.
+// forgetAddress deletes the stored address of the API server that created a snapshot. The next API server has another port, but
+// updates only the IP.
 func (i *Instance) forgetAddress(ctx context.Context) error {
 	client, err := i.etcdClient()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing is lost
+	defer func() { _ = client.Close() }() // all requests have completed
 	for _, key := range addressKeys {
 		if _, err := client.Delete(ctx, key, clientv3.WithPrefix()); err != nil {
 			return fmt.Errorf("removing %s from etcd: %w", key, err)
@@ -95,7 +95,7 @@ func (i *Instance) save(ctx context.Context, snapshot string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing is lost
+	defer func() { _ = client.Close() }() // all requests have completed
 	content, err := client.Snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("reading a snapshot of etcd: %w", err)
@@ -107,7 +107,7 @@ func (i *Instance) save(ctx context.Context, snapshot string) error {
 	if err := writeFile(snapshot, all); err != nil {
 		return err
 	}
-	return dropOldest(filepath.Dir(snapshot), keptSnapshots)
+	return dropOldest(filepath.Dir(snapshot), maxSnapshots)
 }
 
 // dropOldest removes all but the newest files of a folder.

@@ -37,7 +37,7 @@ func (i *Instance) startAPI(ctx context.Context) error {
 		return err
 	}
 	i.say("API server ready at %s", i.URL())
-	if err := i.furnish(ctx, crds); err != nil {
+	if err := i.installPlatform(ctx, crds); err != nil {
 		return err
 	}
 	i.say("APIs of platform %s served", i.options.Platform)

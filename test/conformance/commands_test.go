@@ -156,11 +156,11 @@ func TestExposedIn(t *testing.T) {
 			Env:           []corev1.EnvVar{from("PASSWORD")},
 			LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: hook}}, Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: hook}},
 		}, 2},
-		"a whole Secret": {corev1.Container{
+		"mounted Secret": {corev1.Container{
 			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}, Args: []string{"--x=$(ANY)"},
 		}, 1},
 		"a literal": {corev1.Container{Args: []string{"--db-password=hunter2", "--uri=postgresql://u:hunter2@h/d", "-token=abc"}}, 3},
-		"nothing": {corev1.Container{
+		"no volumes": {corev1.Container{
 			Env: []corev1.EnvVar{from("PGPASSWORD"), from("POSTGRESQL_USER"), {Name: "PORT", Value: "1"}},
 			Args: []string{
 				"--port=$(PORT)", "--tls-key=/etc/tls.key", "--token-file=/run/token", "psql -U $POSTGRESQL_USER", "https://host:8443/x@y",
@@ -168,7 +168,7 @@ func TestExposedIn(t *testing.T) {
 		}, 0},
 	} {
 		if got := exposedIn(&c.container); len(got) != c.want {
-			t.Errorf("%s: %q, want %d", name, got, c.want)
+			t.Errorf("%s: got %q, want %d", name, got, c.want)
 		}
 	}
 }

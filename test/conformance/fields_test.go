@@ -20,7 +20,7 @@ var withoutEffect = []string{"hostIPC", "supportedModelFormats[0].priority", "wo
 // [UP-F6] A view keeps each field of KServe's schema of runtimes, down to those of containers and volumes, or reports it as ineffective.
 func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 	for kind, schema := range schemas(t, v1alpha1.KindServingRuntime, v1alpha1.KindClusterServingRuntime) {
-		full, _ := everything(schema.Properties["spec"]).(map[string]any)
+		full, _ := fullValue(schema.Properties["spec"]).(map[string]any)
 		raw, err := json.Marshal(map[string]any{"spec": full})
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestNoFieldOfARuntimeIsLostSilently(t *testing.T) {
 		if err := json.Unmarshal(raw, runtime); err != nil || runtime.Malformed != "" {
 			t.Fatalf("%s: unexpected error %v or malformed fields %s", kind, err, runtime.Malformed)
 		}
-		if diff := cmp.Diff(withoutEffect, lost(t, full, runtime.Spec)); diff != "" {
+		if diff := cmp.Diff(withoutEffect, droppedFields(t, full, runtime.Spec)); diff != "" {
 			t.Errorf("%s: other fields than known are lost (-known +lost):\n%s", kind, diff)
 		}
 		slices.Sort(runtime.Spec.Ignored)
@@ -51,7 +51,7 @@ func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 	var kept []string
 	for part, fields := range schema.Properties["spec"].Properties {
 		for name, field := range fields.Properties {
-			spec := map[string]any{part: map[string]any{name: everything(field)}}
+			spec := map[string]any{part: map[string]any{name: fullValue(field)}}
 			raw, err := json.Marshal(map[string]any{"spec": spec, "metadata": map[string]any{"annotations": map[string]any{
 				v1beta1.AnnotationDeploymentMode: v1beta1.DeploymentModeModelMesh,
 			}}})
@@ -62,7 +62,7 @@ func TestNoFieldOfAnInferenceServiceIsLostSilently(t *testing.T) {
 			if err := json.Unmarshal(raw, service); err != nil {
 				t.Fatal(err)
 			}
-			missed := lost(t, spec, service.Spec)
+			missed := droppedFields(t, spec, service.Spec)
 			if at := part + "." + name; !slices.Contains(missed, at) {
 				kept = append(kept, at)
 			}
@@ -102,8 +102,8 @@ func schemas(t *testing.T, kinds ...string) map[string]*apiextensionsv1.JSONSche
 	return found
 }
 
-// everything returns a value in which all fields of a schema are set, none to a zero value that serialization omits.
-func everything(schema apiextensionsv1.JSONSchemaProps) any {
+// fullValue returns a value in which all fields of a schema are set, none to a zero value that serialization omits.
+func fullValue(schema apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case schema.XIntOrString:
 		return "1"
@@ -114,19 +114,19 @@ func everything(schema apiextensionsv1.JSONSchemaProps) any {
 	case schema.Type == "string":
 		return "x"
 	case schema.Type == "array":
-		return []any{everything(*schema.Items.Schema)}
+		return []any{fullValue(*schema.Items.Schema)}
 	case schema.AdditionalProperties != nil:
-		return map[string]any{"x": everything(*schema.AdditionalProperties.Schema)}
+		return map[string]any{"x": fullValue(*schema.AdditionalProperties.Schema)}
 	}
 	all := map[string]any{}
 	for name, child := range schema.Properties {
-		all[name] = everything(child)
+		all[name] = fullValue(child)
 	}
 	return all
 }
 
-// lost lists the fields of a document that its view drops.
-func lost(t *testing.T, full map[string]any, view any) []string {
+// droppedFields lists the fields of a document that its view drops.
+func droppedFields(t *testing.T, full map[string]any, view any) []string {
 	t.Helper()
 	raw, err := json.Marshal(view)
 	if err != nil {

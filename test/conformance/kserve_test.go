@@ -116,11 +116,11 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 			t.Errorf("%s: KServe cannot read it: %s", name, a.Error)
 			continue
 		}
-		ours, theirs := view(t, object.Object), view(t, a.Object)
-		if diff := cmp.Diff(ours, theirs); diff != "" {
+		served, upstream := view(t, object.Object), view(t, a.Object)
+		if diff := cmp.Diff(served, upstream); diff != "" {
 			t.Errorf("%s is another after KServe wrote it:\n%s", name, diff)
 		}
-		raw, err := json.Marshal(ours)
+		raw, err := json.Marshal(served)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestViewsAgreeWithKServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		contains(t, name, a.Object, written)
-		note(set, reflect.ValueOf(ours).Elem())
+		note(set, reflect.ValueOf(served).Elem())
 	}
 	for _, kind := range []any{v1alpha1.ServingRuntime{}, v1alpha1.ClusterServingRuntime{}, v1beta1.InferenceService{}} {
 		for _, field := range fieldsOf(reflect.TypeOf(kind), nil) {

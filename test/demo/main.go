@@ -52,7 +52,7 @@ type demo struct {
 	clock     clock.PassiveClock
 	// out receives the result, progress all other output.
 	out, progress io.Writer
-	began         time.Time
+	start         time.Time
 }
 
 func main() {
@@ -69,7 +69,7 @@ func main() {
 }
 
 func (d *demo) run(ctx context.Context, args []string) error {
-	d.began = d.clock.Now()
+	d.start = d.clock.Now()
 	if slices.Equal(args, []string{"down"}) {
 		return d.down(ctx)
 	}
@@ -86,13 +86,13 @@ func (d *demo) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("unknown flag %q; %w", flag, errUsage)
 		}
 	}
-	p := &pace{out: d.progress, clock: d.clock, began: d.began}
+	p := &pace{out: d.progress, clock: d.clock, start: d.start}
 	shown := *d
 	shown.progress = p
 	if err := shown.up(ctx); err != nil || d.ephemeral || d.real {
 		return err
 	}
-	return p.remember()
+	return p.save()
 }
 
 // down stops the control plane and the manager, and deletes their files.

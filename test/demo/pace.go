@@ -18,61 +18,61 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Kinds of runs, which take very different times:
+// Kinds of runs, by the programs that they build or download.
 const (
 	ready      = "ready" // all programs are built
 	compiled   = "compiled"
 	downloaded = "downloaded"
 )
 
-// measured is the record, written by [pace.remember], of a run that compiled all programs on a machine with two cores.
+// measured is the record, written by [pace.save], of a run that compiled all programs on a machine with two cores.
 //
 //go:embed pace.json
 var measured []byte
 
-// mark is a line of progress with its time.
-type mark struct {
+// progressLine is a line of progress with its time.
+type progressLine struct {
 	Line string
 	At   time.Duration
 }
 
-// pace writes lines of progress with the time since the start. It adds the share of the time until the same line in an earlier
-// run of the kind, and the time of the rest.
+// pace writes lines of progress with the time since the start. It adds the completed share and the remaining time, as measured in an
+// earlier run of the kind.
 type pace struct {
 	mutex sync.Mutex
 	out   io.Writer
 	clock clock.PassiveClock
-	began time.Time
+	start time.Time
 
-	kind  string
-	known []mark // lines of an earlier run
-	where string // on which machine
-	at    int    // index of the last reached line of known
-	since time.Duration
-	seen  []mark
+	kind     string
+	previous []progressLine // lines of an earlier run of the kind
+	machine  string         // of the earlier run
+	reached  int            // index of the last reached line of previous
+	since    time.Duration  // time of that line
+	seen     []progressLine
 }
 
 var timeAhead = regexp.MustCompile(`^\[ *[0-9a-z.]+\] `)
 
-// noMark matches lines that appear at different times in each run.
-var noMark = regexp.MustCompile(`^still |\d of \d+ MB$`)
+// variableLine matches lines that appear at different times in each run.
+var variableLine = regexp.MustCompile(`^still |\d of \d+ MB$`)
 
 func (p *pace) Write(text []byte) (int, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for line := range strings.Lines(string(text)) {
 		line = timeAhead.ReplaceAllString(strings.TrimRight(line, "\n"), "")
-		elapsed := p.clock.Since(p.began)
-		p.pass(line, elapsed)
-		if _, err := fmt.Fprintf(p.out, "[%5s] %s%s\n", elapsed.Round(100*time.Millisecond), line, p.rest(elapsed)); err != nil {
+		elapsed := p.clock.Since(p.start)
+		p.recordLine(line, elapsed)
+		if _, err := fmt.Fprintf(p.out, "[%5s] %s%s\n", elapsed.Round(100*time.Millisecond), line, p.remainingTime(elapsed)); err != nil {
 			return 0, err
 		}
 	}
 	return len(text), nil
 }
 
-// pass records a line. The first line about a download or the compiler determines the kind of run.
-func (p *pace) pass(line string, elapsed time.Duration) {
+// recordLine records a line. The first line about a download or the compiler determines the kind of run.
+func (p *pace) recordLine(line string, elapsed time.Duration) {
 	kind := p.kind
 	switch {
 	case kind == "":
@@ -83,49 +83,49 @@ func (p *pace) pass(line string, elapsed time.Duration) {
 		kind = downloaded
 	}
 	if kind != p.kind {
-		p.kind, p.at, p.since = kind, 0, elapsed
-		p.known, p.where = recall(kind)
+		p.kind, p.reached, p.since = kind, 0, elapsed
+		p.previous, p.machine = load(kind)
 	}
-	if noMark.MatchString(line) {
+	if variableLine.MatchString(line) {
 		return
 	}
-	p.seen = append(p.seen, mark{line, elapsed})
-	if found := slices.IndexFunc(p.known, func(m mark) bool { return m.Line == line }); found >= p.at {
-		p.at, p.since = found, elapsed
+	p.seen = append(p.seen, progressLine{line, elapsed})
+	if found := slices.IndexFunc(p.previous, func(m progressLine) bool { return m.Line == line }); found >= p.reached {
+		p.reached, p.since = found, elapsed
 	}
 }
 
-// rest returns the remaining share and time. Between two known lines the share grows with time.
-func (p *pace) rest(elapsed time.Duration) string {
-	if p.at+1 >= len(p.known) {
+// remainingTime returns the remaining share and time. Between two known lines the share grows with time.
+func (p *pace) remainingTime(elapsed time.Duration) string {
+	if p.reached+1 >= len(p.previous) {
 		return ""
 	}
-	end := p.known[len(p.known)-1].At
-	reached := min(p.known[p.at].At+elapsed-p.since, p.known[p.at+1].At)
-	return fmt.Sprintf(" (%d%% done, the rest took %s %s)", 100*reached/end, (end - reached).Round(time.Second), p.where)
+	end := p.previous[len(p.previous)-1].At
+	reached := min(p.previous[p.reached].At+elapsed-p.since, p.previous[p.reached+1].At)
+	return fmt.Sprintf(" (%d%% done, the rest took %s %s)", 100*reached/end, (end - reached).Round(time.Second), p.machine)
 }
 
-// recall returns the marks of the last run of a kind, and on which machine it ran.
-func recall(kind string) (marks []mark, where string) {
-	where = "here"
+// load returns the lines of the last run of a kind, and the machine on which it ran.
+func load(kind string) (lines []progressLine, machine string) {
+	machine = "here"
 	file, err := paceFile(kind)
 	if err == nil {
 		var content []byte
 		if content, err = os.ReadFile(file); err == nil {
-			err = json.Unmarshal(content, &marks)
+			err = json.Unmarshal(content, &lines)
 		}
 	}
 	if err != nil && kind == compiled {
-		where, err = "on a machine with two cores", json.Unmarshal(measured, &marks)
+		machine, err = "on a machine with two cores", json.Unmarshal(measured, &lines)
 	}
 	if err != nil {
 		return nil, ""
 	}
-	return marks, where
+	return lines, machine
 }
 
-// remember stores the marks of a completed run.
-func (p *pace) remember() error {
+// save stores the lines of a completed run.
+func (p *pace) save() error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	file, err := paceFile(p.kind)

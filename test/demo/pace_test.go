@@ -16,7 +16,7 @@ func TestPace(t *testing.T) {
 	run := func(lines ...string) (*pace, string) {
 		var out bytes.Buffer
 		clock := clocktesting.NewFakePassiveClock(noon)
-		p := &pace{out: &out, clock: clock, began: noon}
+		p := &pace{out: &out, clock: clock, start: noon}
 		for _, line := range lines {
 			clock.SetTime(clock.Now().Add(10 * time.Second))
 			fmt.Fprintf(p, "[  3s] %s\n", line)
@@ -25,7 +25,7 @@ func TestPace(t *testing.T) {
 	}
 	// This kind of run has not been recorded yet.
 	first, _ := run("step 1", "downloading a, 3 MB", "downloading a: 1 of 3 MB", "step 2", "pid 17", "the end")
-	if err := first.remember(); err != nil {
+	if err := first.save(); err != nil {
 		t.Fatal(err)
 	}
 	_, text := run("step 1", "downloading a, 3 MB", "downloading a: 2 of 3 MB", "downloading a: 2 of 3 MB", "downloading a: 2 of 3 MB", "step 2", "pid 18", "the end")
@@ -48,10 +48,10 @@ func TestPace(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if marks, _ := recall(downloaded); marks != nil {
-		t.Errorf("a broken file gives %v", marks)
+	if lines, _ := load(downloaded); lines != nil {
+		t.Errorf("got lines %v of a malformed file, want none", lines)
 	}
-	if _, where := recall(compiled); where != "on a machine with two cores" {
-		t.Errorf("a first run that compiles is compared with one %q, want %q", where, "on a machine with two cores")
+	if _, machine := load(compiled); machine != "on a machine with two cores" {
+		t.Errorf("the first run is compared with one %q, want %q", machine, "on a machine with two cores")
 	}
 }

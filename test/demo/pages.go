@@ -92,7 +92,7 @@ func (env *environment) rayNames(ctx context.Context) (raycluster.Names, error) 
 	if at < 0 {
 		return raycluster.Names{}, errors.New("no RayCluster among the samples")
 	}
-	live := blank(env.samples[at])
+	live := emptyOf(env.samples[at])
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.samples[at]), live); err != nil {
 		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(env.samples[at]), err)
 	}
@@ -187,13 +187,13 @@ func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, ru
 	if err := m.post(ctx, "experiments/create", map[string]any{"name": "demo"}, &made); err != nil {
 		return "", "", err
 	}
-	began := now.Add(-time.Minute).UnixMilli()
-	start := map[string]any{"experiment_id": made.ID, "run_name": "first-run", "start_time": began}
+	startTime := now.Add(-time.Minute).UnixMilli()
+	start := map[string]any{"experiment_id": made.ID, "run_name": "first-run", "start_time": startTime}
 	if err := m.post(ctx, "runs/create", start, &made); err != nil {
 		return "", "", err
 	}
 	logged := map[string]any{
-		"run_id": made.Run.Info.ID, "metrics": curves(began), "params": []any{map[string]any{"key": "learning_rate", "value": "0.1"}},
+		"run_id": made.Run.Info.ID, "metrics": curves(startTime), "params": []any{map[string]any{"key": "learning_rate", "value": "0.1"}},
 	}
 	if err := m.post(ctx, "runs/log-batch", logged, nil); err != nil {
 		return "", "", err
@@ -203,12 +203,12 @@ func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, ru
 }
 
 // curves returns metrics like those of a training.
-func curves(began int64) []any {
+func curves(start int64) []any {
 	var metrics []any
 	for step := range steps {
 		fading := math.Exp(-float64(step) / (steps / 6))
 		for key, value := range map[string]float64{"loss": 0.2 + 0.5*fading, "accuracy": 0.9 - 0.4*fading} {
-			metrics = append(metrics, map[string]any{"key": key, "value": value, "step": step, "timestamp": began + int64(step)*1000})
+			metrics = append(metrics, map[string]any{"key": key, "value": value, "step": step, "timestamp": start + int64(step)*1000})
 		}
 	}
 	return metrics

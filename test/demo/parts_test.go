@@ -241,7 +241,7 @@ func TestSamplesOfARealNode(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	if want := []string{"AppWrapper", "MLflow", "ModelRegistry", "RayCluster"}; !slices.Equal(kinds, want) {
-		t.Errorf("%q, want %q", kinds, want)
+		t.Errorf("got %q, want %q", kinds, want)
 	}
 }
 

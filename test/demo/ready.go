@@ -80,7 +80,7 @@ func (d *demo) check(ctx context.Context, w *environment) []problem {
 
 // judgeSample reads a sample. An unreadable sample is not ready.
 func (env *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
-	live := blank(sample)
+	live := emptyOf(sample)
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}
 	}
@@ -136,17 +136,17 @@ type status struct {
 }
 
 func readStatus(live *unstructured.Unstructured) (status, error) {
-	var whole struct {
+	var decoded struct {
 		Status status `json:"status"`
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &whole); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &decoded); err != nil {
 		return status{}, fmt.Errorf("reading the status of %s: %w", title(live), err)
 	}
-	return whole.Status, nil
+	return decoded.Status, nil
 }
 
-// blank returns an empty object of the same kind.
-func blank(of *unstructured.Unstructured) *unstructured.Unstructured {
+// emptyOf returns an empty object of the same kind.
+func emptyOf(of *unstructured.Unstructured) *unstructured.Unstructured {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(of.GroupVersionKind())
 	return live

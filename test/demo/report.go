@@ -30,7 +30,7 @@ func (env *environment) rows(ctx context.Context, now time.Time) ([]row, error) 
 	var rows []row
 	var errs []error
 	for _, sample := range env.samples {
-		live := blank(sample)
+		live := emptyOf(sample)
 		err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live)
 		if apierrors.IsNotFound(err) {
 			rows = append(rows, row{kind: sample.GetKind(), name: sample.GetName(), condition: "does not exist"})

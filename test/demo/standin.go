@@ -21,7 +21,7 @@ const (
 	metricsLabel = "platform.opendatahub.io/metrics"
 
 	descriptionAnnotation = "kubernetes.io/description"
-	description           = "Placeholder for the manager, which runs as a process beside the control plane with these arguments and variables."
+	description           = "Placeholder for the manager, which runs as a process outside the cluster with these arguments and variables."
 )
 
 // managerIndex returns the index of the manager's container, negative if the Deployment has none.

@@ -76,7 +76,7 @@ func (d *demo) up(ctx context.Context) error {
 		return err
 	}
 	w.instance = instance
-	if err := d.fill(ctx, w, samples); err != nil {
+	if err := d.installSamples(ctx, w, samples); err != nil {
 		return fmt.Errorf("%w\n\nThe demo is left running for inspection; `make demo-down` ends it.\n%s", err, access(instance.Kubeconfig(), tools(instance)))
 	}
 	return nil
@@ -106,8 +106,8 @@ func (d *demo) endPrevious(ctx context.Context) error {
 	return previous.Stop(ctx)
 }
 
-// fill installs the operator and the samples in a new control plane, and prints the report.
-func (d *demo) fill(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
+// installSamples installs the operator and the samples in a new control plane, and prints the report.
+func (d *demo) installSamples(ctx context.Context, w *environment, samples []*unstructured.Unstructured) error {
 	config, err := w.instance.Config()
 	if err != nil {
 		return err

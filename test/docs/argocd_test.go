@@ -57,7 +57,7 @@ func luaValue(value any) lua.LValue {
 func TestHealthCheckOfArgoCD(t *testing.T) {
 	script := healthScript(t)
 	for name, c := range map[string]struct{ object, status, message string }{
-		"nothing is known":            {"{kind: ModelRegistry, metadata: {generation: 1}}", "Progressing", "no condition Ready of this generation yet"},
+		"no status":                   {"{kind: ModelRegistry, metadata: {generation: 1}}", "Progressing", "no condition Ready of this generation yet"},
 		"ready":                       {"{kind: ModelRegistry, metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2, message: m}]}}", "Healthy", "m"},
 		"ready before a change":       {"{kind: ModelRegistry, metadata: {generation: 3}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2, message: m}]}}", "Progressing", "no condition Ready of this generation yet"},
 		"not ready":                   {"{kind: MLflow, metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'False', observedGeneration: 2, message: m}]}}", "Progressing", "m"},
@@ -84,7 +84,7 @@ func TestHealthCheckOfArgoCD(t *testing.T) {
 				t.Fatalf("returned %s", state.Get(-1))
 			}
 			if status, message := health.RawGetString("status").String(), health.RawGetString("message").String(); status != c.status || message != c.message {
-				t.Errorf("%s: %s, want %s: %s", status, message, c.status, c.message)
+				t.Errorf("%s: got %s, want %s: %s", status, message, c.status, c.message)
 			}
 		})
 	}

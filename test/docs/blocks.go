@@ -21,7 +21,7 @@ var Needs = map[string]string{
 	"registry":         "images or charts come from a registry",
 	"original":         "an operator that is to be replaced runs in the cluster",
 	"server":           "pods of the test cluster do not run their programs",
-	"pod":              "the manager of the test runs beside the cluster and not in a pod",
+	"pod":              "the manager of the test runs outside the cluster and not in a pod",
 	"prometheus":       "Prometheus or its operator runs in the cluster",
 	"long":             "it takes minutes and is run by CI or a suite of its own",
 	"trouble":          "it is about a cluster with a fault",

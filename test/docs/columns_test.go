@@ -23,15 +23,15 @@ func TestPrinterColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, version := range crd.Spec.Versions {
-			if problem := misplaced(version.AdditionalPrinterColumns); problem != "" {
+			if problem := brokenColumnRule(version.AdditionalPrinterColumns); problem != "" {
 				t.Errorf("printer columns of CRD %s %s: %s", crd.Name, version.Name, problem)
 			}
 		}
 	}
 }
 
-// misplaced returns the rule that the columns of a version break, or nothing.
-func misplaced(columns []apiextensionsv1.CustomResourceColumnDefinition) string {
+// brokenColumnRule returns the rule that the columns of a version break, or nothing.
+func brokenColumnRule(columns []apiextensionsv1.CustomResourceColumnDefinition) string {
 	var names, wide []string
 	for _, column := range columns {
 		switch {
@@ -86,7 +86,7 @@ func TestMisplacedColumns(t *testing.T) {
 		"a wide column before Age":    {columns{ready, reason, url, age, message}, "Age follows"},
 		"the message of another type": {columns{ready, reason, age, foreign}, "not that of the condition Ready"},
 	} {
-		if got := misplaced(test.columns); (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+		if got := brokenColumnRule(test.columns); (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

@@ -23,7 +23,7 @@ var (
 	keyRow    = regexp.MustCompile("(?m)^\\| ((?:`[^`]+`(?:, )?)+) \\|")
 )
 
-// noKeys are strings in the code with the form of a key, or in a constant named like one, that are no key of a label, an annotation or a
+// noKeys are strings in the code with the form of a key, or in a constant named like one, that are not the key of a label, an annotation or a
 // finalizer.
 var noKeys = []string{
 	"apiextensions.k8s.io/v1", "config.platform.opendatahub.io/v1alpha1", // API versions

@@ -10,7 +10,7 @@ func TestSimilar(t *testing.T) {
 		page, output string
 		want         bool
 	}{
-		"the same":            {"a b\n", "a b\n", true},
+		"equal output":        {"a b\n", "a b\n", true},
 		"empty pattern":       {"", "\n", true},
 		"another word":        {"a b\n", "a c\n", false},
 		"another number":      {"accuracy 0.98", "accuracy 0.97", false},
@@ -33,7 +33,7 @@ func TestSimilar(t *testing.T) {
 	} {
 		err := Similar(c.page, c.output)
 		if (err == nil) != c.want {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: Similar returned %v", name, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), strings.TrimSpace(c.output)) {
 			t.Errorf("%s: the error has no output: %v", name, err)
@@ -44,7 +44,7 @@ func TestSimilar(t *testing.T) {
 func TestOutputFollows(t *testing.T) {
 	blocks := Blocks("```sh\na\n```\n\n" + OutputFollows + "\n\n```text\nb\n```\n\n```text\nc\n```\n")
 	if len(blocks) != 3 || blocks[0].IsOutput() || !blocks[1].IsOutput() || blocks[2].IsOutput() {
-		t.Errorf("got %+v", blocks)
+		t.Errorf("got blocks %+v, want 3, the second the output of the first", blocks)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestBlocksCanBePasted(t *testing.T) {
 		pause: false, resume: false, "base64 -d > ca.crt\n": false, pause + "kubectl scale deployment a\nb\nc\nd\n" + resume: false,
 	} {
 		if got := problemOf(Block{Text: text}); (got != "") != harms {
-			t.Errorf("%q: unexpected result: %q", text, got)
+			t.Errorf("problemOf(%q) = %q", text, got)
 		}
 	}
 }

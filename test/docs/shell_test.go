@@ -64,7 +64,7 @@ func TestCommandsOf(t *testing.T) {
 	} {
 		got := commandsOf(line)
 		if len(got) != len(want) {
-			t.Errorf("%q: got %q", line, got)
+			t.Errorf("commandsOf(%q) = %q, want %q", line, got, want)
 			continue
 		}
 		for i := range want {
@@ -79,7 +79,7 @@ func TestBlocks(t *testing.T) {
 	page := "# a\n```sh needs=kind\nmake x \\\n  y\n# no\n\nkubectl apply -f - <<EOF\nkind: A\nEOF\nls\n```\ntext\n```yaml file=a.yaml\nb: c\n```\n```\npicture\n```\n"
 	blocks := Blocks(page)
 	if len(blocks) != 3 || blocks[0].Value("needs") != "kind" || blocks[1].Value("file") != "a.yaml" || blocks[1].Text != "b: c\n" || blocks[2].Language != "" {
-		t.Fatalf("got %+v", blocks)
+		t.Fatalf("got blocks %+v, want 3 with their attributes", blocks)
 	}
 	if blocks[0].Line != 2 || blocks[1].Line != 13 || blocks[0].Value("file") != "" {
 		t.Errorf("got lines %d and %d", blocks[0].Line, blocks[1].Line)

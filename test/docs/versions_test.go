@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// found returns the only group of a pattern in a file.
-func found(t *testing.T, path, pattern string) string {
+// findMatch returns the only group of a pattern in a file.
+func findMatch(t *testing.T, path, pattern string) string {
 	t.Helper()
 	match := regexp.MustCompile(pattern).FindStringSubmatch(read(t, path))
 	if match == nil {
@@ -24,9 +24,9 @@ func found(t *testing.T, path, pattern string) string {
 // The table of compatible versions has those that the tests build, and the requirements of the manifests.
 func TestCompatibilityTableMatchesTests(t *testing.T) {
 	rows := cells(read(t, "docs/versions.md"))
-	modules := func(path, module string) string { return found(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`) }
+	modules := func(path, module string) string { return findMatch(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`) }
 	for project, want := range map[string]string{
-		"Kubernetes":                 found(t, "test/cluster/programs.go", `\tKubernetesVersion += "(v[0-9.]+)"`) + " and " + found(t, "test/cluster/programs.go", `OldestKubernetesVersion = "(v[0-9.]+)"`),
+		"Kubernetes":                 findMatch(t, "test/cluster/programs.go", `\tKubernetesVersion += "(v[0-9.]+)"`) + " and " + findMatch(t, "test/cluster/programs.go", `OldestKubernetesVersion = "(v[0-9.]+)"`),
 		"KServe":                     modules("go.mod", "github.com/kserve/kserve"),
 		"KubeRay":                    modules("go.mod", "github.com/ray-project/kuberay/ray-operator"),
 		"Kueue":                      modules("test/cluster/binaries/peers/go.mod", "sigs.k8s.io/kueue"),
@@ -34,18 +34,18 @@ func TestCompatibilityTableMatchesTests(t *testing.T) {
 		"Gateway API":                modules("go.mod", "sigs.k8s.io/gateway-api"),
 		"Envoy Gateway":              modules("test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
 		"Prometheus Operator":        modules("test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
-		"Operator Lifecycle Manager": found(t, "test/cluster/programs.go", `olmVersion = "(v[0-9.]+)"`),
-		"MLflow":                     found(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`) + " to " + found(t, "test/operands/image_test.go", `newest = "([0-9.]+)"`),
+		"Operator Lifecycle Manager": findMatch(t, "test/cluster/programs.go", `olmVersion = "(v[0-9.]+)"`),
+		"MLflow":                     findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`) + " to " + findMatch(t, "test/operands/image_test.go", `newest = "([0-9.]+)"`),
 	} {
 		if row := rows[project]; len(row) < 4 || row[1] != want {
 			t.Errorf("docs/versions.md has %v for %s, and tests run %s", row, project, want)
 		}
 	}
-	oldest := found(t, "cmd/kubectl-odh/internal/doctor/installation.go", `minServerVersion = "([0-9.]+)"`)
+	oldest := findMatch(t, "cmd/kubectl-odh/internal/doctor/installation.go", `minServerVersion = "([0-9.]+)"`)
 	if got := rows["Kubernetes"][2]; got != oldest+" or newer" {
 		t.Errorf("docs/versions.md accepts Kubernetes %s, and kubectl odh doctor %s", got, oldest)
 	}
-	if want := "version: v" + found(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`); !strings.Contains(read(t, "config/component_metadata.yaml"), want) {
+	if want := "version: v" + findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`); !strings.Contains(read(t, "config/component_metadata.yaml"), want) {
 		t.Errorf("config/component_metadata.yaml does not contain %q", want)
 	}
 }

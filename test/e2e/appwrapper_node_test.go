@@ -31,7 +31,7 @@ const (
 )
 
 func describeLostNodes() {
-	It("is tried again when its node reports no more, and runs once there is a node", func(ctx SpecContext) {
+	It("is retried when its node stops reporting, and runs on a new node", func(ctx SpecContext) {
 		namespace := queue(ctx, "1")
 		apply(ctx, namespace, changedSample("appwrapper_job.yaml", "  annotations:\n", impatient, "restartPolicy: Never", "restartPolicy: Never\n            "+unreachableAt))
 		podsReady(ctx, namespace, "sample-job")
@@ -64,7 +64,7 @@ func describeLostNodes() {
 		podsReady(ctx, namespace, "sample-job")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a node whose GPUs are to be left, without counting it, and runs once they are well [appwrapper-46]", func(ctx SpecContext) {
+	It("leaves a node with unhealthy GPUs without counting a retry, and runs once they are healthy [appwrapper-46]", func(ctx SpecContext) {
 		const gpus = `[{"op": "%[1]s", "path": "/status/capacity/nvidia.com~1gpu", "value": "1"}, {"op": "%[1]s", "path": "/status/allocatable/nvidia.com~1gpu", "value": "1"}]`
 		patchGPUs := func(ctx context.Context, operation string) {
 			kubectl(ctx, "patch", "node", realNode, "--subresource=status", "--type=json", "-p", fmt.Sprintf(gpus, operation))

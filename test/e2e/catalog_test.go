@@ -68,7 +68,7 @@ var _ = Describe("A Catalog", Ordered, func() {
 		Eventually(ctx, models).WithArguments("team").Should(HavePrefix("200\n"))
 	}, SpecTimeout(specTimeout))
 
-	It("lets in only those whom its policies promise", func(ctx SpecContext) {
+	It("allows only the connections of its NetworkPolicies", func(ctx SpecContext) {
 		for _, c := range []struct {
 			pod  string
 			port int

@@ -71,7 +71,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		}, podTimeout).Should(MatchRegexp(`envoy_cluster_ssl_fail_verify_error\{[^}]*mlflow[^}]*\} [1-9]`))
 	}, SpecTimeout(specTimeout))
 
-	It("nothing is reached that it refuses, which the operator reports, and all is again that it takes", func(ctx SpecContext) {
+	It("a rejected HTTPRoute is reported and not served, and is served again when it is accepted", func(ctx SpecContext) {
 		allow := func(from string) {
 			GinkgoHelper()
 			kubectl(ctx, "-n", gatewayNamespace, "patch", "gateway", "public", "--type=json", "-p",
@@ -108,7 +108,7 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 
 	It("a Ray cluster is reached by clients with a certificate of its CA", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 
-	It("a model is reached by those who may, over REST alone", func(ctx SpecContext) {
+	It("authorized clients reach a model over REST only", func(ctx SpecContext) {
 		packModelMesh(ctx)
 		startModelMesh(ctx)
 		t.serve(ctx)

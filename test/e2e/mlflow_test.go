@@ -50,7 +50,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(inServer(ctx, "stat -c %u:%g /mlflow; stat -c %U /mlflow/mlflow.db >/dev/null; id -u")).To(Equal("0:1001\n1001"))
 	}, SpecTimeout(specTimeout))
 
-	It("lets in who has rights in the namespace, by token", func(ctx SpecContext) {
+	It("allows users with permissions in the namespace by token", func(ctx SpecContext) {
 		const create = "/api/2.0/mlflow/experiments/create"
 		ana, foreign, body := team.token(ctx, "ana"), team.token(ctx, "stranger"), `{"name": "login"}`
 		Expect(team.status(ctx, "", create, body)).To(Equal("401"))
@@ -114,7 +114,7 @@ var _ = Describe("MLflow with SQLite on a volume", Ordered, func() {
 		Expect(restarts).To(BeZero())
 	}, SpecTimeout(specTimeout))
 
-	It("leaves the claim when it is deleted, and takes it up again", func(ctx SpecContext) {
+	It("keeps the claim when it is deleted, and uses it again", func(ctx SpecContext) {
 		claim := func() string {
 			return kubectl(ctx, "-n", operatorNamespace, "get", "pvc", mlflowClaim, "-o", "jsonpath={.metadata.uid} {.status.phase}")
 		}

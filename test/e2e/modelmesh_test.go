@@ -50,7 +50,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		answers(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
-	It("answers the requests of its page as the page says", func(ctx SpecContext) {
+	It("responds to the requests of its page as documented", func(ctx SpecContext) {
 		examples := modelMeshExamples()
 		Expect(examples).To(HaveLen(2))
 		for i, protocol := range []string{"http", "grpc"} {
@@ -60,7 +60,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("says of models that cannot be loaded why", func(ctx SpecContext) {
+	It("reports why models cannot be loaded", func(ctx SpecContext) {
 		apply(ctx, n.name, modelMeshBroken)
 		for name, want := range map[string][2]string{
 			"no-file":    {"ModelLoadFailed", "absent.joblib: no such file or directory"},
@@ -118,7 +118,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("registers models again when the pod of etcd is replaced, which keeps nothing", func(ctx SpecContext) {
+	It("registers models again when the pod of an etcd without a volume is replaced", func(ctx SpecContext) {
 		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", "--selector=component=model-mesh-etcd")
 		rolledOut(ctx, operatorNamespace, "deployment/etcd")
 		password := kubectl(ctx, "-n", operatorNamespace, "get", "secret", "etcd-passwords", "-o", "go-template={{base64decode .data.root}}")

@@ -97,8 +97,8 @@ func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
 	}, csvTimeout).Should(Equal("Succeeded"))
 }
 
-// pack builds another version of the release with the commands of the page.
-func (o *olmCluster) pack(ctx context.Context, version string) {
+// buildVersion builds another version of the release with the commands of the page.
+func (o *olmCluster) buildVersion(ctx context.Context, version string) {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
 	Expect(err).NotTo(HaveOccurred())

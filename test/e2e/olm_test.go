@@ -105,7 +105,7 @@ var _ = Describe("OLM", Ordered, func() {
 		before := o.operands(ctx)
 		Expect(before).To(SatisfyAll(ContainSubstring(sample), ContainSubstring("mlflow"), Not(ContainSubstring("controller-manager"))))
 
-		o.pack(ctx, "0.3.0")
+		o.buildVersion(ctx, "0.3.0")
 		stop := o.asks(ctx)
 		o.subscribe(ctx, "0.3.0")
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
@@ -125,12 +125,12 @@ var _ = Describe("OLM", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("leaves custom resources and their servers when the operator is uninstalled", func(ctx SpecContext) {
-		before, pods := o.stays(ctx, kept), o.operands(ctx)
+		before, pods := o.remainingObjects(ctx, kept), o.operands(ctx)
 		stop := o.asks(ctx)
 		o.kubectl(ctx, "-n", operatorNamespace, "delete", "subscription/odh-platform-operator", "csv/"+csvName("0.3.0"))
 		Eventually(ctx, o.leftOver, podTimeout).Should(BeEmpty())
 		Expect(o.kubectl(ctx, "get", "mlflow", "mlflow", "-o", "name")).NotTo(BeEmpty())
-		Expect(o.stays(ctx, kept)).To(Equal(before))
+		Expect(o.remainingObjects(ctx, kept)).To(Equal(before))
 		_, err := stop()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(o.operands(ctx)).To(Equal(pods))

@@ -109,7 +109,7 @@ func describeOperator(registry *registryClient) {
 		return kubectl(ctx, "-n", operatorNamespace, "get", "lease", leaseName, "-o", "jsonpath={.spec."+field+"}")
 	}
 	// led returns the name of the pod that leads, once there is one.
-	led := func(ctx context.Context) (pod string) {
+	leaderPod := func(ctx context.Context) (pod string) {
 		GinkgoHelper()
 		Eventually(ctx, func(ctx context.Context) string {
 			pod = lease(ctx, "holderIdentity")
@@ -127,7 +127,7 @@ func describeOperator(registry *registryClient) {
 	}
 
 	It("has an operator that leads again immediately after its process was killed in its pod", func(ctx SpecContext) {
-		holder := led(ctx)
+		holder := leaderPod(ctx)
 		pod := uidOf(ctx, holder)
 		Expect(killManager(pod)).To(Equal(1))
 		expectLeader(ctx, registry.namespace, restartTimeout)
@@ -159,7 +159,7 @@ func describeOperator(registry *registryClient) {
 
 	It("has a new leader after the time of the Lease when the pod of the leader was removed by force", func(ctx SpecContext) {
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "leaseDurationSeconds") }).Should(Equal("10"))
-		holder, begin := led(ctx), time.Now()
+		holder, begin := leaderPod(ctx), time.Now()
 		kubectl(ctx, "-n", operatorNamespace, "delete", "pod", holder, "--force", "--grace-period=0")
 		Eventually(ctx, func(ctx context.Context) string { return lease(ctx, "holderIdentity") }).ShouldNot(BeElementOf("", holder))
 		took := time.Since(begin)
@@ -168,7 +168,7 @@ func describeOperator(registry *registryClient) {
 		expectLeader(ctx, registry.namespace, restartTimeout)
 	}, SpecTimeout(specTimeout))
 
-	It("runs on and keeps its data when the operator is undeployed, and is taken up again", func(ctx SpecContext) {
+	It("keeps running with its data when the operator is undeployed, and is managed again afterwards", func(ctx SpecContext) {
 		DeferCleanup(deployUnlessDone, NodeTimeout(podTimeout))
 		Expect(manage(ctx, "undeploy")).To(ContainSubstring("Removed the operator."))
 		Expect(podsOfManager(ctx)).To(BeEmpty())

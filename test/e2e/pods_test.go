@@ -120,7 +120,7 @@ var _ = Describe("Pods on a real node", func() {
 		}).Should(MatchError(ContainSubstring("NotFound")))
 	}, SpecTimeout(specTimeout))
 
-	It("says of an image that does not exist that it cannot be pulled", func(ctx SpecContext) {
+	It("reports that an image that does not exist cannot be pulled", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "images")
 		kubectl(ctx, "-n", namespace, "run", "absent", "--image=quay.io/example/absent:1")
 		Eventually(ctx, func(ctx context.Context) (string, error) {

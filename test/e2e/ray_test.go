@@ -105,7 +105,7 @@ func describeRayClusters() {
 		Expect(strings.Count(status, " node_")).To(Equal(2), status)
 	}, SpecTimeout(specTimeout))
 
-	It("lets in whom its policies promise", func(ctx SpecContext) {
+	It("allows the connections of its NetworkPolicies", func(ctx SpecContext) {
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)
 		for _, one := range []struct {
 			namespace string
@@ -162,7 +162,7 @@ func describeRayClusters() {
 		page.open(ctx, demo.outside, demo.head.Status.PodIP, rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker).Status.PodIP, "ALIVE")
 	}, SpecTimeout(specTimeout))
 
-	It("works on while another CA takes over and all certificates are renewed, and takes a new worker afterwards", func(ctx SpecContext) {
+	It("keeps running while the CA and all certificates are replaced, and accepts a new worker afterwards", func(ctx SpecContext) {
 		before, err := demo.runTasks(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		worker := rayPod(ctx, demo.namespace, raycluster.NodeTypeWorker)

@@ -159,8 +159,8 @@ func (r *release) repairs(ctx context.Context, namespace string) {
 	}, podTimeout).Should(Succeed(), "the Role is not created again")
 }
 
-// stays lists the objects that must remain after the operator is uninstalled.
-func (r *release) stays(ctx context.Context, namespace string) string {
+// remainingObjects lists the objects that must remain after the operator is uninstalled.
+func (r *release) remainingObjects(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	return r.kubectl(ctx, "get", "crd", "--selector=odh-platform-operator/keep=crd", "-o", "name") + "\n" +
 		r.kubectl(ctx, "-n", namespace, "get", "modelregistries,deployments,services,pvc,secrets", "-o", "name")
@@ -196,7 +196,7 @@ func (r *release) uninstall(ctx context.Context) {
 }
 
 var _ = Describe("A release", func() {
-	It("is installed from its registry by Helm, and by kubectl, and does what the first page says", func(ctx SpecContext) {
+	It("can be installed from its registry by Helm and by kubectl, as in the README", func(ctx SpecContext) {
 		const kept = "kept"
 		r := newRelease(ctx, "README.md")
 		var before string
@@ -206,15 +206,15 @@ var _ = Describe("A release", func() {
 				r.kubectl(ctx, "create", "namespace", kept)
 				r.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 				r.kubectl(ctx, "-n", kept, "wait", "modelregistry/"+sample, "--for=condition=Available", fmt.Sprint("--timeout=", podTimeout))
-				before = r.stays(ctx, kept)
+				before = r.remainingObjects(ctx, kept)
 				Expect(before).To(SatisfyAll(ContainSubstring("mlflows.mlflow.opendatahub.io"), ContainSubstring("persistentvolumeclaim/"), ContainSubstring("secret/")))
 				r.uninstall(ctx)
-				Expect(r.stays(ctx, kept)).To(Equal(before))
+				Expect(r.remainingObjects(ctx, kept)).To(Equal(before))
 			},
 			"kubectl -n opendatahub rollout status": func(ctx context.Context) {
 				r.runsPacked(ctx, "0.2.0")
 				r.repairs(ctx, kept)
-				Expect(r.stays(ctx, kept)).To(Equal(before))
+				Expect(r.remainingObjects(ctx, kept)).To(Equal(before))
 				// The page creates a registry of the same name, and these names are unique in the cluster.
 				r.kubectl(ctx, "-n", kept, "delete", "modelregistry", sample, "--timeout=120s")
 			},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Scenario is a sequence of reconciles that must end in the same state whatever fails.
+// Scenario is a sequence of reconciles that must end in the same state with every fault.
 type Scenario struct {
 	// Server returns the server with its initial objects.
 	Server func(testing.TB) *Server

@@ -43,14 +43,14 @@ func ListMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, 
 	if !ok || c.Scheme().Recognizes(metadata.GroupVersionKind()) {
 		return c.List(ctx, l, opts...)
 	}
-	whole := &unstructured.UnstructuredList{}
-	whole.SetGroupVersionKind(metadata.GroupVersionKind())
-	if err := c.List(ctx, whole, opts...); err != nil {
+	full := &unstructured.UnstructuredList{}
+	full.SetGroupVersionKind(metadata.GroupVersionKind())
+	if err := c.List(ctx, full, opts...); err != nil {
 		return err
 	}
-	for i := range whole.Items {
+	for i := range full.Items {
 		item := metav1.PartialObjectMetadata{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Items[i].Object, &item); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(full.Items[i].Object, &item); err != nil {
 			return err
 		}
 		metadata.Items = append(metadata.Items, item)

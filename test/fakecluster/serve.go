@@ -175,7 +175,7 @@ func (c *Cluster) log(w http.ResponseWriter, r *http.Request, request Request) {
 
 func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, request Request) {
 	query := r.URL.Query()
-	wanted, err := labels.Parse(query.Get("labelSelector"))
+	selector, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
@@ -191,10 +191,10 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 		u := &c.objects[i]
 		name := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
 		if u.GroupVersionKind() != kind.GroupVersionKind || request.Namespace != "" && u.GetNamespace() != request.Namespace ||
-			!wanted.Matches(labels.Set(u.GetLabels())) || !named.Matches(name) {
+			!selector.Matches(labels.Set(u.GetLabels())) || !named.Matches(name) {
 			continue
 		}
-		found = append(found, shown(u, request.Metadata))
+		found = append(found, responseObject(u, request.Metadata))
 	}
 	c.mu.Unlock()
 	start, end, next := c.pageOf(query.Get("continue"), query.Get("limit"), len(found))
@@ -208,8 +208,8 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 	answer(w, list)
 }
 
-// shown returns an object, or its metadata.
-func shown(u *unstructured.Unstructured, metadata bool) map[string]any {
+// responseObject returns an object, or its metadata.
+func responseObject(u *unstructured.Unstructured, metadata bool) map[string]any {
 	if !metadata {
 		return u.Object
 	}

@@ -109,18 +109,18 @@ func TestEntriesAreFiltered(t *testing.T) {
 		got  Entries
 		want int
 	}{
-		"writes":            {entries.Writes(), 9},
-		"reads":             {entries.Reads(), 3},
-		"refused":           {entries.Refused(), 2},
-		"watches":           {entries.Watches(), 1},
-		"by user":           {entries.ByUser("bob"), 3},
-		"of a resource":     {entries.Of("pods"), 6},
-		"without leases":    {entries.WithoutLeases(), 12},
-		"without events":    {entries.WithoutEvents(), 12},
-		"without reviews":   {entries.WithoutReviews(), 11},
-		"without discovery": {entries.WithoutDiscovery(), 12},
-		"at rest":           {UnexpectedWhenIdle(entries, "ann"), 5}, // without the patch of an Event
-		"at rest, leases":   {UnexpectedWhenIdle(entries, "bob"), 2},
+		"writes":                       {entries.Writes(), 9},
+		"reads":                        {entries.Reads(), 3},
+		"refused":                      {entries.Refused(), 2},
+		"watches":                      {entries.Watches(), 1},
+		"by user":                      {entries.ByUser("bob"), 3},
+		"of a resource":                {entries.Of("pods"), 6},
+		"without leases":               {entries.WithoutLeases(), 12},
+		"without events":               {entries.WithoutEvents(), 12},
+		"without reviews":              {entries.WithoutReviews(), 11},
+		"without discovery":            {entries.WithoutDiscovery(), 12},
+		"unexpected when idle":         {UnexpectedWhenIdle(entries, "ann"), 5}, // without the patch of an Event
+		"unexpected when idle, leases": {UnexpectedWhenIdle(entries, "bob"), 2},
 	} {
 		if len(c.got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(c.got), c.want, c.got)
@@ -150,7 +150,7 @@ func TestEntryString(t *testing.T) {
 		Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "ns", Name: "a", User: "ann", Code: 200, DryRun: true,
 	}
 	if got, want := entry.String(), "patch deployments/status.apps ns/a by ann: 200 (dry run)"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := (Entries{entry, entry}).String(); strings.Count(got, "\n") != 1 {
 		t.Errorf("%q is not two lines", got)

@@ -51,7 +51,7 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	// Set as administrators of a cluster other than OpenShift would; the suite can override them. Garbage collection would otherwise take a
 	// fifth of the processor time of the manager.
 	options.Env = append([]string{"GOGC=400", "MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
-	e.disturbed()
+	e.recordDisturbance()
 	started, err := operator.Start(ctx, e.Instance, options)
 	e.watched.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -92,7 +92,7 @@ func ReportLog(process *cluster.Process) {
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
-	m.env.disturbed()
+	m.env.recordDisturbance()
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
@@ -112,14 +112,14 @@ func (m *Manager) StopTemporarily(ctx context.Context) {
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	m.ended = true
-	m.env.disturbed()
+	m.env.recordDisturbance()
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
 // Restart stops the manager, unless it has exited, and starts it with the same arguments.
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	m.env.disturbed()
+	m.env.recordDisturbance()
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
 	m.ended = false
 }
@@ -134,7 +134,7 @@ func (m *Manager) AwaitRestart(ctx context.Context) {
 	}
 	gomega.Eventually(count).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeNumerically(">", m.restarts), "the manager does not start again")
 	m.restarts = count()
-	m.env.disturbed()
+	m.env.recordDisturbance()
 	m.WaitReady(ctx)
 }
 

@@ -16,8 +16,8 @@ type resting struct {
 	from time.Time
 }
 
-// disturbed records that a manager starts or ends.
-func (e *Env) disturbed() { e.disturbances = append(e.disturbances, e.now()) }
+// recordDisturbance records that a manager starts or ends.
+func (e *Env) recordDisturbance() { e.disturbances = append(e.disturbances, e.now()) }
 
 // checkRest checks all requests of managers during the life of the control plane: an idle user stays idle until another client writes,
 // and no write leaves its object unchanged.

@@ -10,7 +10,7 @@ func TestDuring(t *testing.T) {
 		entry.Received, entry.At = time.Unix(second, 0), time.Unix(second, 0)
 		return entry
 	}
-	mine := Entry{Verb: "patch", Resource: "services", User: "manager"}
+	write := Entry{Verb: "patch", Resource: "services", User: "manager"}
 	slow := at(3, Entry{Verb: "delete", Resource: "pods", User: "admin"})
 	slow.At = time.Unix(5, 0)
 	for name, c := range map[string]struct {
@@ -18,15 +18,15 @@ func TestDuring(t *testing.T) {
 		disturbances []time.Time
 		want         int
 	}{
-		"no other client":              {Entries{at(1, mine), at(3, mine), at(4, mine)}, nil, 2},
-		"a write of another":           {Entries{at(3, mine), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, mine)}, nil, 1},
-		"request with a late response": {Entries{at(4, mine), slow}, nil, 0},
-		"reads of another":             {Entries{at(3, Entry{Verb: "get", Resource: "pods", User: "admin"}), at(4, mine)}, nil, 2},
+		"no other client":              {Entries{at(1, write), at(3, write), at(4, write)}, nil, 2},
+		"a write of another":           {Entries{at(3, write), at(4, Entry{Verb: "update", Resource: "pods", User: "kubelet"}), at(5, write)}, nil, 1},
+		"request with a late response": {Entries{at(4, write), slow}, nil, 0},
+		"reads of another":             {Entries{at(3, Entry{Verb: "get", Resource: "pods", User: "admin"}), at(4, write)}, nil, 2},
 		"leases and Events": {Entries{
-			at(3, Entry{Verb: "update", Resource: "leases", User: "kubelet"}), at(4, Entry{Verb: "create", Resource: "events", User: "kubelet"}), at(5, mine),
+			at(3, Entry{Verb: "update", Resource: "leases", User: "kubelet"}), at(4, Entry{Verb: "create", Resource: "events", User: "kubelet"}), at(5, write),
 		}, nil, 3},
-		"a restart":               {Entries{at(3, mine), at(6, mine)}, []time.Time{time.Unix(1, 0), time.Unix(5, 0)}, 1},
-		"request before the time": {Entries{at(1, mine)}, nil, 0},
+		"a restart":               {Entries{at(3, write), at(6, write)}, []time.Time{time.Unix(1, 0), time.Unix(5, 0)}, 1},
+		"request before the time": {Entries{at(1, write)}, nil, 0},
 	} {
 		if got := c.entries.during(resting{"manager", time.Unix(2, 0)}, c.disturbances); len(got) != c.want {
 			t.Errorf("%s: %d entries, want %d:\n%s", name, len(got), c.want, got)

@@ -64,7 +64,7 @@ func TestUnsteadySpecsOfEverySuiteAreKept(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != "one\ntwo\n" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, error %v, want one and two", got, err)
 	}
 	if err := appendTo(filepath.Join(path, "nowhere"), "x"); err == nil {
 		t.Error("want an error for a file that cannot be written")

@@ -41,8 +41,8 @@ func Serve(port int) *Service {
 	return s
 }
 
-// choose returns the port of the endpoint for a new connection, or 0 without endpoints.
-func (s *Service) choose() int {
+// endpointPort returns the port of the endpoint for a new connection, or 0 without endpoints.
+func (s *Service) endpointPort() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.ports) == 0 {
@@ -57,7 +57,7 @@ func (s *Service) choose() int {
 
 func (s *Service) forward(caller net.Conn) {
 	defer func() { _ = caller.Close() }()
-	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.choose()))
+	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.endpointPort()))
 	if err != nil {
 		return
 	}

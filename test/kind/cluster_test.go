@@ -61,7 +61,7 @@ func TestDown(t *testing.T) {
 	for found, want := range map[string]int{"dev\n": 2, "": 1, "dev2\n": 1} {
 		f := &fake{clusters: found}
 		if err := (Cluster{Program: "k", Name: "dev", Run: f.run}).Down(t.Context()); err != nil || len(f.calls) != want {
-			t.Errorf("unexpected result with %q: %v, calls %q", found, err, f.calls)
+			t.Errorf("with clusters %q, Down returned error %v after the calls %q", found, err, f.calls)
 		}
 	}
 }

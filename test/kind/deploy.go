@@ -47,9 +47,9 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// rank orders the objects: CRDs before their objects, Secrets before pods, and MLflow before the webhooks of the manager,
+// creationOrder orders the objects: CRDs before their objects, Secrets before pods, and MLflow before the webhooks of the manager,
 // which does not run yet.
-func rank(object client.Object) int {
+func creationOrder(object client.Object) int {
 	switch object.GetObjectKind().GroupVersionKind().Kind {
 	case "CustomResourceDefinition":
 		return 0
@@ -79,7 +79,7 @@ func (d *Deployer) Objects(ctx context.Context, o Options) ([]client.Object, err
 	for _, object := range rendered {
 		all = append(all, object)
 	}
-	slices.SortStableFunc(all, func(a, b client.Object) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(all, func(a, b client.Object) int { return creationOrder(a) - creationOrder(b) })
 	return all, nil
 }
 
@@ -102,7 +102,7 @@ func (d *Deployer) Deploy(ctx context.Context, o Options) error {
 		return err
 	}
 	for i, object := range all {
-		if rank(object) > 0 && i > 0 && rank(all[i-1]) == 0 {
+		if creationOrder(object) > 0 && i > 0 && creationOrder(all[i-1]) == 0 {
 			if err := d.established(ctx, all[:i]); err != nil {
 				return err
 			}

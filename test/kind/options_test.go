@@ -18,7 +18,7 @@ func TestComponents(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"nothing chosen":     {Defaults(), nil},
+		"defaults":           {Defaults(), nil},
 		"files and Postgres": {with(func(o *Options) { o.BackendStore = Postgres }), []string{"database", "backend-postgres"}},
 		"S3 and SQLite":      {with(func(o *Options) { o.ArtifactStorage = S3 }), []string{"artifacts-s3"}},
 		"S3 and Postgres": {
@@ -28,13 +28,13 @@ func TestComponents(t *testing.T) {
 		"models in another namespace": {
 			with(func(o *Options) { o.RegistryStore = Postgres }), []string{"database", "registry-postgres"},
 		},
-		"runs elsewhere": {
+		"different namespaces": {
 			with(func(o *Options) { o.BackendStore, o.RegistryStore, o.ArtifactStorage = Postgres, SQLite, S3 }),
 			[]string{"database", "backend-postgres", "registry-sqlite", "artifacts-s3"},
 		},
-		"the same twice": {with(func(o *Options) { o.RegistryStore = SQLite }), nil},
-		"direct":         {with(func(o *Options) { o.ArtifactStorage, o.ServeArtifacts = S3, false }), []string{"artifacts-s3", "artifacts-direct"}},
-		"direct files":   {with(func(o *Options) { o.ServeArtifacts = false }), nil},
+		"both stores in SQLite": {with(func(o *Options) { o.RegistryStore = SQLite }), nil},
+		"direct":                {with(func(o *Options) { o.ArtifactStorage, o.ServeArtifacts = S3, false }), []string{"artifacts-s3", "artifacts-direct"}},
+		"direct files":          {with(func(o *Options) { o.ServeArtifacts = false }), nil},
 		"TLS everywhere": {
 			with(func(o *Options) {
 				o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true

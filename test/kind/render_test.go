@@ -20,7 +20,7 @@ import (
 
 // combinations are the four combinations of stores, and others that together cover all other options.
 func combinations() map[string]Options {
-	all := map[string]Options{"everything": everything()}
+	all := map[string]Options{"everything": allOptions()}
 	for _, backend := range []string{SQLite, Postgres} {
 		for _, artifacts := range []string{File, S3} {
 			all[backend+" and "+artifacts] = with(func(o *Options) { o.BackendStore, o.ArtifactStorage = backend, artifacts })
@@ -117,11 +117,11 @@ func TestReferencedObjectsAreRendered(t *testing.T) {
 			t.Parallel()
 			objects := render(t, name)
 			r := read(t, objects)
-			made := generate(t, o, nothing)
-			wanted := map[string]bool{}
+			made := generate(t, o, noSecret)
+			wantObjects := map[string]bool{}
 			for _, reference := range r.references() {
 				name, key, _ := strings.Cut(reference, "/")
-				wanted[name] = true
+				wantObjects[name] = true
 				if name == o.CABundleConfigMap {
 					continue
 				}
@@ -131,7 +131,7 @@ func TestReferencedObjectsAreRendered(t *testing.T) {
 				}
 			}
 			for name := range made {
-				if !wanted[name] {
+				if !wantObjects[name] {
 					t.Errorf("%s is made and nothing refers to it", name)
 				}
 			}

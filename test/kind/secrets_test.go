@@ -18,10 +18,10 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func nothing(string) (map[string][]byte, error) { return nil, nil }
+func noSecret(string) (map[string][]byte, error) { return nil, nil }
 
-// everything returns options with which all objects are generated.
-func everything() Options {
+// allOptions returns options with which all objects are generated.
+func allOptions() Options {
 	return with(func(o *Options) {
 		o.BackendStore, o.ArtifactStorage, o.PostgresTLS, o.SeaweedFSTLS = Postgres, S3, true, true
 	})
@@ -53,9 +53,9 @@ func dataOf(t *testing.T, objects map[string]client.Object, name string) map[str
 }
 
 func TestPasswordsAreRandomAndKept(t *testing.T) {
-	first := generate(t, everything(), nothing)
-	second := generate(t, everything(), nothing)
-	kept := generate(t, everything(), func(name string) (map[string][]byte, error) { return dataOf(t, first, name), nil })
+	first := generate(t, allOptions(), noSecret)
+	second := generate(t, allOptions(), noSecret)
+	kept := generate(t, allOptions(), func(name string) (map[string][]byte, error) { return dataOf(t, first, name), nil })
 	for secret, key := range map[string]string{databaseSecret: "POSTGRESQL_PASSWORD", storeSecret: secretKey} {
 		password := string(dataOf(t, first, secret)[key])
 		if len(password) < 20 || password == string(dataOf(t, second, secret)[key]) {
@@ -75,23 +75,23 @@ func TestPasswordsAreRandomAndKept(t *testing.T) {
 }
 
 func TestNothingIsCreatedUnrequested(t *testing.T) {
-	if made := generate(t, Defaults(), nothing); len(made) > 0 {
+	if made := generate(t, Defaults(), noSecret); len(made) > 0 {
 		t.Errorf("made %v", made)
 	}
-	made := generate(t, with(func(o *Options) { o.RegistryStore = Postgres }), nothing)
+	made := generate(t, with(func(o *Options) { o.RegistryStore = Postgres }), noSecret)
 	if len(made) != 2 || made[databaseSecret] == nil || made[uriSecret] == nil {
 		t.Errorf("made %v", made)
 	}
 }
 
-func TestClientsAndServersAgree(t *testing.T) {
+func TestClientAndServerSecretsMatch(t *testing.T) {
 	odd := func(name string) (map[string][]byte, error) {
 		if name == databaseSecret {
 			return map[string][]byte{"POSTGRESQL_PASSWORD": []byte("a/b@c:d %?#")}, nil
 		}
 		return nil, nil
 	}
-	made := generate(t, everything(), odd)
+	made := generate(t, allOptions(), odd)
 	uri, err := url.Parse(string(dataOf(t, made, uriSecret)["backend-store-uri"]))
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +110,14 @@ func TestClientsAndServersAgree(t *testing.T) {
 	if got := weed.Identities[0].Credentials[0]; got.AccessKey != string(store[accessKey]) || got.SecretKey != string(store[secretKey]) {
 		t.Errorf("SeaweedFS has other credentials than its clients")
 	}
-	plain := generate(t, with(func(o *Options) { o.BackendStore = Postgres }), nothing)
+	plain := generate(t, with(func(o *Options) { o.BackendStore = Postgres }), noSecret)
 	if text := string(dataOf(t, plain, uriSecret)["registry-store-uri"]); strings.Contains(text, "?") {
 		t.Errorf("unexpected URI without TLS: %s", text)
 	}
 }
 
 func TestCertificatesAreTrusted(t *testing.T) {
-	made := generate(t, everything(), nothing)
+	made := generate(t, allOptions(), noSecret)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(made[bundleName].(*corev1.ConfigMap).Data["generated.crt"])) {
 		t.Fatal("the bundle has no certificate")
@@ -147,21 +147,21 @@ func TestGivenCAs(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a CA"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	made := generate(t, with(func(o *Options) { o.CABundlePath = path }), nothing)
+	made := generate(t, with(func(o *Options) { o.CABundlePath = path }), noSecret)
 	if data := made[bundleName].(*corev1.ConfigMap).Data; len(data) != 1 || data["given.crt"] != "a CA" {
-		t.Errorf("bundle %v", data)
+		t.Errorf("got data %v, want only given.crt", data)
 	}
-	if _, err := Generate(with(func(o *Options) { o.CABundlePath = path + "x" }), nothing, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
-		t.Errorf("a file that is missing: %v", err)
+	if _, err := Generate(with(func(o *Options) { o.CABundlePath = path + "x" }), noSecret, noon); err == nil || !strings.Contains(err.Error(), "CA_BUNDLE_PATH") {
+		t.Errorf("got error %v for a missing file", err)
 	}
-	if made := generate(t, with(func(o *Options) { o.CABundleConfigMap = "own" }), nothing); len(made) > 0 {
-		t.Errorf("made %v beside the user's own", made)
+	if made := generate(t, with(func(o *Options) { o.CABundleConfigMap = "own" }), noSecret); len(made) > 0 {
+		t.Errorf("generated %v, want nothing with a CA bundle of the user", made)
 	}
 }
 
 func TestUnreadableSecretIsNotReplaced(t *testing.T) {
 	for _, broken := range []string{databaseSecret, storeSecret, databaseTLS, storeTLS} {
-		_, err := Generate(everything(), func(name string) (map[string][]byte, error) {
+		_, err := Generate(allOptions(), func(name string) (map[string][]byte, error) {
 			if name == broken {
 				return nil, errors.New("unreachable")
 			}

@@ -14,8 +14,8 @@ import (
 // languages are those of the product besides Go, by the ending of their files.
 var languages = map[string]string{".py": "Python", ".sh": "shell", ".yaml": "YAML", ".yml": "YAML"}
 
-// others counts the lines of a file in another language. Tests, pages and generated manifests do not count.
-func (s *sources) others(path string) error {
+// countLines counts the lines of a file in another language. Tests, pages and generated manifests do not count.
+func (s *sources) countLines(path string) error {
 	language := languages[filepath.Ext(path)]
 	for _, without := range []string{"test/", "docs/", "bundle/", "config/crd/bases/"} {
 		if language == "" || strings.HasPrefix(path, without) {

@@ -39,7 +39,7 @@ type place struct {
 	where string
 }
 
-func (p *place) raise(value int, where string) {
+func (p *place) setMax(value int, where string) {
 	if value > p.value {
 		*p = place{value, where}
 	}
@@ -67,7 +67,7 @@ func (s *sources) visit(path string, entry fs.DirEntry, err error) error {
 		return nil
 	}
 	if !strings.HasSuffix(path, ".go") {
-		return s.others(path)
+		return s.countLines(path)
 	}
 	if name := entry.Name(); strings.HasSuffix(name, ".pb.go") || strings.HasPrefix(name, "zz_generated") {
 		return nil
@@ -100,7 +100,7 @@ func (s *sources) file(path string) error {
 	}
 	lines := strings.Count(string(text), "\n")
 	s.files = append(s.files, lines)
-	s.largest.raise(lines, path)
+	s.largest.setMax(lines, path)
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			s.function(path, files, f)
@@ -113,10 +113,10 @@ func (s *sources) function(path string, files *token.FileSet, f *ast.FuncDecl) {
 	where := path + ":" + f.Name.Name
 	length := files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1
 	s.functions = append(s.functions, length)
-	s.longest.raise(length, where)
+	s.longest.setMax(length, where)
 	deep := nesting(f.Body, 0)
 	s.nestings = append(s.nestings, deep)
-	s.deepest.raise(deep, where)
+	s.deepest.setMax(deep, where)
 	if strings.HasPrefix(path, "test/") {
 		return
 	}
@@ -216,20 +216,20 @@ func quantile(values []int, q float64) int {
 // depth returns the length of the longest chain of imports inside the module.
 func (s *sources) depth() int {
 	memo := map[string]int{}
-	var of func(string) int
-	of = func(p string) int {
+	var measure func(string) int
+	measure = func(p string) int {
 		if d, ok := memo[p]; ok {
 			return d
 		}
 		memo[p] = 1
 		for _, next := range s.imports[p] {
-			memo[p] = max(memo[p], 1+of(next))
+			memo[p] = max(memo[p], 1+measure(next))
 		}
 		return memo[p]
 	}
 	deepest := 0
 	for p := range s.imports {
-		deepest = max(deepest, of(p))
+		deepest = max(deepest, measure(p))
 	}
 	return deepest
 }

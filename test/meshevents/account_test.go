@@ -13,7 +13,7 @@ import (
 )
 
 // A user of a namespace can access only its keys, not those of a namespace whose name it is a prefix of, and cannot gain more rights.
-func TestAUserReachesTheKeysOfItsNamespace(t *testing.T) {
+func TestUserAccessesOnlyKeysOfItsNamespace(t *testing.T) {
 	server := startEtcd(t)
 	enableAuth(t, server)
 	connection, err := json.Marshal(map[string]string{"endpoints": server.url(), "root_prefix": "models", "userid": "root", "password": "secret"})

@@ -75,7 +75,7 @@ func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
 	// Another process may take the free port before etcd listens on it.
 	var err error
 	for range 3 {
-		e.address, e.peer, e.health = free(t), "http://"+free(t), "http://"+free(t)
+		e.address, e.peer, e.health = freeAddress(t), "http://"+freeAddress(t), "http://"+freeAddress(t)
 		if err = e.try(); err == nil {
 			return e
 		}
@@ -84,7 +84,7 @@ func startEtcdWith(t *testing.T, scheme string, args ...string) *etcd {
 	return nil
 }
 
-func free(t *testing.T) string {
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -78,7 +78,7 @@ var unsaid = map[string][]step{"long-run": {
 }}
 
 // The fake gives the recorded answers of model-mesh v0.12.0 and writes the same records.
-func TestTheFakeIsLikeTheRealOne(t *testing.T) {
+func TestFakeConformsToRecordings(t *testing.T) {
 	text, err := os.ReadFile("testdata/answers.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -102,14 +102,14 @@ func TestTheFakeIsLikeTheRealOne(t *testing.T) {
 func replay(t *testing.T, r recording) {
 	p := newReplayed(t, r)
 	defer p.close()
-	p.arrange()
+	p.createState()
 	p.begun = time.Now()
 	for _, s := range timeline(append(unsaid[r.Name], r.Steps...)) {
 		if wait := time.Until(p.begun.Add(p.late + time.Duration(s.At*float64(time.Second)))); wait > 0 {
 			time.Sleep(wait)
 		}
 		synctest.Wait()
-		if err := p.patiently(func() error { return p.step(s) }); err != nil {
+		if err := p.retry(func() error { return p.step(s) }); err != nil {
 			t.Fatalf("at %.2f (%s late): %v", s.At, p.late, err)
 		}
 	}
@@ -141,8 +141,8 @@ func timeline(steps []step) []step {
 	return out
 }
 
-// patiently retries until try succeeds or the limit ends. Reactions of the layer may be later than in the recording.
-func (p *replayed) patiently(try func() error) error {
+// retry retries until try succeeds or the limit ends. Reactions of the layer may be later than in the recording.
+func (p *replayed) retry(try func() error) error {
 	const tick = 20 * time.Millisecond
 	limit := 5 * time.Second
 	if strings.Contains(p.recording.Settings, "expiry") {
@@ -166,13 +166,13 @@ func (p *replayed) step(s step) error {
 	case s.Call != "":
 		return p.call(s)
 	case s.Happens != "":
-		return p.perform(s.Happens)
+		return p.runAction(s.Happens)
 	case s.Etcd != "":
-		return p.wrote(s)
+		return p.compareWrite(s)
 	case s.Runtime == "load-start":
-		return p.took(&p.starts, s.Model+" on "+s.On)
+		return p.removeEntry(&p.starts, s.Model+" on "+s.On)
 	case s.Runtime == "load-cancelled":
-		return p.took(&p.cancelled, s.Model+" on "+s.On)
+		return p.removeEntry(&p.cancelled, s.Model+" on "+s.On)
 	case s.Runtime == "load-end":
 		return p.release(s, nil)
 	case s.Runtime == "load-failed":
@@ -191,8 +191,8 @@ func codeOf(name string) codes.Code {
 	return codes.Unknown
 }
 
-// took removes an entry from a list.
-func (p *replayed) took(list *[]string, entry string) error {
+// removeEntry removes an entry from a list.
+func (p *replayed) removeEntry(list *[]string, entry string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := slices.Index(*list, entry)
@@ -241,8 +241,8 @@ func (p *replayed) load(ctx context.Context, l Load) error {
 	}
 }
 
-// perform performs an action of the recording.
-func (p *replayed) perform(entry string) error {
+// runAction performs an action of the recording.
+func (p *replayed) runAction(entry string) error {
 	words := strings.Fields(entry)
 	switch {
 	case entry == "etcd stops":

@@ -27,7 +27,7 @@ func (v *View) Route(ctx context.Context, id string) (concrete, instance string,
 		return "", "", status.Error(codes.NotFound, "vmodel not found")
 	}
 	now := l.clock.Now().UnixMilli()
-	state, err := l.order(known.Active, "", now)
+	state, err := l.ensureLoaded(known.Active, "", now)
 	if err != nil {
 		return "", "", err
 	}

@@ -27,9 +27,9 @@ func (i *instance) alive() bool { return i.reachable && !i.ending && !i.dead }
 func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wanted := map[string]bool{}
+	ready := map[string]bool{}
 	for _, i := range running {
-		wanted[i.ID] = true
+		ready[i.ID] = true
 		if _, known := l.instances[i.ID]; known {
 			continue
 		}
@@ -39,7 +39,7 @@ func (l *Layer) SetInstances(_ context.Context, running []Instance) error {
 		l.after(l.options.StartDelay, func() { l.reach(i.ID) })
 	}
 	for id, i := range l.instances {
-		if !wanted[id] && !i.ending && !i.dead {
+		if !ready[id] && !i.ending && !i.dead {
 			l.end(id)
 		}
 	}
@@ -69,7 +69,7 @@ func (l *Layer) reach(id string) {
 	i.reachable = true
 	for name, m := range l.models {
 		if _, had := m.Instances[id]; had && l.runs[name][id] == nil {
-			l.startRefreshing(name, m, id)
+			l.startLoad(name, m, id)
 		}
 	}
 }
@@ -88,13 +88,13 @@ func (l *Layer) end(id string) {
 }
 
 func (l *Layer) handOver(name, from string) {
-	if homes := l.able(l.models[name]); len(homes) > 0 && len(l.runs[name]) == 1 && l.runs[name][from] != nil {
-		l.log(l.start(name, homes[0], 0), "A model was not loaded elsewhere")
+	if available := l.availableInstances(l.models[name]); len(available) > 0 && len(l.runs[name]) == 1 && l.runs[name][from] != nil {
+		l.log(l.start(name, available[0], 0), "Loading a model on another instance failed")
 	}
 	l.cancel(name, from)
 	next := l.models[name].clone()
 	delete(next.Instances, from)
-	l.log(l.commit(change{models: map[string]*model{name: next}}), "A model was not taken off an instance")
+	l.log(l.commit(change{models: map[string]*model{name: next}}), "Removing a model from an instance failed")
 }
 
 // Kill kills an instance: its models are lost, but its record and those of the models are kept.
@@ -120,23 +120,23 @@ func (l *Layer) log(err error, text string) {
 	}
 }
 
-// homes returns the instances whose labels fit a model, by the records.
-func (l *Layer) homes(m *model) []*instance {
+// candidates returns the instances whose labels fit a model, by the records.
+func (l *Layer) candidates(m *model) []*instance {
 	var out []*instance
 	for _, i := range l.instances {
-		if !i.ending && l.constraints.fit(m.Type, i.Labels) {
+		if !i.ending && l.constraints.matches(m.Type, i.Labels) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// able returns the instances that can load a model now, the newest first.
-func (l *Layer) able(m *model) []string {
-	homes := slices.DeleteFunc(l.homes(m), func(i *instance) bool { return !i.alive() || m.FailedIn[i.ID] != 0 })
-	slices.SortFunc(homes, func(a, b *instance) int { return b.number - a.number })
+// availableInstances returns the instances that can load a model now, the newest first.
+func (l *Layer) availableInstances(m *model) []string {
+	available := slices.DeleteFunc(l.candidates(m), func(i *instance) bool { return !i.alive() || m.FailedIn[i.ID] != 0 })
+	slices.SortFunc(available, func(a, b *instance) int { return b.number - a.number })
 	var out []string
-	for _, i := range homes {
+	for _, i := range available {
 		out = append(out, i.ID)
 	}
 	return out

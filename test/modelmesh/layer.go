@@ -71,8 +71,8 @@ type Layer struct {
 	constraints constraints
 	vmodels     map[string]*vmodel
 	models      map[string]*model
-	runs        map[string]map[string]*run // by concrete model and instance
-	ghosts      map[string]ghost           // failures of models that an instance still has to unload
+	runs        map[string]map[string]*modelCopy // by concrete model and instance
+	ghosts      map[string]failedCopy            // failures of models that an instance still has to unload
 	calls       map[string]int
 	// lost is the time of the last failed request to the store; storeWiped reports that the store was wiped, so that its changes are not noticed.
 	lost                time.Time
@@ -84,7 +84,7 @@ func NewLayer(options LayerOptions) (*Layer, error) {
 	defaults(&options)
 	l := &Layer{
 		options: options, clock: options.Clock, store: options.Store, instances: map[string]*instance{},
-		runs: map[string]map[string]*run{}, ghosts: map[string]ghost{}, calls: map[string]int{},
+		runs: map[string]map[string]*modelCopy{}, ghosts: map[string]failedCopy{}, calls: map[string]int{},
 	}
 	if l.store == nil {
 		s, err := openEtcd(options.Etcd, options.Service)
@@ -97,7 +97,7 @@ func NewLayer(options LayerOptions) (*Layer, error) {
 	if err := l.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading what is registered: %w", err), l.Close())
 	}
-	l.after(options.FirstRound, l.round)
+	l.after(options.FirstRound, l.loadMissing)
 	return l, nil
 }
 

@@ -112,7 +112,7 @@ func TestRequestsReachCopyUntilUnloaded(t *testing.T) {
 			t.Errorf("not unloaded once as %v", want)
 		}
 		if _, _, err := l.At("").Route(t.Context(), "digits"); status.Code(err) != codes.NotFound {
-			t.Errorf("unexpected result after its end: %v", err)
+			t.Errorf("got error %v after the layer stopped, want NotFound", err)
 		}
 	})
 }
@@ -164,11 +164,11 @@ func TestTheSameStoreInAnEtcd(t *testing.T) {
 	}
 	all, err := s.List(t.Context())
 	if err != nil || !slices.Equal(slices.Sorted(maps.Keys(all)), []string{"a/2", "a/3"}) || string(all["a/3"]) != "z" {
-		t.Errorf("unexpected result %v, error %v", all, err)
+		t.Errorf("List returned %v, error %v, want a/2 and the changed a/3", all, err)
 	}
 	for key, want := range map[string]bool{"a/1": false, "a/2": true} {
 		if got, err := s.Has(t.Context(), key); err != nil || got != want {
-			t.Errorf("%s: unexpected result %t, error %v", key, got, err)
+			t.Errorf("Has(%s) = %t, error %v", key, got, err)
 		}
 	}
 	if _, err := openEtcd(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"https://etcd:2379"}`)}, "x"); err == nil {
@@ -182,8 +182,8 @@ func TestTextsOfFailures(t *testing.T) {
 		"RESOURCE_EXHAUSTED: x": status.Error(codes.ResourceExhausted, "x"),
 		"INTERNAL: x":           errors.New("x"),
 	} {
-		if got := textOf(err); got != want {
-			t.Errorf("%s, want %s", got, want)
+		if got := runtimeMessage(err); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestByPath(t *testing.T) {
 	} {
 		err := ByPath(t.Context(), c.load)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 }

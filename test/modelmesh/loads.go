@@ -20,7 +20,7 @@ const (
 	attemptDelay = 600 * time.Millisecond
 	// writeDelay is the delay between a failure and its record, and between the record and the end of a transition.
 	writeDelay = 150 * time.Millisecond
-	// targetDelay is the delay between the answer that reports a transition and the load of its target.
+	// targetDelay is the delay between the response that reports a transition and the load of its target.
 	targetDelay = 100 * time.Millisecond
 	// unloadDelay is how long an instance keeps a model after a failure.
 	unloadDelay = time.Second
@@ -29,46 +29,46 @@ const (
 )
 
 const (
-	nowhere     = "Nowhere available to load"
-	firstWords  = "io.grpc.StatusRuntimeException: "
-	notRecorded = "ModelLoadException(message:KV store error attempting to prune model record: " + firstWords + "UNAVAILABLE: io exception, instanceId:"
+	messageNoInstance = "Nowhere available to load"
+	exceptionPrefix   = "io.grpc.StatusRuntimeException: "
+	recordErrorPrefix = "ModelLoadException(message:KV store error attempting to prune model record: " + exceptionPrefix + "UNAVAILABLE: io exception, instanceId:"
 )
 
-// run is a model on an instance that has it, loads it, or waits for a free thread to load it.
-type run struct {
+// modelCopy is a copy of a model on an instance: loaded, loading, or waiting for a free thread.
+type modelCopy struct {
 	cancel          context.CancelFunc
 	loaded, waiting bool
 	size            int
-	order           int // among the waiting ones, the newest starts first
+	order           int // the newest waiting copy starts first
 }
 
-// ghost is a failed model that an instance has not unloaded yet.
-type ghost struct {
+// failedCopy is a failed model that an instance has not unloaded yet.
+type failedCopy struct {
 	instance, text string
 	until          time.Time
 }
 
-// order loads a model that no instance has, as an order to the instance at does. It returns a status only where that differs from the
-// usual answer; used is the time of its last use, 0 to keep it.
-func (l *Layer) order(id, at string, used int64) (*meshpb.ModelStatusInfo, error) {
+// ensureLoaded loads a model that no instance has, like a request to the given instance. It returns a status only if it differs
+// from the usual response. used is the time of the last use; 0 keeps it.
+func (l *Layer) ensureLoaded(id, instanceID string, used int64) (*meshpb.ModelStatusInfo, error) {
 	m := l.models[id]
 	if m == nil || len(l.runs[id]) > 0 {
 		return nil, nil
 	}
-	homes, able := l.homes(m), l.able(m)
-	untried := slices.ContainsFunc(homes, func(i *instance) bool { return m.FailedIn[i.ID] == 0 })
+	candidates, available := l.candidates(m), l.availableInstances(m)
+	untried := slices.ContainsFunc(candidates, func(i *instance) bool { return m.FailedIn[i.ID] == 0 })
 	switch {
-	case len(m.FailedIn) >= maxAttempts || len(homes) > 0 && !untried:
+	case len(m.FailedIn) >= maxAttempts || len(candidates) > 0 && !untried:
 		return nil, nil
-	case len(homes) == 0 && len(m.FailedIn) == 0:
-		return noInstance(m, l.constraints.homeless(m.Type)), nil
-	case len(able) == 0 && len(m.FailedIn) == 0:
-		return noInstance(m, nowhere), nil
-	case len(able) == 0:
+	case len(candidates) == 0 && len(m.FailedIn) == 0:
+		return noInstance(m, l.constraints.noInstanceError(m.Type)), nil
+	case len(available) == 0 && len(m.FailedIn) == 0:
+		return noInstance(m, messageNoInstance), nil
+	case len(available) == 0:
 		return nil, nil
 	}
 	before := &meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING, Errors: problems(m), ModelCopyInfos: copies(m)}
-	if err := l.start(id, able[0], used); err != nil || at == "" || at == able[0] {
+	if err := l.start(id, available[0], used); err != nil || instanceID == "" || instanceID == available[0] {
 		return nil, err
 	}
 	return before, nil
@@ -84,13 +84,13 @@ func (l *Layer) start(id, instance string, used int64) error {
 	if err := l.commit(change{models: map[string]*model{id: next}}); err != nil {
 		return err
 	}
-	l.startRefreshing(id, next, instance)
+	l.startLoad(id, next, instance)
 	return nil
 }
 
-func (l *Layer) startRefreshing(id string, m *model, instance string) {
+func (l *Layer) startLoad(id string, m *model, instance string) {
 	if l.runs[id] == nil {
-		l.runs[id] = map[string]*run{}
+		l.runs[id] = map[string]*modelCopy{}
 	}
 	busy, last := 0, 0
 	for _, on := range l.runs {
@@ -101,7 +101,7 @@ func (l *Layer) startRefreshing(id string, m *model, instance string) {
 			}
 		}
 	}
-	r := &run{cancel: func() {}, order: last + 1, waiting: busy >= loadThreads}
+	r := &modelCopy{cancel: func() {}, order: last + 1, waiting: busy >= loadThreads}
 	l.runs[id][instance] = r
 	if g := l.ghosts[id]; g.instance == instance && l.clock.Now().Before(g.until) {
 		l.after(targetDelay, func() {
@@ -116,7 +116,7 @@ func (l *Layer) startRefreshing(id string, m *model, instance string) {
 	}
 }
 
-func (l *Layer) launch(id string, m *model, instance string, r *run) {
+func (l *Layer) launch(id string, m *model, instance string, r *modelCopy) {
 	r.waiting = false
 	ctx, cancel := context.WithCancel(l.ctx)
 	r.cancel = cancel
@@ -130,18 +130,18 @@ func (l *Layer) launch(id string, m *model, instance string, r *run) {
 			return
 		}
 		if err != nil {
-			l.fail(id, instance, r, textOf(err))
+			l.fail(id, instance, r, runtimeMessage(err))
 		} else {
 			l.loaded(id, instance, r, description)
 		}
-		l.next(instance)
+		l.startNextLoad(instance)
 	})
 }
 
-// next starts the newest waiting load of an instance.
-func (l *Layer) next(instance string) {
+// startNextLoad starts the newest waiting load of an instance.
+func (l *Layer) startNextLoad(instance string) {
 	var id string
-	var newest *run
+	var newest *modelCopy
 	for name, on := range l.runs {
 		if r := on[instance]; r != nil && r.waiting && (newest == nil || r.order > newest.order) {
 			id, newest = name, r
@@ -152,8 +152,8 @@ func (l *Layer) next(instance string) {
 	}
 }
 
-// textOf returns an error of the runtime as the routing layer reports it: prefixed with the name of its code.
-func textOf(err error) string {
+// runtimeMessage returns an error of the runtime as the routing layer reports it: prefixed with the name of its code.
+func runtimeMessage(err error) string {
 	s, is := status.FromError(err)
 	if !is {
 		s = status.New(codes.Internal, err.Error())
@@ -163,7 +163,7 @@ func textOf(err error) string {
 }
 
 // loaded completes a load. It writes no record of it, but ends transitions.
-func (l *Layer) loaded(id, instance string, r *run, description Load) {
+func (l *Layer) loaded(id, instance string, r *modelCopy, description Load) {
 	r.loaded = true
 	if l.options.Size != nil {
 		r.size = l.options.Size(description)
@@ -171,7 +171,7 @@ func (l *Layer) loaded(id, instance string, r *run, description Load) {
 	l.evict(instance)
 	for name, v := range l.vmodels {
 		if v.Target == id && v.Active != id {
-			l.log(l.writeVModel(name, v, &vmodel{Owner: v.Owner, Active: id, Target: id}, nil), "A transition did not end")
+			l.log(l.writeVModel(name, v, &vmodel{Owner: v.Owner, Active: id, Target: id}, nil), "Ending a transition failed")
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (l *Layer) evict(instance string) {
 		l.cancel(oldest, instance)
 		next := l.models[oldest].clone()
 		delete(next.Instances, instance)
-		l.log(l.commit(change{models: map[string]*model{oldest: next}}), "A model was not taken off an instance")
+		l.log(l.commit(change{models: map[string]*model{oldest: next}}), "Evicting a model failed")
 	}
 }
 
@@ -212,26 +212,26 @@ func (l *Layer) cancel(id, instance string) {
 			})
 		}
 		if !r.loaded && !r.waiting {
-			l.next(instance)
+			l.startNextLoad(instance)
 		}
 	}
 }
 
 // fail completes a failed load. The failure is recorded only after a delay.
-func (l *Layer) fail(id, instance string, r *run, text string) {
-	r.loaded = true // its thread is free
+func (l *Layer) fail(id, instance string, r *modelCopy, text string) {
+	r.loaded = true // the thread of the load is free
 	l.cancel(id, instance)
 	now := l.clock.Now()
 	next := l.models[id].clone()
 	delete(next.Instances, instance)
-	next.FailedIn[instance], next.Fails[instance] = now.UnixMilli(), failure{Message: firstWords + text}
+	next.FailedIn[instance], next.Fails[instance] = now.UnixMilli(), failure{Message: exceptionPrefix + text}
 	l.models[id] = next
-	l.ghosts[id] = ghost{instance: instance, text: text, until: now.Add(unloadDelay)}
+	l.ghosts[id] = failedCopy{instance: instance, text: text, until: now.Add(unloadDelay)}
 	l.after(writeDelay, func() { l.record(id, instance, now, text) })
 }
 
-// still returns a copy of a model that has a certain failure, nil otherwise.
-func (l *Layer) still(id, instance string, failed time.Time) *model {
+// modelWithFailure returns a copy of a model if it has a failure of an instance, else nil.
+func (l *Layer) modelWithFailure(id, instance string, failed time.Time) *model {
 	if m := l.models[id]; m != nil && m.FailedIn[instance] == failed.UnixMilli() {
 		return m.clone()
 	}
@@ -239,52 +239,52 @@ func (l *Layer) still(id, instance string, failed time.Time) *model {
 }
 
 func (l *Layer) record(id, instance string, failed time.Time, text string) {
-	next := l.still(id, instance, failed)
+	next := l.modelWithFailure(id, instance, failed)
 	if next == nil {
 		return
 	}
 	next.Fails[instance] = failure{Message: text}
 	if l.commit(change{models: map[string]*model{id: next}}) != nil {
-		next.Fails[instance] = failure{Message: notRecorded + instance + ", timeout:-2, causeStacktrace:<stack of the server>)"}
+		next.Fails[instance] = failure{Message: recordErrorPrefix + instance + ", timeout:-2, causeStacktrace:<stack of the server>)"}
 		l.models[id] = next
-		l.giveUp(id, instance, failed)
+		l.retryForget(id, instance, failed)
 		return
 	}
 	l.after(writeDelay, func() { l.block(id) })
 	l.after(attemptDelay-writeDelay, func() {
 		if m := l.models[id]; m != nil && len(m.FailedIn) < maxAttempts && len(l.runs[id]) == 0 {
-			if able := l.able(m); len(able) > 0 {
-				l.log(l.start(id, able[0], 0), "The next instance does not load a model")
+			if available := l.availableInstances(m); len(available) > 0 {
+				l.log(l.start(id, available[0], 0), "Starting the load on the next instance failed")
 			}
 		}
 	})
 	l.after(l.options.FailureExpiry+l.options.FailureCheck, func() { l.forget(id, instance, failed) })
 }
 
-// forget removes a failure from a model, unless its instance is gone.
+// forget removes a failure from a model, unless its instance was removed.
 func (l *Layer) forget(id, instance string, failed time.Time) {
-	next := l.still(id, instance, failed)
+	next := l.modelWithFailure(id, instance, failed)
 	if next == nil || l.instances[instance] == nil {
 		return
 	}
 	delete(next.FailedIn, instance)
 	delete(next.Fails, instance)
 	if l.commit(change{models: map[string]*model{id: next}}) != nil {
-		l.giveUp(id, instance, failed)
+		l.retryForget(id, instance, failed)
 		return
 	}
 	for _, v := range l.vmodels {
 		if v.Target == id && v.Active != id {
-			_, err := l.order(id, "", 0)
-			l.log(err, "A target was not loaded again")
+			_, err := l.ensureLoaded(id, "", 0)
+			l.log(err, "Loading the target of a transition again failed")
 		}
 	}
 }
 
-// giveUp drops a failure that could not be written, some time after the store is back.
-func (l *Layer) giveUp(id, instance string, failed time.Time) {
+// retryForget removes a failure that could not be written, after the store has recovered.
+func (l *Layer) retryForget(id, instance string, failed time.Time) {
 	if _, err := l.store.Has(l.ctx, keyModels+id); err != nil {
-		l.after(lookAgainAfter, func() { l.giveUp(id, instance, failed) })
+		l.after(lookAgainAfter, func() { l.retryForget(id, instance, failed) })
 		return
 	}
 	l.after(recordDelay, func() { l.forget(id, instance, failed) })
@@ -292,34 +292,34 @@ func (l *Layer) giveUp(id, instance string, failed time.Time) {
 
 // block ends the transitions to a model that no instance can load for now.
 func (l *Layer) block(id string) {
-	if l.models[id] == nil || len(l.runs[id]) > 0 || len(l.able(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
+	if l.models[id] == nil || len(l.runs[id]) > 0 || len(l.availableInstances(l.models[id])) > 0 && len(l.models[id].FailedIn) < maxAttempts {
 		return
 	}
 	for name, v := range l.vmodels {
 		if v.Target == id && v.Active != id && !v.Failed {
 			next := *v
 			next.Failed = true
-			l.log(l.commit(change{vmodels: map[string]*vmodel{name: &next}}), "A transition did not end")
+			l.log(l.commit(change{vmodels: map[string]*vmodel{name: &next}}), "Ending a transition failed")
 		}
 	}
 }
 
 // loadTarget loads the target of a transition.
 func (l *Layer) loadTarget(id string) {
-	_, err := l.order(id, "", 0)
-	l.log(err, "The target of a transition was not loaded")
+	_, err := l.ensureLoaded(id, "", 0)
+	l.log(err, "Loading the target of a transition failed")
 	l.block(id)
 }
 
-// round is the periodic task of the leader: it loads each model without an instance, unless its records name an instance that has it.
-func (l *Layer) round() {
+// loadMissing is a periodic task of the leader. It loads models that have no instance in their records.
+func (l *Layer) loadMissing() {
 	for id, m := range l.models {
 		if len(m.Instances) == 0 {
-			_, err := l.order(id, "", 0)
-			l.log(err, "A model was not loaded in a round")
+			_, err := l.ensureLoaded(id, "", 0)
+			l.log(err, "Loading a model without an instance failed")
 		}
 	}
-	l.after(nextRound, l.round)
+	l.after(nextRound, l.loadMissing)
 }
 
 // await returns when a model is loaded or no instance loads it. The caller holds the lock; await releases it while it waits.

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 func runAll(m *testing.M) int {
 	code := m.Run()
 	if leak := goleak.Find(); code == 0 && leak != nil {
-		code = complain(leak)
+		code = exitWithError(leak)
 	}
 	if stopEtcd != nil {
 		if err := stopEtcd(); err != nil {
-			return complain(err)
+			return exitWithError(err)
 		}
 	}
 	return code
@@ -57,7 +57,7 @@ func realEtcd(t *testing.T) {
 	}
 }
 
-func complain(err error) int {
+func exitWithError(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }

@@ -39,8 +39,8 @@ func newMember(options LayerOptions) (*member, error) {
 	return m, nil
 }
 
-// fits reports whether the layer has the Service and the etcd of the pods.
-func (m *member) fits(service string, etcd map[string][]byte) bool {
+// uses reports whether the layer has the Service and the etcd of the pods.
+func (m *member) uses(service string, etcd map[string][]byte) bool {
 	return m.service == service && maps.EqualFunc(m.etcd, etcd, bytes.Equal)
 }
 

@@ -45,13 +45,13 @@ func (c constraints) required(kind string) []string {
 	return c["_default"].Required
 }
 
-// fit reports whether an instance with labels may load models of a type.
-func (c constraints) fit(kind string, labels []string) bool {
+// matches reports whether an instance with labels may load models of a type.
+func (c constraints) matches(kind string, labels []string) bool {
 	return !slices.ContainsFunc(c.required(kind), func(label string) bool { return !slices.Contains(labels, label) })
 }
 
-// homeless is the error of a model that no running instance may load.
-func (c constraints) homeless(kind string) string {
+// noInstanceError is the error of a model that no running instance may load.
+func (c constraints) noInstanceError(kind string) string {
 	return fmt.Sprintf("There are no running instances that meet the label requirements of type %s: [%s]",
 		kind, strings.Join(c.required(kind), ", "))
 }

@@ -35,14 +35,14 @@ func (n *Network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the routing layer of namespace "+pod.Namespace+" does not run", http.StatusBadGateway)
 		return
 	}
-	if err := hand(w, member, pod, config); err != nil {
+	if err := proxyConnection(w, member, pod, config); err != nil {
 		n.options.Log.V(1).Info("A connection came to nothing", "pod", pod.Name, "error", err.Error())
 	}
 }
 
-// hand passes the connection of a request to a routing layer. It hijacks the connection before it responds: the HTTP server would
+// proxyConnection passes the connection of a request to a routing layer. It hijacks the connection before it responds: the HTTP server would
 // otherwise read the data that the client sends after the response.
-func hand(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
+func proxyConnection(w http.ResponseWriter, m *member, pod *corev1.Pod, config *tls.Config) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return fmt.Errorf("taking over a connection: %w", err)

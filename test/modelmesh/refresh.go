@@ -60,7 +60,7 @@ func (n *Network) ensure(ctx context.Context, pod *corev1.Pod, existing *member)
 		return nil, fmt.Errorf("reading the etcd Secret of pod %s: %w", pod.Name, err)
 	}
 	service := variable(container(pod), "MM_SERVICE_NAME")
-	if existing != nil && existing.fits(service, secret.Data) {
+	if existing != nil && existing.uses(service, secret.Data) {
 		return existing, nil
 	}
 	next, err := newMember(LayerOptions{

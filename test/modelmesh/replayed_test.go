@@ -106,8 +106,8 @@ func (p *replayed) join(name string, reachable bool) {
 	}
 }
 
-// arrange creates the state before the recording.
-func (p *replayed) arrange() {
+// createState creates the state before the recording.
+func (p *replayed) createState() {
 	names, special := running[p.recording.Name]
 	if !special {
 		names = []string{"i1"}
@@ -176,14 +176,14 @@ func (p *replayed) committed(values map[string][]byte) {
 			if err := json.Unmarshal(value, &document); err != nil {
 				p.t.Error(err)
 			}
-			text = plain(document)
+			text = withoutTimes(document)
 		}
 		p.writes[key] = append(p.writes[key], text)
 	}
 }
 
-// plain returns a record with the last use as an age in hours, and without the other times.
-func plain(document map[string]any) string {
+// withoutTimes returns a record with the last use as an age in hours, and without the other times.
+func withoutTimes(document map[string]any) string {
 	out := maps.Clone(document)
 	for _, name := range []string{"instanceIds", "failedIn"} {
 		if times, ok := out[name].(map[string]any); ok {
@@ -209,8 +209,8 @@ func plain(document map[string]any) string {
 	return string(text)
 }
 
-// wrote compares the next write to a key with the recorded one.
-func (p *replayed) wrote(s step) error {
+// compareWrite compares the next write to a key with the recorded one.
+func (p *replayed) compareWrite(s step) error {
 	if id, is := strings.CutPrefix(s.Key, keyInstances); is {
 		p.layer.mu.Lock()
 		known := p.layer.instances[id] != nil
@@ -234,7 +234,7 @@ func (p *replayed) wrote(s step) error {
 	}
 	want := "deleted"
 	if document, ok := s.Value.(map[string]any); ok && s.Etcd == "put" {
-		want = plain(document)
+		want = withoutTimes(document)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,7 +324,7 @@ func differs(s step, a answered) error {
 	if s.Error.Code != "" {
 		got := status.Convert(a.err)
 		gone := func(code codes.Code) bool { return code == codes.Unavailable || code == codes.DeadlineExceeded }
-		same := got.Code() == codeOf(s.Error.Code) && strings.TrimPrefix(got.Message(), firstWords) == strings.TrimPrefix(s.Error.Text, firstWords)
+		same := got.Code() == codeOf(s.Error.Code) && strings.TrimPrefix(got.Message(), exceptionPrefix) == strings.TrimPrefix(s.Error.Text, exceptionPrefix)
 		if same || a.err != nil && gone(got.Code()) && gone(codeOf(s.Error.Code)) {
 			return nil
 		}
@@ -341,16 +341,16 @@ func differs(s step, a answered) error {
 	if err := json.Unmarshal(text, &got); err != nil {
 		return err
 	}
-	forgive(s.Answer, got)
-	if difference := cmp.Diff(timeless(s.Answer), timeless(got)); difference != "" {
+	allowDifferences(s.Answer, got)
+	if difference := cmp.Diff(withoutTimestamps(s.Answer), withoutTimestamps(got)); difference != "" {
 		return fmt.Errorf("%s on %s %v is answered otherwise (-want +got):\n%s", s.Call, s.On, s.Request, difference)
 	}
 	return nil
 }
 
-// forgive removes the copy that loads the target of a transition from an answer if the recording lacks it: the recording machine was
+// allowDifferences removes the copy that loads the target of a transition from an answer if the recording lacks it: the recording machine was
 // slow, and the load starts only after the first answer.
-func forgive(want, got any) {
+func allowDifferences(want, got any) {
 	target := func(answer any) map[string]any {
 		whole, _ := answer.(map[string]any)
 		part, _ := whole["targetModelStatus"].(map[string]any)
@@ -362,25 +362,25 @@ func forgive(want, got any) {
 	}
 }
 
-// timeless returns an answer without times and without the temporary prefix of texts of failures.
-func timeless(value any) any {
+// withoutTimestamps returns an answer without times and without the temporary prefix of texts of failures.
+func withoutTimestamps(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for name, part := range v {
 			if name != "time" {
-				out[name] = timeless(part)
+				out[name] = withoutTimestamps(part)
 			}
 		}
 		return out
 	case []any:
 		out := []any{}
 		for _, part := range v {
-			out = append(out, timeless(part))
+			out = append(out, withoutTimestamps(part))
 		}
 		return out
 	case string:
-		return strings.TrimPrefix(v, firstWords)
+		return strings.TrimPrefix(v, exceptionPrefix)
 	default:
 		return v
 	}

@@ -66,7 +66,7 @@ func (v *View) SetVModel(ctx context.Context, r *meshpb.SetVModelRequest) (*mesh
 	case next.Active != next.Target && next != existing:
 		l.after(targetDelay, func() { l.loadTarget(next.Target) })
 	case next.Active == next.Target && r.GetLoadNow():
-		if active, err = l.order(next.Active, v.at, l.lastUse(r)); err != nil {
+		if active, err = l.ensureLoaded(next.Active, v.at, l.lastUse(r)); err != nil {
 			return nil, err
 		}
 	}
@@ -322,7 +322,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 	if l.models[r.GetModelId()] == nil {
 		return nil, status.Error(codes.NotFound, "model not found")
 	}
-	answer, err := l.order(r.GetModelId(), v.at, l.clock.Now().UnixMilli())
+	answer, err := l.ensureLoaded(r.GetModelId(), v.at, l.clock.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}

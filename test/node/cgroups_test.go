@@ -60,7 +60,7 @@ func TestV2CgroupsUseDelegatedControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ownGroups([]hierarchy{{group: leaf}}, "a"); err == nil || !strings.Contains(err.Error(), "hands down cpu, memory, pids") {
-		t.Errorf("unexpected result without a delegating group: %v", err)
+		t.Errorf("got error %v without a delegating group, want one that names the controllers", err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	selectedNode = "volume.kubernetes.io/selected-node"
 	// provisionedBy makes the controller manager leave the deletion of volumes to us. Otherwise it may handle a released volume first
-	// and set its phase to Failed for good.
+	// and set its phase to Failed permanently.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 

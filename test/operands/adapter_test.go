@@ -209,7 +209,7 @@ func TestThePullerOfACustomRuntime(t *testing.T) {
 	// [modelmesh-83]: the error for a model without storage, which the fake of the routing layer returns too.
 	_, err := client.LoadModel(t.Context(), &runtimepb.LoadModelRequest{ModelId: "none", ModelType: "mt:own", ModelKey: `{"model_type":{"name":"own"}}`})
 	if err == nil || !strings.Contains(err.Error(), "Predictor Storage field missing") {
-		t.Errorf("unexpected result without storage: %v", err)
+		t.Errorf("got error %v for a model without storage", err)
 	}
 	report.add("ModelMesh, custom runtime", "puller fetches a model and hands it on")
 }

@@ -13,29 +13,29 @@ import (
 const check = "check"
 
 // The check reports the revision of a database and leaves the database unchanged.
-func TestCheckChangesNothing(t *testing.T) {
+func TestCheckDoesNotModifyDatabase(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	all := stores(t, p, "checked")
 	server, file := all[0], all[1]
-	says := func(uri, stdout string) {
+	expectOutput := func(uri, stdout string) {
 		t.Helper()
 		got := p.migrate(fromSecret(p, uri, ""), oldest, check)
 		if got.code != 0 || got.stdout != stdout {
 			t.Errorf("ended with %+v, want\n%s", got, stdout)
 		}
-		report.add("check, "+strings.TrimSpace(stdout), got.brief())
+		report.add("check, "+strings.TrimSpace(stdout), got.oneLine())
 	}
-	says(server.uri, "backend store: at revision None\n")
+	expectOutput(server.uri, "backend store: at revision None\n")
 	if tables := p.python("tables.py", server.uri); tables != "" {
 		t.Errorf("the check made %s", tables)
 	}
 	p.python("schema.py", server.uri, revision3101, "INSERT INTO experiments (experiment_id, name, artifact_location, lifecycle_stage) VALUES (7, 'old', '/old', 'active')")
-	says(server.uri, "backend store: at revision "+revision3101+"\n")
+	expectOutput(server.uri, "backend store: at revision "+revision3101+"\n")
 	if at := p.python("revision.py", server.uri); at != revision3101 {
 		t.Errorf("the database is at %s after the check", at)
 	}
-	says(file.uri, "backend store: a file, which is not opened\n")
+	expectOutput(file.uri, "backend store: a file, which is not opened\n")
 	if _, err := os.Stat(p.path("checked.db")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the check made the file: %v", err)
 	}
@@ -69,7 +69,7 @@ func TestCheckFailures(t *testing.T) {
 			if got.code != c.code || got.termination != c.message {
 				t.Errorf("ended with %+v, want %d: %s", got, c.code, c.message)
 			}
-			report.add("check, "+c.name, got.brief())
+			report.add("check, "+c.name, got.oneLine())
 		})
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 // Three tables change the rendered objects for a machine without a cluster.
 
-// leftOut are arguments and variables that the public MLflow does not support, as TestLeftOut proves.
+// leftOut are arguments and variables that the public MLflow does not support, as TestPublicMLflowRejectsOmittedOptions proves.
 var leftOut = []struct{ rendered, why string }{
 	{"--app-name=kubernetes-auth", "the application that asks Kubernetes who may do what comes with the image"},
 	{"--workspace-store-uri=kubernetes://", "the provider that takes namespaces for workspaces comes with the image"},

@@ -119,8 +119,8 @@ func stores(t *testing.T, p *pod, name string) []store {
 	}
 }
 
-// brief formats the result as one line for the report.
-func (e ended) brief() string {
+// oneLine formats the result as one line for the report.
+func (e ended) oneLine() string {
 	if e.code == 0 {
 		return "0: " + strings.ReplaceAll(strings.TrimSpace(e.stdout), "\n", "; ")
 	}
@@ -159,7 +159,7 @@ func TestMigrationFailures(t *testing.T) {
 			if got.code != c.code || got.termination != c.message || got.stderr != c.message+"\n" {
 				t.Errorf("[mlflow-42] ended with %+v, want %d: %s", got, c.code, c.message)
 			}
-			report.add("migration, "+c.name, got.brief())
+			report.add("migration, "+c.name, got.oneLine())
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestMigrationWithoutStores(t *testing.T) {
 	if got.code != 0 || got.stdout != "no store is configured, there is nothing to migrate\n" {
 		t.Errorf("[mlflow-42] ended with %+v", got)
 	}
-	report.add("migration, no store", got.brief())
+	report.add("migration, no store", got.oneLine())
 }
 
 // TestMigration migrates an empty database, the schema of MLflow 3.10.1 and the current schema to the current schema, in each dialect. It
@@ -201,7 +201,7 @@ func TestMigration(t *testing.T) {
 				if at := p.python("revision.py", s.uri); at != revision {
 					t.Errorf("%s: the database is at %s, want %s", description, at, revision)
 				}
-				report.add("migration, "+s.dialect+", "+description, got.brief())
+				report.add("migration, "+s.dialect+", "+description, got.oneLine())
 			}
 			expect("fresh database", revision3140, "backend store: empty, creating the tables\nbackend store: at revision "+revision3140+"\n")
 			p.python("experiment.py", s.uri, "kept")
@@ -221,7 +221,7 @@ func TestMigration(t *testing.T) {
 			if p.dump(s) != before {
 				t.Error("[mlflow-42] the oldest image changed the database of the newest image")
 			}
-			report.add("migration, "+s.dialect+", back by the oldest", got.brief())
+			report.add("migration, "+s.dialect+", back by the oldest", got.oneLine())
 		})
 	}
 	for _, s := range stores(t, p, "old") {
@@ -237,7 +237,7 @@ func TestMigration(t *testing.T) {
 			if names := p.python("experiment.py", s.uri); names != "Default old" {
 				t.Errorf("the database holds %s, want %s", names, "Default old")
 			}
-			report.add("migration, "+s.dialect+", schema of MLflow 3.10.1", got.brief())
+			report.add("migration, "+s.dialect+", schema of MLflow 3.10.1", got.oneLine())
 		})
 	}
 }
@@ -261,7 +261,7 @@ func TestMigrationOfUnknownRevision(t *testing.T) {
 			if at := p.python("revision.py", s.uri); at != "ffffffffffff" {
 				t.Errorf("the database is at %s, want %s", at, "ffffffffffff")
 			}
-			report.add("migration, "+s.dialect+", revision that the image does not know", got.brief())
+			report.add("migration, "+s.dialect+", revision that the image does not know", got.oneLine())
 		})
 	}
 }
@@ -293,13 +293,13 @@ func TestMigrationByANewImage(t *testing.T) {
 			if got.code != 0 || got.stdout != want || got.found.MLflow != newest {
 				t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
 			}
-			report.add("migration, "+s.dialect+", fresh database by the newest", got.brief())
+			report.add("migration, "+s.dialect+", fresh database by the newest", got.oneLine())
 		})
 	}
 }
 
 // The upgrade succeeds, but the database is at another revision.
-func TestMigrationThatDoesNotArrive(t *testing.T) {
+func TestMigrationWithUnexpectedRevision(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	uri := "sqlite:///" + p.path("stuck.db")
@@ -309,7 +309,7 @@ func TestMigrationThatDoesNotArrive(t *testing.T) {
 	if got.code != 13 || got.termination != want {
 		t.Errorf("[mlflow-42] ended with %+v, want 13: %s", got, want)
 	}
-	report.add("migration, SQLite, database that stays behind", got.brief())
+	report.add("migration, SQLite, database that stays behind", got.oneLine())
 }
 
 // The repair of an image runs for the backend only, and a separate registry is migrated.
@@ -328,5 +328,5 @@ func TestMigrationGap(t *testing.T) {
 	if got.code != 0 || got.stdout != want {
 		t.Errorf("[mlflow-42] ended with %+v, want\n%s", got, want)
 	}
-	report.add("migration, SQLite backend with repair, PostgreSQL registry", got.brief())
+	report.add("migration, SQLite backend with repair, PostgreSQL registry", got.oneLine())
 }

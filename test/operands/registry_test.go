@@ -139,7 +139,7 @@ func TestRegistry(t *testing.T) {
 			}
 			p.ready(&p.spec.Containers[0], server)
 			report.add("registry, "+name+", server", "ready")
-			used(t, name, p, server)
+			useRegistry(t, name, p, server)
 		})
 	}
 }
@@ -151,8 +151,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// used stores a model and reads it.
-func used(t *testing.T, name string, p *registryPod, server *running) {
+// useRegistry stores a model and reads it.
+func useRegistry(t *testing.T, name string, p *registryPod, server *running) {
 	t.Helper()
 	expect := func(want int, method, path, body string) []byte {
 		t.Helper()

@@ -36,8 +36,8 @@ const (
 	poll        = 200 * time.Millisecond
 )
 
-// whole returns an MLflow with all features: server, garbage collection, trace archival and custom authorities.
-func whole(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
+// withAllFeatures returns an MLflow with all features: server, garbage collection, trace archival and custom authorities.
+func withAllFeatures(spec mlflowv1.MLflowSpec, olderThan string) mlflowv1.MLflowSpec {
 	spec.Storage = &corev1.PersistentVolumeClaimSpec{}
 	spec.ServeArtifacts = true
 	spec.ArtifactsDestination = "file:///mlflow/artifacts"
@@ -97,7 +97,7 @@ func (s *served) reportAnswer(started, answered string) {
 // bundle runs the init container.
 func (s *served) bundle() {
 	s.t.Helper()
-	containers := render(s.t, whole(s.spec, "")).server().InitContainers
+	containers := render(s.t, withAllFeatures(s.spec, "")).server().InitContainers
 	if len(containers) != 1 {
 		s.t.Fatalf("%d init containers, want one", len(containers))
 	}
@@ -114,17 +114,17 @@ func (s *served) bundle() {
 // migrated runs the migration over verified TLS to PostgreSQL.
 func (s *served) migrated() {
 	s.t.Helper()
-	end := s.migrate(whole(s.spec, ""), oldest)
+	end := s.migrate(withAllFeatures(s.spec, ""), oldest)
 	if end.code != 0 {
 		s.t.Fatalf("the migration: %+v", end)
 	}
-	s.reportAnswer("migration over verified TLS", end.brief())
+	s.reportAnswer("migration over verified TLS", end.oneLine())
 }
 
 // started starts the server, and waits until both probes succeed.
 func (s *served) started() {
 	s.t.Helper()
-	all := render(s.t, whole(s.spec, ""))
+	all := render(s.t, withAllFeatures(s.spec, ""))
 	for name, text := range all.configMap("mlflow-trace-archival-config") {
 		s.write("config/"+name, s.here(text))
 	}
@@ -199,7 +199,7 @@ func (s *served) expect(want int, method, path string, body any) string {
 func (s *served) answers() {
 	s.t.Helper()
 	var monitor unstructured.Unstructured
-	for _, o := range render(s.t, whole(s.spec, "")).objects {
+	for _, o := range render(s.t, withAllFeatures(s.spec, "")).objects {
 		if o.GetKind() == "ServiceMonitor" {
 			monitor = *o
 		}
@@ -288,7 +288,7 @@ func (s *served) collected() {
 
 func (s *served) collect(olderThan string) ended {
 	s.t.Helper()
-	return s.chore("mlflow-gc", whole(s.spec, olderThan))
+	return s.chore("mlflow-gc", withAllFeatures(s.spec, olderThan))
 }
 
 // chore runs the container of a CronJob, which must succeed without printing the password.
@@ -307,7 +307,7 @@ func (s *served) chore(name string, spec mlflowv1.MLflowSpec) ended {
 func (s *served) archived() {
 	s.t.Helper()
 	s.seedOldTrace()
-	end := s.chore("mlflow-trace-archival", whole(s.spec, ""))
+	end := s.chore("mlflow-trace-archival", withAllFeatures(s.spec, ""))
 	want := "Trace archival scheduler pass archived 1 trace(s) across 1 scope(s)"
 	if !strings.Contains(end.stderr, want) {
 		s.t.Errorf("[mlflow-26] %q is not in %+v", want, end)
@@ -361,7 +361,7 @@ func (s *served) ended() {
 }
 
 // The public MLflow refuses the entries of leftOut. If it accepts one, remove the entry.
-func TestLeftOut(t *testing.T) {
+func TestPublicMLflowRejectsOmittedOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rendered, complaint string }{
 		{"--app-name=kubernetes-auth", "Invalid value for '--app-name'"},

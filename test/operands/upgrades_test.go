@@ -24,7 +24,7 @@ func TestUpgrades(t *testing.T) {
 				if got.code != 0 || got.found.MLflow != release || got.found.Schema == "" || got.found.Database != got.found.Schema {
 					t.Fatalf("by %s: ended with %+v", release, got)
 				}
-				report.add("migration, "+s.dialect+", from "+before.MLflow+" to "+release, got.brief())
+				report.add("migration, "+s.dialect+", from "+before.MLflow+" to "+release, got.oneLine())
 				if stored := p.python("experiment.py", s.uri); stored != names {
 					t.Fatalf("by %s: the database has the experiments %s, want %s", release, stored, names)
 				}

@@ -52,7 +52,7 @@ func TestCredentialsOfTheQuickStart(t *testing.T) {
 		want    []string // the applied text contains all of these; empty when nothing is applied
 		failed  bool
 	}{
-		"all there":                         {secrets: both},
+		"both Secrets exist":                {secrets: both},
 		"no entry":                          {secrets: minio, want: []string{"secret generic storage-config ", entry}},
 		"credentials that cannot be read":   {secrets: minio, env: []string{"FAIL=get secret minio-credentials"}, failed: true},
 		"a storage that cannot be read":     {secrets: both, env: []string{"FAIL=get secret storage-config"}, failed: true},

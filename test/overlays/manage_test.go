@@ -227,9 +227,9 @@ func TestManageUninstalls(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"nothing is installed": {nil, ""},
-		"no objects":           {[]string{`CRDS=a.b\nc.d\n`}, "delete customresourcedefinition --timeout=2m a.b c.d\n"},
-		"by force":             {[]string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`, "FORCE=1"}, "delete customresourcedefinition --timeout=2m a.b\n"},
+		"not installed": {nil, ""},
+		"no objects":    {[]string{`CRDS=a.b\nc.d\n`}, "delete customresourcedefinition --timeout=2m a.b c.d\n"},
+		"by force":      {[]string{`CRDS=a.b\n`, `OBJECTS=A n/x\n`, "FORCE=1"}, "delete customresourcedefinition --timeout=2m a.b\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +301,7 @@ func TestManageDeploysAReleasedCheckout(t *testing.T) {
 	}
 	got := manageBy(t, filepath.Join(dir, "manage"), "deploy", "OVERLAY=kubernetes")
 	if got.failed || !strings.Contains(got.params, "odh-platform-operator-image=ghcr.io/odh-platform/odh-platform-operator:v1.2.3\n") {
-		t.Errorf("%s: unexpected result.params: %s", got.output, got.params)
+		t.Errorf("%s: the parameters name another image:\n%s", got.output, got.params)
 	}
 }
 

@@ -60,13 +60,13 @@ func references(object *unstructured.Unstructured) []string {
 }
 
 // Each object exists once, under a name of the project or a well-known one.
-func TestNoObjectStandsTwice(t *testing.T) {
+func TestObjectsAreUnique(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		seen := map[string]bool{}
 		for _, object := range shipped(t, name) {
 			key := object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
 			if seen[key] {
-				t.Errorf("%s stands twice", key)
+				t.Errorf("%s is set twice", key)
 			}
 			seen[key] = true
 		}
@@ -97,7 +97,7 @@ func TestAllPlaceholdersAreReplaced(t *testing.T) {
 }
 
 // A platform that applies an overlay owns its objects: deleting them must not delete the namespace with the objects of users.
-func TestOnlyOverlaysWithoutAPlatformBringTheNamespace(t *testing.T) {
+func TestPlatformOverlaysContainNoNamespace(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, name string) {
 		namespace := shipped(t, name).find("Namespace", namespaces[name])
 		if want := name == "kubernetes" || name == "openshift"; (namespace != nil) != want {

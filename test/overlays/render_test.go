@@ -181,7 +181,7 @@ func (o objects) variables(t *testing.T) map[string]string {
 	values := map[string]string{}
 	for _, variable := range o.manager(t).Env {
 		if _, twice := values[variable.Name]; twice {
-			t.Errorf("variable %s stands twice", variable.Name)
+			t.Errorf("variable %s is set twice", variable.Name)
 		}
 		if variable.ValueFrom == nil {
 			values[variable.Name] = variable.Value

@@ -31,17 +31,17 @@ func runtimes(t *testing.T, folder string) map[string]*v1alpha1.ClusterServingRu
 
 // Later runtimes do not replace the old ones, and only models that name one get it: served models keep their server.
 func TestCurrentRuntimesGetNoModelsByFormat(t *testing.T) {
-	old, later := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
+	previous, current := runtimes(t, "config/runtimes"), runtimes(t, "config/current-runtimes")
 	images := map[string]bool{}
-	for _, r := range old {
+	for _, r := range previous {
 		images[r.Spec.Containers[0].Image] = true
 	}
-	if len(later) != 3 {
-		t.Errorf("%d runtimes", len(later))
+	if len(current) != 3 {
+		t.Errorf("got %d current runtimes, want 3", len(current))
 	}
-	for name, r := range later {
-		if old[name] != nil || images[r.Spec.Containers[0].Image] || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" {
-			t.Errorf("%s is not beside the old ones: %s, labels %v", name, r.Spec.Containers[0].Image, r.Labels)
+	for name, r := range current {
+		if previous[name] != nil || images[r.Spec.Containers[0].Image] || r.Labels["name"] != "modelmesh-serving-"+name+"-SR" {
+			t.Errorf("%s replaces a runtime of config/runtimes: image %s, labels %v", name, r.Spec.Containers[0].Image, r.Labels)
 		}
 		labels := modelmesh.Labels(name, &r.Spec, true)
 		for _, label := range labels {

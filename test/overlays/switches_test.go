@@ -74,15 +74,15 @@ func TestOmittedComponentIsDisabled(t *testing.T) {
 				t.Errorf("enabled components %v, want %v", got, want)
 			}
 			for _, object := range all {
-				gone := rendered.find(object.GetKind(), object.GetName()) == nil
-				if gone && object.GetKind() == "CustomResourceDefinition" {
+				omitted := rendered.find(object.GetKind(), object.GetName()) == nil
+				if omitted && object.GetKind() == "CustomResourceDefinition" {
 					t.Errorf("%s is missing", title(object))
 				}
 				name := object.GetName()
 				foreign := name == "odh-platform-operator-"+component || slices.ContainsFunc(names[component], func(part string) bool {
 					return strings.HasSuffix(object.GetKind(), "WebhookConfiguration") && strings.HasPrefix(name, part)
 				})
-				if foreign && !gone {
+				if foreign && !omitted {
 					t.Errorf("%s is still there", title(object))
 				}
 			}

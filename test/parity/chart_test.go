@@ -36,7 +36,7 @@ func render(t *testing.T, values string) ([]*unstructured.Unstructured, error) {
 	return Render(t.Context(), load(t), Release{Namespace: "tracking"}, parsed)
 }
 
-func rendered(t *testing.T, values string) map[string]*unstructured.Unstructured {
+func renderChart(t *testing.T, values string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := render(t, values)
 	if err != nil {
@@ -52,10 +52,10 @@ func rendered(t *testing.T, values string) map[string]*unstructured.Unstructured
 // container returns the server container of the chart rendered with values.
 func container(t *testing.T, values string) map[string]any {
 	t.Helper()
-	return first(t, rendered(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
+	return firstElement(t, renderChart(t, values)["Deployment mlflow"], "spec", "template", "spec", "containers")
 }
 
-func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[string]any {
+func firstElement(t *testing.T, o *unstructured.Unstructured, path ...string) map[string]any {
 	t.Helper()
 	list, _, err := unstructured.NestedSlice(o.Object, path...)
 	if err != nil || len(list) == 0 {
@@ -66,7 +66,7 @@ func first(t *testing.T, o *unstructured.Unstructured, path ...string) map[strin
 
 // [D41] Without values, the chart installs a server with its database on its volume, in the namespace of the release.
 func TestDefaultsInstallServerWithDatabase(t *testing.T) {
-	all := rendered(t, "")
+	all := renderChart(t, "")
 	want := []string{
 		"ClusterRole mlflow", "ClusterRoleBinding mlflow", "Deployment mlflow", "NetworkPolicy mlflow",
 		"PersistentVolumeClaim mlflow-pvc", "Service mlflow", "ServiceAccount mlflow-sa",
@@ -86,7 +86,7 @@ func TestDefaultsInstallServerWithDatabase(t *testing.T) {
 	if !strings.Contains(string(env), `{"name":"MLFLOW_BACKEND_STORE_URI","value":"sqlite:////mlflow/mlflow.db"}`) {
 		t.Errorf("the environment does not put the database on the volume: %s", env)
 	}
-	if o := rendered(t, "namespace: other")["Deployment mlflow"]; o.GetNamespace() != "other" {
+	if o := renderChart(t, "namespace: other")["Deployment mlflow"]; o.GetNamespace() != "other" {
 		t.Errorf("with namespace: other, the Deployment is in namespace %s", o.GetNamespace())
 	}
 }
@@ -202,7 +202,7 @@ func TestServiceMonitor(t *testing.T) {
 }
 
 func TestExistingServiceAccountsAreUsed(t *testing.T) {
-	all := rendered(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
+	all := renderChart(t, "{serviceAccount: {create: false, name: theirs}, garbageCollection: {enabled: true}}")
 	for key := range all {
 		if strings.HasPrefix(key, "ServiceAccount") {
 			t.Errorf("%s was rendered", key)

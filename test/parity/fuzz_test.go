@@ -69,7 +69,7 @@ var caVariables = []string{
 // shapes renders the chart with the text in all its values, and returns path and type of every field.
 func shapes(t testing.TB, loaded *chart.Chart, text string) []string {
 	t.Helper()
-	values := filled(t, loaded, text)
+	values := fillValues(t, loaded, text)
 	objects, err := Render(t.Context(), loaded, Release{Namespace: "elsewhere", SkipSchema: true}, values)
 	if err != nil {
 		t.Fatalf("%q: unexpected error: %v", text, err)
@@ -89,9 +89,9 @@ func shapes(t testing.TB, loaded *chart.Chart, text string) []string {
 	return all
 }
 
-// filled returns the values of the chart and those of rich.yaml with every text replaced, except decisive ones, and with the keys
+// fillValues returns the values of the chart and those of rich.yaml with every text replaced, except decisive ones, and with the keys
 // that users choose replaced as well.
-func filled(t testing.TB, loaded *chart.Chart, text string) map[string]any {
+func fillValues(t testing.TB, loaded *chart.Chart, text string) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile("testdata/rich.yaml")
 	if err != nil {

@@ -79,7 +79,7 @@ func Values(m *mlflowv1.MLflow, in resources.Inputs) (map[string]any, error) {
 	}
 	placementValues(values, spec)
 	jobValues(values, spec)
-	return plain(values)
+	return decodeValues(values)
 }
 
 // serverValues returns the value mlflow.
@@ -199,7 +199,7 @@ func caValues(m *mlflowv1.MLflow, in resources.Inputs) object {
 // storageValues returns the value storage; fields without a value of their own are under storage.spec.
 func storageValues(spec *mlflowv1.MLflowSpec) (object, error) {
 	storage := object{"enabled": true, "retentionPolicy": orText(string(spec.StorageRetentionPolicy), "Retain")}
-	rest, err := plain(spec.Storage)
+	rest, err := decodeValues(spec.Storage)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +264,8 @@ func setUnlessEmpty(into object, key, text string) {
 	}
 }
 
-// plain returns a value as decoded from a values file.
-func plain(value any) (map[string]any, error) {
+// decodeValues returns a value as decoded from a values file.
+func decodeValues(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("encoding values: %w", err)

@@ -107,7 +107,7 @@ func TestNotesShowHowToCreateCertificate(t *testing.T) {
 			"MLflow 3.14.0 is starting in namespace tracking", "https://mlflow.tracking.svc:8443",
 			"openssl req -x509", "DNS:mlflow.tracking.svc,", "kubectl create secret generic mlflow-tls --namespace tracking --type kubernetes.io/tls", "--from-file ca.crt=tls.crt",
 		}, []string{"index .data", "OpenShift creates"}},
-		"made by the chart": {object{"tls": object{"generate": true}}, []string{
+		"created by the chart": {object{"tls": object{"generate": true}}, []string{
 			`-o go-template='{{index .data "ca.crt" | base64decode}}'`,
 		}, []string{"openssl"}},
 		"OpenShift": {object{"service": object{"annotations": object{"service.beta.openshift.io/serving-cert-secret-name": "mlflow-tls"}}}, []string{

@@ -140,7 +140,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 			if err := json.Unmarshal([]byte(content), &page); err != nil {
 				t.Fatal(err)
 			}
-			ids, taken := map[int]bool{}, map[[2]int]string{}
+			ids, panelAt := map[int]bool{}, map[[2]int]string{}
 			for _, p := range page.Panels {
 				if ids[p.ID] || p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {
 					t.Errorf("%s: panel %q has id %d and place %+v", key, p.Title, p.ID, p.GridPos)
@@ -149,10 +149,10 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 				for x := range p.GridPos.W {
 					for y := range p.GridPos.H {
 						cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-						if other := taken[cell]; other != "" {
+						if other := panelAt[cell]; other != "" {
 							t.Fatalf("%s: panels %q and %q overlap at %v", key, other, p.Title, cell)
 						}
-						taken[cell] = p.Title
+						panelAt[cell] = p.Title
 					}
 				}
 			}

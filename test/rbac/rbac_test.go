@@ -156,7 +156,7 @@ func TestFaults(t *testing.T) {
 		"shells in pods": {rbacv1.PolicyRule{Verbs: []string{"create"}, Resources: []string{"pods/exec"}}, 1},
 	} {
 		if got := faults(c.rule); len(got) != c.want {
-			t.Errorf("%s: unexpected result: %v", name, got)
+			t.Errorf("%s: got faults %v", name, got)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestEachComponentHasItsRole(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedTwice(t *testing.T) {
+func TestPermissionsAreGrantedOnce(t *testing.T) {
 	for _, g := range redundant(grantsOf(shipped(t))) {
 		t.Errorf("%s: another rule grants it too", g)
 	}
@@ -200,7 +200,7 @@ func TestNoRequestWasForbidden(t *testing.T) {
 	}
 }
 
-func TestNothingGrantedIsUnused(t *testing.T) {
+func TestGrantedPermissionsAreUsed(t *testing.T) {
 	grants, used := grantsOf(shipped(t)), records(t)
 	for key, reason := range rare {
 		if !slices.ContainsFunc(grants, func(g grant) bool { return g.String() == key }) {

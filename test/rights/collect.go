@@ -119,8 +119,8 @@ func (c *Collector) add(e event, offset int64) {
 	if e.User.Username != c.User {
 		return
 	}
-	use := c.use(e)
-	if forbidden, byAdmission := refused(e); forbidden {
+	use := c.usedPermission(e)
+	if forbidden, byAdmission := isRejected(e); forbidden {
 		refusal := Refusal{Use: use, Message: e.ResponseStatus.Message}
 		refusal.Expected = c.Expected != nil && c.Expected(use, offset)
 		c.refused[refusal] = byAdmission
@@ -158,8 +158,8 @@ func (c *Collector) remember(e event) {
 	}
 }
 
-// use returns the right that a request needed.
-func (c *Collector) use(e event) Use {
+// usedPermission returns the right that a request needed.
+func (c *Collector) usedPermission(e event) Use {
 	ref := e.ObjectRef
 	if ref.Resource == "" {
 		path, _, _ := strings.Cut(e.RequestURI, "?")
@@ -183,9 +183,9 @@ func (c *Collector) scope(namespace string) string {
 	}
 }
 
-// refused reports whether a request failed for lack of a right, and whether admission refused it, which checks more rights than
+// isRejected reports whether a request failed for lack of a right, and whether admission refused it, which checks more rights than
 // authorization.
-func refused(e event) (forbidden, byAdmission bool) {
+func isRejected(e event) (forbidden, byAdmission bool) {
 	if e.ResponseStatus.Code != http.StatusForbidden || IsUntimely(e.ResponseStatus.Message) {
 		return false, false
 	}

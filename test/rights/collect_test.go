@@ -45,15 +45,15 @@ func TestUsedRights(t *testing.T) {
 		log  string
 		want []Use
 	}{
-		"empty log":         {"", nil},
-		"others":            {entry("ann", "ResponseComplete", "get", named("pods", "", "odh", "p"), 200, ""), nil},
-		"discovery":         {done("get", `{}`, 200, ""), nil},
-		"not found":         {done("get", named("pods", "", "odh", "p"), 404, ""), []Use{{Verb: "get", Resource: "pods", Namespace: Own}}},
-		"elsewhere":         {done("get", named("pods", "", "ns", "p"), 200, ""), []Use{{Verb: "get", Resource: "pods", Namespace: Other}}},
-		"everywhere":        {done("list", named("pods", "", "", ""), 200, ""), []Use{{Verb: "list", Resource: "pods"}}},
-		"subresource":       {done("patch", `{"resource":"mlflows","subresource":"status","apiGroup":"g","namespace":"ns","name":"m"}`, 200, ""), []Use{{Verb: "patch", Group: "g", Resource: "mlflows/status", Namespace: Other}}},
-		"half a line":       {`{"stage":"Resp`, nil},
-		"a watch that ends": {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 200, "") + done("watch", named("pods", "", "", ""), 200, ""), []Use{{Verb: "watch", Resource: "pods"}}},
+		"empty log":            {"", nil},
+		"other users":          {entry("ann", "ResponseComplete", "get", named("pods", "", "odh", "p"), 200, ""), nil},
+		"discovery":            {done("get", `{}`, 200, ""), nil},
+		"not found":            {done("get", named("pods", "", "odh", "p"), 404, ""), []Use{{Verb: "get", Resource: "pods", Namespace: Own}}},
+		"in another namespace": {done("get", named("pods", "", "ns", "p"), 200, ""), []Use{{Verb: "get", Resource: "pods", Namespace: Other}}},
+		"everywhere":           {done("list", named("pods", "", "", ""), 200, ""), []Use{{Verb: "list", Resource: "pods"}}},
+		"subresource":          {done("patch", `{"resource":"mlflows","subresource":"status","apiGroup":"g","namespace":"ns","name":"m"}`, 200, ""), []Use{{Verb: "patch", Group: "g", Resource: "mlflows/status", Namespace: Other}}},
+		"half a line":          {`{"stage":"Resp`, nil},
+		"a watch that ends":    {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 200, "") + done("watch", named("pods", "", "", ""), 200, ""), []Use{{Verb: "watch", Resource: "pods"}}},
 		"an apply that creates": {done("patch", named("services", "", "odh", "s"), 201, ""), []Use{
 			{Verb: "create", Resource: "services", Namespace: Own}, {Verb: "patch", Resource: "services", Namespace: Own},
 		}},
@@ -127,17 +127,17 @@ func TestCollectRecordsForbiddenRequests(t *testing.T) {
 		log  string
 		want []Refusal
 	}{
-		"by the authorizer":                 {decided("forbid", "no", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "no"}}},
-		"by a webhook":                      {decided("allow", "denied", "pods"), nil},
-		"of more rights":                    {decided("allow", "is attempting to grant RBAC permissions not currently held", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "is attempting to grant RBAC permissions not currently held"}}},
-		"of an owner":                       {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
-		"of an owner that is not yet known": {decided("allow", `pods \"p\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion g/v1`, "pods"), nil},
-		"of what is allowed":                {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
-		"of a list by one who may watch":    {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 200, "") + strings.Replace(decided("forbid", "not yet", "pods"), "create", "list", 1), nil},
-		"of rights, once":                   {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
-		"expected":                          {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
-		"before its time":                   {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
-		"a watch, logged twice":             {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
+		"by the authorizer":                    {decided("forbid", "no", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "no"}}},
+		"by a webhook":                         {decided("allow", "denied", "pods"), nil},
+		"of more rights":                       {decided("allow", "is attempting to grant RBAC permissions not currently held", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "is attempting to grant RBAC permissions not currently held"}}},
+		"of an owner":                          {decided("allow", "cannot set blockOwnerDeletion", "pods"), []Refusal{{Use: Use{Verb: "create", Resource: "pods"}, Message: "cannot set blockOwnerDeletion"}}},
+		"owner of a kind without REST mapping": {decided("allow", `pods \"p\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion g/v1`, "pods"), nil},
+		"of what is allowed":                   {decided("forbid", "not yet", "pods") + decided("allow", "", "pods"), nil},
+		"of a list by one who may watch":       {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 200, "") + strings.Replace(decided("forbid", "not yet", "pods"), "create", "list", 1), nil},
+		"of rights, once":                      {decided("allow", "attempting to grant RBAC permissions", "roles") + decided("allow", "", "roles"), []Refusal{{Use: Use{Verb: "create", Resource: "roles"}, Message: "attempting to grant RBAC permissions"}}},
+		"expected":                             {decided("allow", "", "pods") + decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no", Expected: true}}},
+		"before its time":                      {decided("forbid", "no", "gadgets"), []Refusal{{Use: Use{Verb: "create", Resource: "gadgets"}, Message: "no"}}},
+		"a watch, logged twice":                {entry(me, "ResponseStarted", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`) + entry(me, "ResponseComplete", "watch", named("pods", "", "", ""), 403, `,"annotations":{"authorization.k8s.io/decision":"forbid"}`), []Refusal{{Use: Use{Verb: "watch", Resource: "pods"}}}},
 	} {
 		if difference := cmp.Diff(c.want, collect(t, c.log).Refused); difference != "" {
 			t.Errorf("%s: got %s, want an empty string", name, difference)

@@ -150,16 +150,16 @@ func (r *Record) Write(dir string) error {
 	}
 	path := filepath.Join(dir, r.Suite+".json")
 	if !r.Complete {
-		older, err := read(path)
+		previous, err := read(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if older != nil {
-			r.Complete = older.Complete
-			for i := range older.Runs {
-				older.Runs[i].Refused = nil
+		if previous != nil {
+			r.Complete = previous.Complete
+			for i := range previous.Runs {
+				previous.Runs[i].Refused = nil
 			}
-			r.Add(older.Runs...)
+			r.Add(previous.Runs...)
 		}
 	}
 	content, err := json.MarshalIndent(r, "", " ")

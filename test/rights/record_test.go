@@ -13,7 +13,7 @@ var (
 	list = Use{Verb: "list", Resource: "pods"}
 )
 
-func TestRunsOfTheSameComponentsAreOne(t *testing.T) {
+func TestRunsOfSameComponentsAreMerged(t *testing.T) {
 	r := &Record{}
 	r.Add(Run{Components: []string{"b"}, Used: []Use{list}}, Run{Used: []Use{get}})
 	r.Add(Run{Components: []string{"b"}, Used: []Use{get, list}, Refused: []Refusal{{Use: get, Message: "no"}}, Granted: []Use{get}, Bound: []Bound{{Name: "x", Rules: []Use{list}}}})
@@ -91,7 +91,7 @@ func TestUseInWords(t *testing.T) {
 		"create routes.route.openshift.io in another namespace": {Verb: "create", Group: "route.openshift.io", Resource: "routes", Namespace: Other},
 	} {
 		if got := use.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -48,26 +48,26 @@ func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 func valueProblem(key, value string) string {
 	switch {
 	case key == names.PausedAnnotation && value != "true" && value != "false":
-		return `which pauses nothing: write "true"`
+		return `which has no effect: write "true"`
 	case key == v1beta2.AnnotationRetryLimit:
 		if _, err := strconv.ParseInt(value, 10, 32); err != nil {
-			return "which is not read, and the configured limit holds: write a whole number such as 3"
+			return "which is invalid, so the configured limit applies: write a whole number such as 3"
 		}
 	case key == v1beta2.AnnotationTerminalExitCodes, key == v1beta2.AnnotationRetryableExitCodes:
 		for entry := range strings.SplitSeq(value, ",") {
 			entry = strings.TrimSpace(entry)
 			if _, err := strconv.ParseInt(entry, 10, 32); err != nil && entry != "" {
-				return fmt.Sprintf("of which %q is not read: write whole numbers with commas between, such as 1,137", entry)
+				return fmt.Sprintf("of which %q is invalid: write whole numbers, separated by commas, such as 1,137", entry)
 			}
 		}
 	case slices.Contains(workloadAnnotations, key):
 		switch period, err := time.ParseDuration(value); {
 		case err != nil:
-			return "which is not read, and the configured period holds: write a duration such as 90s or 1h30m"
+			return "which is invalid, so the configured period applies: write a duration such as 90s or 1h30m"
 		case period <= 0 && key == v1beta2.AnnotationSuccessTTL:
-			return "which is not read, and the configured period holds: write a duration above 0 such as 90s or 1h30m"
+			return "which is invalid, so the configured period applies: write a duration above 0 such as 90s or 1h30m"
 		case period < 0:
-			return "which counts as 0: write a duration such as 90s or 1h30m"
+			return "which is treated as 0: write a duration such as 90s or 1h30m"
 		}
 	}
 	return ""

@@ -81,8 +81,8 @@ func TestInvalidComponentsAreRejected(t *testing.T) {
 
 		"no kind":               {[]string{component("{apiVersion: v1}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\"}": failed to decode as JSON`}},
 		"no object":             {[]string{component("[]"), component(pod)}, []string{first + "template: Invalid value: \"[]\": failed to decode as JSON"}},
-		"odd apiVersion":        {[]string{component("{apiVersion: a/b/c, kind: Pod}"), component(pod)}, []string{first + "template: Invalid value"}},
-		"odd metadata":          {[]string{component("{apiVersion: v1, kind: Pod, metadata: text}"), component(pod)}, []string{first + "template: Invalid value"}},
+		"malformed apiVersion":  {[]string{component("{apiVersion: a/b/c, kind: Pod}"), component(pod)}, []string{first + "template: Invalid value"}},
+		"malformed metadata":    {[]string{component("{apiVersion: v1, kind: Pod, metadata: text}"), component(pod)}, []string{first + "template: Invalid value"}},
 		"long invalid template": {[]string{component("{apiVersion: v1, text: " + strings.Repeat("x", 100) + "}"), component(pod)}, []string{first + `template: Invalid value: "{\"apiVersion\":\"v1\",\"text\":\"`}},
 
 		"cluster scope": {[]string{component(namespaceT), component(pod)}, []string{
@@ -117,7 +117,7 @@ func TestInvalidComponentsAreRejected(t *testing.T) {
 func TestUndecodableTemplateIsOneError(t *testing.T) {
 	got := lines(newCluster("pods").validate(t, component("{}", "{path: template}"), component(pod)))
 	if len(got) != 2 || !strings.Contains(got[0], "failed to decode") || !strings.Contains(got[1], "is not authorized to create pods") {
-		t.Errorf("got %q", got)
+		t.Errorf("got errors %q", got)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestCreateLimitsErrors(t *testing.T) {
 	}
 }
 
-// [D12] A name is rejected if it is no valid label, or too long for the name of the last pod set.
+// [D12] A name is rejected if it is not a valid label, or too long for the name of the last pod set.
 func TestInvalidNamesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, queue string
@@ -150,7 +150,7 @@ func TestInvalidNamesAreRejected(t *testing.T) {
 		wrapper.Name, wrapper.Labels = tc.name, map[string]string{"kueue.x-k8s.io/queue-name": tc.queue}
 		errs := nameErrors(wrapper, tc.pods)
 		if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), tc.want) || errs[0].Field != "metadata.name") {
-			t.Errorf("%s: %v, want %q", name, errs, tc.want)
+			t.Errorf("%s: got %v, want %q", name, errs, tc.want)
 		}
 	}
 }
@@ -215,15 +215,15 @@ func TestCreateFailsWithoutCluster(t *testing.T) {
 	c.err = errors.New("the API server is away")
 	if got := lines(c.validate(t, component(pod))); len(got) != 1 ||
 		!strings.HasPrefix(got[0], "spec.components[0].template: Internal error: checking whether alice@example.org may create pods") {
-		t.Errorf("got %q", got)
+		t.Errorf("got errors %q", got)
 	}
 	anonymous := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, mapper: c.mapper, access: c.review}
 	if got := lines(anonymous.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components: Internal error: the request names no user") {
-		t.Errorf("got %q", got)
+		t.Errorf("got errors %q", got)
 	}
 	away := &creation{wrapper: wrapperOf(t, component(pod)), namespace: home, user: alice, mapper: brokenMapper{}, access: c.review}
 	if got := lines(away.validate(t.Context())); len(got) != 1 || !strings.HasPrefix(got[0], "spec.components[0].template: Internal error: finding the resource of Pod") {
-		t.Errorf("got %q", got)
+		t.Errorf("got errors %q", got)
 	}
 }
 
@@ -237,6 +237,6 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 func TestCreateWithoutAccessReview(t *testing.T) {
 	request := &creation{wrapper: wrapperOf(t, component(pod), component(binding)), namespace: home, mapper: newCluster().mapper}
 	if got := lines(request.validate(context.Background())); len(got) != 1 || !strings.Contains(got[0], "objects that grant permissions") {
-		t.Errorf("got %q", got)
+		t.Errorf("got errors %q", got)
 	}
 }

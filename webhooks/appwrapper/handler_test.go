@@ -48,14 +48,14 @@ func TestDefaulterAnswers(t *testing.T) {
 	broken := requestOf(t, admissionv1.Create, nil, nil)
 	broken.Object = runtime.RawExtension{Raw: []byte("[")}
 	if answer := d.Handle(t.Context(), broken); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("unexpected result of Handle: %+v", answer)
+		t.Errorf("got %+v for an undecodable object, want 400", answer)
 	}
 }
 
 func TestValidatorAnswers(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
 	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("unexpected result of Handle: %+v", answer)
+		t.Errorf("got %+v, want the AppWrapper allowed without warnings", answer)
 	}
 	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
 	if answer.Allowed || answer.Result.Code != http.StatusForbidden || answer.Result.Reason != metav1.StatusReasonForbidden {
@@ -109,7 +109,7 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	}
 	undecodable := wrapperOf(t, component("{}"), component("{apiVersion: apps/v1, kind: Deployment, spec: {replicas: x}}"))
 	if got := warnings(undecodable); len(got) > 0 {
-		t.Errorf("unexpected result of warnings: %q", got)
+		t.Errorf("got warnings %q for an undecodable object, want none", got)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestAccessReviewContainsUser(t *testing.T) {
 		"no opinion":         {},
 		"denied":             {status: authorizationv1.SubjectAccessReviewStatus{Denied: true}},
 		"allowed and denied": {status: authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true}},
-		"away":               {err: errors.New("away")},
+		"request fails":      {err: errors.New("away")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
@@ -242,7 +242,7 @@ func TestAccessReviewContainsUser(t *testing.T) {
 			})
 			got, err := pkgadmission.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
-				t.Errorf("unexpected result %t, error %v", got, err)
+				t.Errorf("Reviewer returned %t, error %v", got, err)
 			}
 			want := authorizationv1.SubjectAccessReviewSpec{
 				ResourceAttributes: &right, User: "alice@example.org", UID: "u:1", Groups: []string{"system:authenticated", "team"},

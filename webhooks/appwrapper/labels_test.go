@@ -85,10 +85,10 @@ func applied(t *testing.T, raw, patch []byte) map[string]any {
 // [appwrapper-26] [appwrapper-27] The default queue if none is set, and the creator labels in any case.
 func TestQueueAndUserLabelsAreSet(t *testing.T) {
 	const user, id, queue = "workload.codeflare.dev/user", "workload.codeflare.dev/userid", "kueue.x-k8s.io/queue-name"
-	mine := map[string]any{user: "alice_example.org", id: "u_1"}
+	userLabels := map[string]any{user: "alice_example.org", id: "u_1"}
 	with := func(more map[string]any) map[string]any {
 		all := map[string]any{}
-		for _, m := range []map[string]any{mine, more} {
+		for _, m := range []map[string]any{userLabels, more} {
 			for k, v := range m {
 				all[k] = v
 			}
@@ -100,14 +100,14 @@ func TestQueueAndUserLabelsAreSet(t *testing.T) {
 		want       map[string]any
 		operations int
 	}{
-		"no labels, no default":    {`{"metadata":{"name":"a"}}`, "", mine, 1},
+		"no labels, no default":    {`{"metadata":{"name":"a"}}`, "", userLabels, 1},
 		"no labels":                {`{"metadata":{"name":"a"}}`, "system-default-queue", with(map[string]any{queue: "system-default-queue"}), 1},
 		"null labels":              {`{"metadata":{"labels":null}}`, "q", with(map[string]any{queue: "q"}), 1},
 		"empty labels":             {`{"metadata":{"labels":{}}}`, "q", with(map[string]any{queue: "q"}), 1},
 		"queue given":              {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"own","x":"y"}}}`, "q", with(map[string]any{queue: "own", "x": "y"}), 1},
 		"queue given and empty":    {`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":""}}}`, "q", with(map[string]any{queue: ""}), 1},
-		"forged":                   {`{"metadata":{"labels":{"workload.codeflare.dev/user":"bad","workload.codeflare.dev/userid":"bad"}}}`, "", mine, 1},
-		"right already":            {`{"metadata":{"labels":{"workload.codeflare.dev/user":"alice_example.org","workload.codeflare.dev/userid":"u_1"}}}`, "", mine, 0},
+		"forged":                   {`{"metadata":{"labels":{"workload.codeflare.dev/user":"bad","workload.codeflare.dev/userid":"bad"}}}`, "", userLabels, 1},
+		"right already":            {`{"metadata":{"labels":{"workload.codeflare.dev/user":"alice_example.org","workload.codeflare.dev/userid":"u_1"}}}`, "", userLabels, 0},
 		"unknown fields stay":      {`{"future":1,"metadata":{"labels":{"a":"b"},"future":2},"spec":{"future":3}}`, "", with(map[string]any{"a": "b"}), 1},
 		"keys that need an escape": {`{"metadata":{"labels":{"a~b":"c"}}}`, "", with(map[string]any{"a~b": "c"}), 1},
 	} {

@@ -56,7 +56,7 @@ func TestPodSetsOfKueue(t *testing.T) {
 			return nil
 		}}
 		if got := podSetLimitFunc(fake.NewClientBuilder().WithInterceptorFuncs(listed).Build())(t.Context()); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
 	}
 	failing := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

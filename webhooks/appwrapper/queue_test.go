@@ -20,17 +20,17 @@ func TestQueuedAppWrappers(t *testing.T) {
 	growing := strings.Replace(rayCluster, "spec: {", "spec: {enableInTreeAutoscaling: true, ", 1)
 	suspended := strings.Replace(rayCluster, "spec: {", "spec: {suspend: true, ", 1)
 	for name, tc := range map[string]struct{ template, place, says string }{
-		"a RayCluster that is suspended":   {suspended, "spec.components[0].template.spec.suspend: ", "use spec.suspend of the AppWrapper"},
-		"a RayJob that leaves its cluster": {rayJob, "spec.components[0].template.spec.shutdownAfterJobFinishes: ", "must be true in a queue: otherwise the pods of the cluster keep running"},
-		"a RayCluster that grows":          {growing, "spec.components[0].template.spec.enableInTreeAutoscaling: ", "must not be true in a queue"},
-		"a field of a newer Kubernetes":    {future, "spec.components[0]: ", `unknown field "tomorrow"`},
+		"a RayCluster that is suspended": {suspended, "spec.components[0].template.spec.suspend: ", "use spec.suspend of the AppWrapper"},
+		"RayJob that keeps its cluster":  {rayJob, "spec.components[0].template.spec.shutdownAfterJobFinishes: ", "must be true in a queue: otherwise the pods of the cluster keep running"},
+		"a RayCluster that grows":        {growing, "spec.components[0].template.spec.enableInTreeAutoscaling: ", "must not be true in a queue"},
+		"a field of a newer Kubernetes":  {future, "spec.components[0]: ", `unknown field "tomorrow"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := validatorOf(newCluster())
 			free := wrapperOf(t, component(tc.template))
 			answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
 			if reported := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
-				t.Errorf("unexpected result without a queue: %+v, warnings %s", answer.Result, reported)
+				t.Errorf("without a queue, the response is %+v with the warnings %s", answer.Result, reported)
 			}
 			inQueue := wrapperOf(t, component(tc.template))
 			inQueue.Labels = map[string]string{v1beta2.LabelQueue: "q"}
@@ -57,7 +57,7 @@ func TestQueuedAppWrappers(t *testing.T) {
 func TestTrainJobsAreRefused(t *testing.T) {
 	for _, text := range []string{component(trainJob), component(trainJob, "{path: 'template.spec.podTemplateOverrides[0]', replicas: 4}")} {
 		if got := lines(newCluster().validate(t, text)); len(got) != 1 || !strings.Contains(got[0], "the pods of a TrainJob are described in its runtime") {
-			t.Errorf("unexpected result of lines: %q", got)
+			t.Errorf("got errors %q, want one about the runtime of the TrainJob", got)
 		}
 	}
 }
@@ -69,21 +69,21 @@ func TestOneMistakeIsOneError(t *testing.T) {
 		"a wrong number": component("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: many, template: {spec: {containers: []}}}}"),
 	} {
 		if got := lines(newCluster().validate(t, text)); len(got) != 1 {
-			t.Errorf("%s: unexpected result: %q", name, got)
+			t.Errorf("%s: got errors %q, want one", name, got)
 		}
 	}
 	if got := lines(newCluster().validate(t, component(service))); len(got) != 1 || !strings.Contains(got[0], "components contains no podspecs: add a component that creates pods") {
-		t.Errorf("unexpected result of lines: %q", got)
+		t.Errorf("got errors %q, want one about missing pods", got)
 	}
 }
 
 // Invalid and misleading values cause a warning.
 func TestValuesOfAnnotations(t *testing.T) {
 	for key, values := range map[string]map[string]string{
-		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit holds", "1.5": "the configured limit holds"},
-		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period holds", "10": "the configured period holds", "-5m": "counts as 0"},
-		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period holds"},
-		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is not read`, "1,b": `"b" is not read`},
+		v1beta2.AnnotationRetryLimit:        {"3": "", "-1": "", "many": "the configured limit applies", "1.5": "the configured limit applies"},
+		v1beta2.AnnotationWarmupGrace:       {"90s": "", "0s": "", "soon": "the configured period applies", "10": "the configured period applies", "-5m": "is treated as 0"},
+		v1beta2.AnnotationSuccessTTL:        {"1h": "", "0s": "a duration above 0", "-5m": "a duration above 0", "x": "the configured period applies"},
+		v1beta2.AnnotationTerminalExitCodes: {"1, 137": "", "": "", "a,b": `"a" is invalid`, "1,b": `"b" is invalid`},
 		names.PausedAnnotation:              {"true": "", "false": "", "True": `write "true"`, "yes": `write "true"`},
 		"example.com/free":                  {"whatever": ""},
 	} {
@@ -92,12 +92,12 @@ func TestValuesOfAnnotations(t *testing.T) {
 			wrapper.Annotations = map[string]string{key: value}
 			got := warnings(wrapper)
 			if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], key)) {
-				t.Errorf("%s %q: %q, want %q", key, value, got, want)
+				t.Errorf("%s %q: got %q, want %q", key, value, got, want)
 			}
 		}
 	}
 	short := wrapperOf(t, component(strings.Replace(job("1", "1"), "parallelism", "ttlSecondsAfterFinished: 1, parallelism", 1)))
 	if got := warnings(short); len(got) != 1 || !strings.Contains(got[0], "ttlSecondsAfterFinished is 1 and will be 3600") {
-		t.Errorf("unexpected result of warnings: %q", got)
+		t.Errorf("got warnings %q, want one about ttlSecondsAfterFinished", got)
 	}
 }

@@ -26,7 +26,7 @@ func isStart(old, updated *v1beta2.AppWrapper) bool {
 	return false
 }
 
-// reviewStart rejects a start by a user who may not create the components, because the manager creates them with its own rights. Kueue is
+// reviewStart rejects a start by a user who may not create the components, because the manager creates them with its own permissions. Kueue is
 // exempt, and so is everyone else who may update the status of Workloads: they could admit a Workload instead.
 func (v *validator) reviewStart(ctx context.Context, request admission.Request, wrapper *v1beta2.AppWrapper) (field.ErrorList, error) {
 	settings, err := v.settings(ctx)

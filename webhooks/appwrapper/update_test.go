@@ -32,29 +32,29 @@ func TestAllowedUpdates(t *testing.T) {
 			w.Spec.Components[0].Annotations = map[string]string{"a": "b"}
 			w.Spec.Components[0].PodSets[0].Annotations = map[string]string{"a": "b"}
 		},
-		"other labels":            func(w *v1beta2.AppWrapper) { w.Labels["free"] = "y" },
-		"absent replicas for one": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
-		"a template written again": func(w *v1beta2.AppWrapper) {
+		"other labels":                func(w *v1beta2.AppWrapper) { w.Labels["free"] = "y" },
+		"unset replicas instead of 1": func(w *v1beta2.AppWrapper) { w.Spec.Components[1].PodSets = nil },
+		"template formatted differently": func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[1].Template.Raw = reordered(t, w.Spec.Components[1].Template.Raw)
 		},
-		"a finalizer, while stopped": func(w *v1beta2.AppWrapper) { w.Finalizers = []string{v1beta2.Finalizer} },
+		"finalizer added": func(w *v1beta2.AppWrapper) { w.Finalizers = []string{v1beta2.Finalizer} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			updated := storedWrapper(t)
 			change(updated)
 			if errs := immutableErrors(storedWrapper(t), updated); len(errs) > 0 {
-				t.Errorf("refused: %v", errs)
+				t.Errorf("the update was rejected: %v", errs)
 			}
 		})
 	}
 	one, absent := storedWrapper(t), storedWrapper(t)
 	one.Spec.Components[0].PodSets[0].Replicas, absent.Spec.Components[0].PodSets[0].Replicas = new(int32(1)), nil
 	if errs := immutableErrors(one, absent); len(errs) > 0 {
-		t.Errorf("absent counts as one: %v", errs)
+		t.Errorf("unsetting replicas of 1 was rejected: %v", errs)
 	}
 }
 
-// reordered encodes an object with other white space.
+// reordered encodes an object with sorted keys and other whitespace.
 func reordered(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	var object map[string]any
@@ -82,7 +82,7 @@ func TestRefusedUpdates(t *testing.T) {
 		"component appended": {func(w *v1beta2.AppWrapper) {
 			w.Spec.Components = append(w.Spec.Components, w.Spec.Components[1])
 			w.Labels[v1beta2.LabelUser] = "bad"
-		}, []string{"spec.components"}}, // the comparison stops there
+		}, []string{"spec.components"}}, // labels are not compared after this error
 		"component removed": {func(w *v1beta2.AppWrapper) { w.Spec.Components = w.Spec.Components[:1] }, []string{"spec.components"}},
 		"pod sets duplicated": {func(w *v1beta2.AppWrapper) {
 			w.Spec.Components[0].PodSets = append(w.Spec.Components[0].PodSets, *sets(w))
@@ -132,10 +132,10 @@ func TestEqualTemplates(t *testing.T) {
 		"other type":                {`{"a":1}`, `{"a":"1"}`, false},
 		"order of a list":           {`{"l":[1,2]}`, `{"l":[2,1]}`, false},
 		"case of a key":             {`{"kind":"Pod"}`, `{"Kind":"Pod"}`, false},
-		"half":                      {`{"a":0.5}`, `{"a":0}`, false},
+		"fraction":                  {`{"a":0.5}`, `{"a":0}`, false},
 		"big numbers differ by one": {`{"a":9007199254740993}`, `{"a":9007199254740992}`, false},
-		"no JSON":                   {`{"a":1}`, `{`, false},
-		"no JSON, the other":        {`{`, `{"a":1}`, false},
+		"second is no JSON":         {`{"a":1}`, `{`, false},
+		"first is no JSON":          {`{`, `{"a":1}`, false},
 	} {
 		if got := equalTemplates([]byte(tc.a), []byte(tc.b)); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
@@ -148,7 +148,7 @@ func FuzzEqualTemplates(f *testing.F) {
 	f.Add(`{"a":[1,2.5,null,{"b":null}]}`, `{"a":1}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if equalTemplates([]byte(a), []byte(b)) != equalTemplates([]byte(b), []byte(a)) {
-			t.Errorf("%q and %q", a, b)
+			t.Errorf("equalTemplates is not symmetric for %q and %q", a, b)
 		}
 		if !equalTemplates([]byte(a), []byte(a)) {
 			t.Errorf("%q differs from itself", a)

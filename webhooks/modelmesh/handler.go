@@ -52,23 +52,23 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 
 // validate validates a runtime. It denies only errors that the stored runtime does not have.
 func (v *validator) validate(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) admission.Response {
-	var known []string
+	var knownErrors []string
 	if found := validateEncoding(current.Malformed, &current.Spec); found != nil {
 		if previous := validateEncoding(old.Malformed, &old.Spec); previous == nil || *previous != *found {
 			return denied(http.StatusBadRequest, metav1.StatusReasonBadRequest, found)
 		}
-		known = append(known, found.message)
+		knownErrors = append(knownErrors, found.message)
 	}
 	if !pkgmodelmesh.IsMultiModel(&current.Spec) {
-		return allowed(known)
+		return allowed(knownErrors)
 	}
 	if found := validateAutoscaling(current.Annotations, &current.Spec); found != nil {
 		if previous := validateAutoscaling(old.Annotations, &old.Spec); !pkgmodelmesh.IsMultiModel(&old.Spec) || previous == nil || *previous != *found {
 			return denied(http.StatusForbidden, metav1.StatusReasonForbidden, found)
 		}
-		known = append(known, found.field+": "+found.message)
+		knownErrors = append(knownErrors, found.field+": "+found.message)
 	}
-	return allowed(append(known, v.newWarnings(ctx, namespace, current, old)...))
+	return allowed(append(knownErrors, v.newWarnings(ctx, namespace, current, old)...))
 }
 
 func allowed(warnings []string) admission.Response {

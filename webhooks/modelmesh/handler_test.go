@@ -64,14 +64,14 @@ func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 		"broken while it was of KServe":                   {object: keda, old: single, code: http.StatusForbidden, message: kedaText},
 		"mended":                                          {object: good, old: keda},
 		"leaving":                                         {object: keda, old: leaving},
-		"a new one cannot say that it leaves":             {object: strings.Replace(keda, `"name":"r",`, `"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z",`, 1), code: http.StatusForbidden, message: kedaText},
+		"create with a deletion timestamp":                {object: strings.Replace(keda, `"name":"r",`, `"name":"r","deletionTimestamp":"2026-01-01T00:00:00Z",`, 1), code: http.StatusForbidden, message: kedaText},
 		"[M6] more than KServe can read":                  {object: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000: must be a number from 0 to 65535"},
 		"[M6] less than KServe can read":                  {object: fewer, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1: must be a number from 0 to 65535"},
 		"[M6] invalid encoding, even of a KServe runtime": {object: manyOnce, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: 70000"},
 		"[M6] stored before":                              {object: many, old: many, warnings: []string{"spec.replicas: Invalid value: 70000"}},
 		"[M6] stored before, of KServe":                   {object: manyOnce, old: manyOnce, warnings: []string{"spec.replicas: Invalid value: 70000"}},
 		"[M6] stored with another one before":             {object: fewer, old: many, code: http.StatusBadRequest, message: "spec.replicas: Invalid value: -1"},
-		"a quantity that is none":                         {object: quantity, code: http.StatusBadRequest, message: "spec.containers cannot be read: "},
+		"invalid quantity":                                {object: quantity, code: http.StatusBadRequest, message: "spec.containers cannot be read: "},
 		"[M41] a reserved name":                           {object: reserved, warnings: []string{reservedText}},
 		"a warning that was not given before":             {object: https, old: reserved, warnings: []string{httpsText}},
 		"a warning that the runtime never was given":      {object: reserved, old: strings.Replace(reserved, "true", "false", 1), warnings: []string{reservedText}},
@@ -91,7 +91,7 @@ func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 			continue
 		}
 		if !answer.Allowed && (answer.Result.Code != c.code || !strings.HasPrefix(answer.Result.Message, c.message)) {
-			t.Errorf("%s: %d %q, want %d %q", name, answer.Result.Code, answer.Result.Message, c.code, c.message)
+			t.Errorf("%s: %d got %q, want %d %q", name, answer.Result.Code, answer.Result.Message, c.code, c.message)
 		}
 		if !slices.EqualFunc(answer.Warnings, c.warnings, strings.HasPrefix) {
 			t.Errorf("%s: warnings %q, want %q", name, answer.Warnings, c.warnings)

@@ -41,14 +41,14 @@ func TestAutoscalingRules(t *testing.T) {
 		replicas    *int64
 		want        string
 	}{
-		"[modelmesh-1] everything set":                  {annotations: scaled()},
+		"[modelmesh-1] all annotations":                 {annotations: scaled()},
 		"nothing set":                                   {},
 		"[modelmesh-2] unknown class":                   {annotations: scaled(pkgmodelmesh.AnnotationAutoscalerClass, "test"), want: "[test] is not a supported autoscaler class type.\n"},
 		"class keda":                                    {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "keda"}, want: "[keda] is not a supported autoscaler class type.\n"},
 		"class empty":                                   {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: ""}, want: "[] is not a supported autoscaler class type.\n"},
 		"class external":                                {annotations: scaled(pkgmodelmesh.AnnotationAutoscalerClass, "external"), want: "unknown autoscaler class [external]"},
 		"[modelmesh-8] [M18] class none":                {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "none"}},
-		"[modelmesh-8] class hpa alone":                 {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "hpa"}},
+		"[modelmesh-8] only class hpa":                  {annotations: map[string]string{pkgmodelmesh.AnnotationAutoscalerClass: "hpa"}},
 		"[modelmesh-3] target below":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "-1"), want: badTarget},
 		"[modelmesh-3] target above":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "101"), want: badTarget},
 		"target zero":                                   {annotations: scaled(pkgmodelmesh.AnnotationTarget, "0"), want: badTarget},
@@ -64,7 +64,7 @@ func TestAutoscalingRules(t *testing.T) {
 		"min without a class":                           {annotations: map[string]string{pkgmodelmesh.AnnotationMinScale: "two"}},
 		"[modelmesh-5] min above max":                   {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "4"), want: smallMax},
 		"min above the max that holds without one":      {annotations: scaled(pkgmodelmesh.AnnotationMaxScale, "-"), want: smallMax},
-		"max alone":                                     {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-")},
+		"only max-scale":                                {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "-")},
 		"max no number":                                 {annotations: scaled(pkgmodelmesh.AnnotationMaxScale, "1.5"), want: noMax},
 		"min equal to max":                              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "3")},
 		"[modelmesh-6] annotation and replicas":         {annotations: scaled(), replicas: new(int64(1)), want: bothSet},
@@ -81,7 +81,7 @@ func TestAutoscalingRules(t *testing.T) {
 		"the target before replicas":                    {annotations: scaled(pkgmodelmesh.AnnotationTarget, "0"), replicas: new(int64(1)), want: badTarget},
 		"replicas before the least number":              {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0"), replicas: new(int64(1)), want: bothSet},
 		"the least number before the largest":           {annotations: scaled(pkgmodelmesh.AnnotationMinScale, "0", pkgmodelmesh.AnnotationMaxScale, "x"), want: smallMin},
-		"no whole number":                               {annotations: scaled(pkgmodelmesh.AnnotationTarget, "75.0"), want: badTarget},
+		"fractional target":                             {annotations: scaled(pkgmodelmesh.AnnotationTarget, "75.0"), want: badTarget},
 		"blanks":                                        {annotations: scaled(pkgmodelmesh.AnnotationTarget, " 75"), want: badTarget},
 		"memory in Mi, which the target never admitted": {annotations: scaled(pkgmodelmesh.AnnotationMetric, "memory", pkgmodelmesh.AnnotationTarget, "500"), want: badTarget},
 	}
@@ -134,7 +134,7 @@ func TestAdmittedAnnotationsAreEffective(t *testing.T) {
 			t.Errorf("%s: got %+v with %v, want %+v", name, got, notes, c.want)
 		}
 		if found := validateAutoscaling(c.annotations, &v1alpha1.ServingRuntimeSpec{}); (found != nil) != c.refused {
-			t.Errorf("%s: unexpected result: %+v", name, found)
+			t.Errorf("%s: validateAutoscaling returned %+v", name, found)
 		}
 	}
 }
@@ -144,14 +144,14 @@ func TestValidateEncodingRejectsNumbersOutOfRange(t *testing.T) {
 	for n, bad := range map[int64]bool{-1: true, 0: false, 1: false, 65535: false, 65536: true, 70000: true} {
 		found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{Replicas: &n})
 		if (found != nil) != bad {
-			t.Errorf("%d: unexpected result: %+v", n, found)
+			t.Errorf("validateEncoding of %d replicas returned %+v", n, found)
 		}
 	}
 	if found := validateEncoding("", &v1alpha1.ServingRuntimeSpec{}); found != nil {
-		t.Errorf("unexpected result: %+v", found)
+		t.Errorf("validateEncoding without replicas returned %+v, want nil", found)
 	}
 	found := validateEncoding("spec.containers cannot be read: no", &v1alpha1.ServingRuntimeSpec{})
 	if found == nil || found.message != "spec.containers cannot be read: no: correct the value" {
-		t.Errorf("unexpected result: %+v", found)
+		t.Errorf("validateEncoding of a malformed spec returned %+v, want its error", found)
 	}
 }

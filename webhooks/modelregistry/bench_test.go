@@ -45,7 +45,7 @@ func (r registriesByName) find(_ context.Context, name string) ([]string, error)
 
 func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("away") }
 
-func decoded(t *testing.T, text string) map[string]any {
+func decodeYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -61,7 +61,7 @@ func decoded(t *testing.T, text string) map[string]any {
 // object returns a decoded ModelRegistry of a version with a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
-	return decoded(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns, finalizers: ["+v1beta1.Finalizer+"]}, spec: "+spec+"}")
+	return decodeYAML(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns, finalizers: ["+v1beta1.Finalizer+"]}, spec: "+spec+"}")
 }
 
 // registry returns a typed ModelRegistry with a spec in YAML.

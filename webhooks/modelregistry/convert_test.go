@@ -27,7 +27,7 @@ func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensio
 		t.Fatal(err)
 	}
 	if out.Kind != "ConversionReview" || out.APIVersion != "apiextensions.k8s.io/v1" || out.Response.UID != "u" || out.Request != nil {
-		t.Fatalf("unexpected result: %+v", out)
+		t.Fatalf("got %+v, want a ConversionReview with the UID of the request and no request", out)
 	}
 	return out
 }
@@ -51,7 +51,7 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 }
 
 func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
-	answer := review(t, beta, object(t, beta, "{rest: {}}"), decoded(t, "{apiVersion: v1, kind: Pod}")).Response
+	answer := review(t, beta, object(t, beta, "{rest: {}}"), decodeYAML(t, "{apiVersion: v1, kind: Pod}")).Response
 	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
 		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
 		t.Errorf("unexpected response: %+v", answer)

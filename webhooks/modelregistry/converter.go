@@ -59,7 +59,7 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &review)
 	}
 	if err == nil && review.Request == nil {
-		err = errors.New("it has no request")
+		err = errors.New("the ConversionReview has no request")
 	}
 	var version string
 	if err == nil && len(review.Request.DesiredAPIVersion) > 0 {

@@ -158,7 +158,7 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
-		t.Errorf("unexpected result in the controller: %+v, error %v", out.Spec, err)
+		t.Errorf("the controller's defaults are %+v, error %v, want kubeRBACProxy without oauthProxy", out.Spec, err)
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
@@ -197,7 +197,7 @@ func TestHiddenFieldsAreRestored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent := decoded(t, string(text))
+		sent := decodeYAML(t, string(text))
 		delete(nestedMap(sent, "metadata"), "annotations")
 		edit(nestedMap(sent, "spec"))
 		r := request(t, admissionv1.Update, sent, shown)
@@ -223,7 +223,7 @@ func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
 		t.Fatal(err)
 	}
-	want := decoded(t, mustJSON(t, got))
+	want := decodeYAML(t, mustJSON(t, got))
 	setDefaults(got, nil, settings(false))
 	requireEqual(t, "object", want, got)
 
@@ -248,15 +248,15 @@ func mustJSON(t *testing.T, object any) string {
 // An object applied as {} is restored where server-side apply left null; a null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
 	for name, c := range map[string]struct{ operation, fields, old, want string }{
-		"applied":       {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
-		"updated":       {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
-		"not there":     {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"another's":     {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
-		"no old object": {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
+		"applied":                  {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
+		"updated":                  {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
+		"applied field missing":    {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"field of another manager": {"Apply", "{f:spec: {f:rest: {}}}", "{rest: {}, kubeRBACProxy: {}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
+		"no old object":            {"Apply", "{f:spec: {f:rest: {}}}", "null", "{rest: null, kubeRBACProxy: null}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
-			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decoded(t, c.fields)}}
+			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decodeYAML(t, c.fields)}}
 			setDefaults(got, object(t, beta, c.old), Settings{})
 			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
 		})

@@ -88,15 +88,15 @@ func TestValidatorAnswers(t *testing.T) {
 		object, old map[string]any
 		want        string
 	}{
-		"another of its name [modelregistry-13]":        {object(t, beta, goodSpec), nil, `ModelRegistry.modelregistry.opendatahub.io "demo" is invalid: metadata.name: Duplicate value: "demo"`},
-		"another of its name, updated":                  {object(t, beta, goodSpec), object(t, beta, goodSpec), ""},
-		"no database":                                   {object(t, beta, "{rest: {}}"), object(t, beta, goodSpec), "spec.postgres: Required value"},
-		"no database in v1alpha1 [modelregistry-17]":    {object(t, alpha, "{rest: {}, grpc: {}}"), object(t, alpha, goodSpec), "spec.mysql: Required value"},
-		"the host of a generated database":              {object(t, beta, "{rest: {}, postgres: {generateDeployment: true, host: h}}"), object(t, beta, goodSpec), "spec.postgres.host"},
-		"a host that is none":                           {object(t, beta, "{rest: {}, postgres: {host: 'a b'}}"), object(t, beta, goodSpec), "spec.postgres.host"},
-		"an annotation that cannot be read":             {annotated(t, "{"), object(t, alpha, goodSpec), "metadata.annotations[" + conversion.Annotation + "]: Invalid value"},
-		"an annotation with a policy that there is not": {annotated(t, `{"postgres":{"retentionPolicy":"x"}}`), object(t, alpha, goodSpec), "spec.postgres.retentionPolicy"},
-		"a v1alpha1 object [modelregistry-22]":          {object(t, alpha, goodSpec), object(t, alpha, goodSpec), ""},
+		"another of its name [modelregistry-13]":     {object(t, beta, goodSpec), nil, `ModelRegistry.modelregistry.opendatahub.io "demo" is invalid: metadata.name: Duplicate value: "demo"`},
+		"another of its name, updated":               {object(t, beta, goodSpec), object(t, beta, goodSpec), ""},
+		"no database":                                {object(t, beta, "{rest: {}}"), object(t, beta, goodSpec), "spec.postgres: Required value"},
+		"no database in v1alpha1 [modelregistry-17]": {object(t, alpha, "{rest: {}, grpc: {}}"), object(t, alpha, goodSpec), "spec.mysql: Required value"},
+		"the host of a generated database":           {object(t, beta, "{rest: {}, postgres: {generateDeployment: true, host: h}}"), object(t, beta, goodSpec), "spec.postgres.host"},
+		"invalid host":                               {object(t, beta, "{rest: {}, postgres: {host: 'a b'}}"), object(t, beta, goodSpec), "spec.postgres.host"},
+		"an annotation that cannot be read":          {annotated(t, "{"), object(t, alpha, goodSpec), "metadata.annotations[" + conversion.Annotation + "]: Invalid value"},
+		"annotation with an unknown retentionPolicy": {annotated(t, `{"postgres":{"retentionPolicy":"x"}}`), object(t, alpha, goodSpec), "spec.postgres.retentionPolicy"},
+		"a v1alpha1 object [modelregistry-22]":       {object(t, alpha, goodSpec), object(t, alpha, goodSpec), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operation := admissionv1.Create
@@ -116,7 +116,7 @@ func TestValidatorAnswers(t *testing.T) {
 			}
 		})
 	}
-	// With one namespace others are queried all the same: registries that were stored elsewhere before hold their names.
+	// With a single namespace, names in others are still queried, because registries may be stored there.
 	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
 		t.Error("want the request rejected while registries of the same name cannot be listed")
 	}
@@ -125,16 +125,16 @@ func TestValidatorAnswers(t *testing.T) {
 	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
 		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
-	alone := &validator{source(Settings{Namespace: "ns"}), func(context.Context, string) ([]string, error) { return nil, nil }}
-	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
+	handler := &validator{source(Settings{Namespace: "ns"}), func(context.Context, string) ([]string, error) { return nil, nil }}
+	if answer := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
 		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
 	unnamed := object(t, beta, goodSpec)
 	delete(nestedMap(unnamed, "metadata"), "namespace")
-	if answer := alone.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
+	if answer := handler.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
 		t.Errorf("the namespace of the request counts: %+v", answer.Result)
 	}
-	answer := alone.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
+	answer := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
 	if !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("unexpected response: %+v", answer)
 	}
@@ -152,9 +152,9 @@ func annotated(t *testing.T, text string) map[string]any {
 func TestOtherKindsAreErrors(t *testing.T) {
 	good := object(t, beta, goodSpec)
 	for name, c := range map[string]struct{ object, old map[string]any }{
-		"another kind":       {decoded(t, "{apiVersion: "+beta+", kind: Catalog}"), nil},
-		"another version":    {decoded(t, "{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}"), nil},
-		"another old object": {good, decoded(t, "{apiVersion: v1, kind: Pod}")},
+		"another kind":       {decodeYAML(t, "{apiVersion: "+beta+", kind: Catalog}"), nil},
+		"another version":    {decodeYAML(t, "{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}"), nil},
+		"another old object": {good, decodeYAML(t, "{apiVersion: v1, kind: Pod}")},
 	} {
 		operation := admissionv1.Create
 		if c.old != nil {

@@ -120,22 +120,22 @@ func TestWebhooksAreServed(t *testing.T) {
 	s := newServing(t, true, settings(true), elsewhere, &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "catalog"}})
 	m := object(t, beta, goodSpec)
 	if answer := s.ask(t, MutatePath, m); !answer.Allowed || !strings.Contains(string(answer.Patch), "kubeRBACProxy") || *answer.PatchType != admissionv1.PatchTypeJSONPatch {
-		t.Errorf("unexpected result of ask: %+v", answer)
+		t.Errorf("got %+v, want a JSON patch that adds kubeRBACProxy", answer)
 	}
 	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
-		t.Errorf("unexpected result of ask: %+v", answer)
+		t.Errorf("got %+v, want a rejection that names the other namespace", answer)
 	}
 	nestedMap(m, "metadata")["name"] = "free"
 	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
 		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
-	catalog := decoded(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
+	catalog := decodeYAML(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
-		t.Errorf("unexpected result of ask: %+v", answer)
+		t.Errorf("got %+v, want a rejection that names the other Catalog", answer)
 	}
 	nestedMap(catalog, "metadata")["name"] = "other"
 	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
-		t.Errorf("unexpected result of ask: %+v", answer)
+		t.Errorf("got %+v, want an Invalid rejection", answer)
 	}
 }
 
@@ -176,12 +176,12 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 	})
 	others := newNamespaceFinder(reader, v1beta1.GroupVersion.WithKind(v1beta1.Kind))
 	if found, err := others(t.Context(), "demo"); err != nil || !slices.Equal(found, []string{"a", "b"}) {
-		t.Errorf("unexpected result %v, error %v", found, err)
+		t.Errorf("got namespaces %v, error %v, want a and b", found, err)
 	}
 	if _, err := others(t.Context(), "demo"); err == nil {
 		t.Error("want the error of the list returned")
 	}
 	if asked[0] != "ModelRegistryList metadata.name=demo in " {
-		t.Errorf("unexpected result: %q", asked)
+		t.Errorf("got list requests %q, want ModelRegistries by name", asked)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
+// external is a spec with an existing database.
 const external = "{rest: {}, postgres: {host: db, username: u, database: d}}"
 
 func TestNamespaceErrors(t *testing.T) {
@@ -73,7 +74,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
-// New values that would change the structure around them are rejected, D31.
+// Values that would inject options into arguments or manifests are rejected, unless they are already stored, D31.
 func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -167,9 +168,9 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
 	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
-	none := registry(t, "{rest: {}}")
+	noDatabase := registry(t, "{rest: {}}")
 	seen := 0
-	for _, m := range []*v1beta1.ModelRegistry{long, wrong, none} {
+	for _, m := range []*v1beta1.ModelRegistry{long, wrong, noDatabase} {
 		errs := append(Validate(m, Settings{Namespace: "other"}), nameErrors(m, nil)...)
 		errs = append(errs, patternErrors(m, nil)...)
 		errs = append(errs, duplicateNameErrors(m, []string{"elsewhere"})...)
@@ -178,11 +179,11 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
 				t.Errorf("the error does not name the field and the value: %v", err)
 			}
-			remedy := false
+			hasFix := false
 			for _, word := range []string{"must", "set ", "create it there", "choose", "remove it", "supported values", "consist"} {
-				remedy = remedy || strings.Contains(err.ErrorBody(), word)
+				hasFix = hasFix || strings.Contains(err.ErrorBody(), word)
 			}
-			if !remedy {
+			if !hasFix {
 				t.Errorf("the error does not name a fix: %v", err)
 			}
 		}

@@ -20,7 +20,7 @@ func TestDefaultsOfBothVersions(t *testing.T) {
 		"only rest": {beta, "{rest: {}}", "{rest: {serviceRoute: disabled}}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
 		"a Route that is empty": {beta, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
 			"{rest: {serviceRoute: disabled}, mysql: {host: h}}", "{rest: {serviceRoute: disabled}, mysql: {host: h}, " + betaProxy + "}"},
-		"a Route that is wanted": {beta, "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}, " + betaProxy + "}"},
+		"Route enabled": {beta, "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}}", "{rest: {serviceRoute: enabled}, " + betaProxy + "}"},
 		"a server that is not generated": {beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: false}, " + betaProxy + "}",
 			"{rest: {serviceRoute: disabled}, " + betaProxy + "}", "{rest: {serviceRoute: disabled}, " + betaProxy + "}"},
 		"an empty host of a generated one": {beta, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true, host: ''}, " + betaProxy + "}",
@@ -72,21 +72,21 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 		"a Secret with the connection, and a host":        {beta, "{rest: {}, postgres: {connectionSecretName: app, host: h}}", "spec.postgres.connectionSecretName: Invalid value: \"app\": it is used instead of"},
 		"a Secret with the connection, and a database":    {beta, "{rest: {}, postgres: {connectionSecretName: app, username: u, database: d}}", "it is used instead of"},
 		"a Secret with the connection of a generated one": {beta, "{rest: {}, postgres: {connectionSecretName: app, generateDeployment: true}}", "it is used instead of"},
-		"backups that hold nothing":                       {beta, "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', storage: {size: 0}}}}", "spec.postgres.backup.storage.size: Invalid value"},
+		"backup storage of size 0":                        {beta, "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', storage: {size: 0}}}}", "spec.postgres.backup.storage.size: Invalid value"},
 		"no backups":                                      {beta, "{rest: {}, postgres: {generateDeployment: true, backup: {schedule: '@daily', keep: -1}}}", "spec.postgres.backup.keep: Invalid value"},
 		"a dash in a generated one":                       {beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry}}", "spec.postgres.database: Invalid value: \"model-registry\": must be at most 63 letters, digits and underscores"},
 		"a digit before a generated user":                 {beta, "{rest: {}, postgres: {generateDeployment: true, username: 2nd}}", "spec.postgres.username: Invalid value: \"2nd\": must be at most 63 letters, digits and underscores"},
 		"names of a generated one":                        {beta, "{rest: {}, postgres: {generateDeployment: true, username: ann, database: Models_2}}", ""},
-		"a dash in one of the user's":                     {beta, "{rest: {}, postgres: {host: h, username: u, database: model-registry}}", ""},
-		"a host that is none, v1alpha1":                   {alpha, "{rest: {}, grpc: {}, postgres: {host: 'a/b', database: d}}", "spec.postgres.host: Invalid value: \"a/b\""},
-		"an image that is none, v1alpha1":                 {alpha, "{rest: {image: 'a b'}, grpc: {}, " + host + "}", "spec.rest.image: Invalid value"},
-		"a proxy that is none, v1alpha1":                  {alpha, "{rest: {}, grpc: {}, " + host + ", oauthProxy: {image: ' '}}", "spec.oauthProxy.image: Invalid value"},
-		"a proxy's image that is none":                    {beta, "{rest: {}, " + host + ", kubeRBACProxy: {image: ' '}}", "spec.kubeRBACProxy.image: Invalid value"},
-		"storage that holds nothing":                      {beta, "{rest: {}, postgres: {generateDeployment: true, storage: {size: '-1Gi'}}}", "spec.postgres.storage.size: Invalid value"},
-		"a policy that there is not":                      {beta, "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy: Unsupported value"},
+		"database name with a dash":                       {beta, "{rest: {}, postgres: {host: h, username: u, database: model-registry}}", ""},
+		"invalid host, v1alpha1":                          {alpha, "{rest: {}, grpc: {}, postgres: {host: 'a/b', database: d}}", "spec.postgres.host: Invalid value: \"a/b\""},
+		"invalid image, v1alpha1":                         {alpha, "{rest: {image: 'a b'}, grpc: {}, " + host + "}", "spec.rest.image: Invalid value"},
+		"invalid proxy image, v1alpha1":                   {alpha, "{rest: {}, grpc: {}, " + host + ", oauthProxy: {image: ' '}}", "spec.oauthProxy.image: Invalid value"},
+		"invalid proxy image":                             {beta, "{rest: {}, " + host + ", kubeRBACProxy: {image: ' '}}", "spec.kubeRBACProxy.image: Invalid value"},
+		"negative storage size":                           {beta, "{rest: {}, postgres: {generateDeployment: true, storage: {size: '-1Gi'}}}", "spec.postgres.storage.size: Invalid value"},
+		"unknown retentionPolicy":                         {beta, "{rest: {}, postgres: {generateDeployment: true, retentionPolicy: Never}}", "spec.postgres.retentionPolicy: Unsupported value"},
 		"string for a number":                             {beta, "{rest: {port: high}, " + host + "}", "decoding the ModelRegistry"},
 		"list for an object":                              {alpha, "{rest: [], grpc: {}, " + host + "}", "decoding the ModelRegistry"},
-		"a list of hosts is none for admin":               {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
+		"list of hosts":                                   {beta, "{rest: {}, postgres: {host: 'a,b', username: u, database: d}}", "spec.postgres.host: Invalid value"},
 	} {
 		v := &validator{source(settings(true)), registriesByName{}.find}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
@@ -120,28 +120,28 @@ func TestListsOfMixedVersions(t *testing.T) {
 		object(t, beta, "{rest: {port: 3}, kubeRBACProxy: {domain: d, image: i}, postgres: {generateDeployment: true}}"),
 		object(t, alpha, "{rest: {port: 4}, grpc: {}, oauthProxy: {domain: e}}"),
 	}
-	for wanted, other := range map[string]string{alpha: beta, beta: alpha} {
-		answer := review(t, wanted, given...).Response
+	for version, other := range map[string]string{alpha: beta, beta: alpha} {
+		answer := review(t, version, given...).Response
 		if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != len(given) {
-			t.Fatalf("%s: unexpected response: %+v", wanted, answer)
+			t.Fatalf("%s: unexpected response: %+v", version, answer)
 		}
-		var there []map[string]any
+		var converted1 []map[string]any
 		for i, converted := range answer.ConvertedObjects {
 			one := map[string]any{}
 			if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 				t.Fatal(err)
 			}
 			port := nestedMap(nestedMap(one, "spec"), "rest")["port"]
-			if one["apiVersion"] != wanted || fmt.Sprint(port) != fmt.Sprint(i+1) || nestedMap(one, "metadata")["name"] != "demo" {
-				t.Errorf("%s: object %d is %v", wanted, i, one)
+			if one["apiVersion"] != version || fmt.Sprint(port) != fmt.Sprint(i+1) || nestedMap(one, "metadata")["name"] != "demo" {
+				t.Errorf("%s: object %d is %v", version, i, one)
 			}
-			there = append(there, one)
+			converted1 = append(converted1, one)
 		}
 		// There and back again, whichever way each of them went, everything is as it was.
-		back := review(t, other, there...).Response
-		again := review(t, wanted, rawObjects(t, back)...).Response
-		for i := range there {
-			requireEqual(t, fmt.Sprintf("%s: object %d again", wanted, i), there[i], rawObjects(t, again)[i])
+		back := review(t, other, converted1...).Response
+		again := review(t, version, rawObjects(t, back)...).Response
+		for i := range converted1 {
+			requireEqual(t, fmt.Sprintf("%s: object %d again", version, i), converted1[i], rawObjects(t, again)[i])
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 			version, alpha, mustJSON(t, object(t, beta, "{rest: {}}")))
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
-		answer := decoded(t, recorder.Body.String())
+		answer := decodeYAML(t, recorder.Body.String())
 		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || nestedMap(answer, "response")["uid"] != "7" ||
 			nestedMap(nestedMap(answer, "response"), "result")["status"] != "Success" {
 			t.Errorf("%s: unexpected recorder.Body: %s", version, recorder.Body)
@@ -182,11 +182,11 @@ func TestFailuresOfReviews(t *testing.T) {
 		objects []map[string]any
 		want    string
 	}{
-		"a version that there is not": {"modelregistry.opendatahub.io/v2", []map[string]any{good}, "objects[0]: modelregistry.opendatahub.io/v2 is not of type"},
-		"no version":                  {"", []map[string]any{good}, "objects[0]"},
-		"another kind":                {beta, []map[string]any{good, decoded(t, "{apiVersion: "+beta+", kind: Catalog}")}, "objects[1]: " + beta + " Catalog is not of type v1beta1.ModelRegistry"},
-		"no kind":                     {alpha, []map[string]any{good, good, decoded(t, "{apiVersion: "+beta+"}")}, "objects[2]"},
-		"an empty object":             {alpha, []map[string]any{{}}, "objects[0]"},
+		"unknown version": {"modelregistry.opendatahub.io/v2", []map[string]any{good}, "objects[0]: modelregistry.opendatahub.io/v2 is not of type"},
+		"no version":      {"", []map[string]any{good}, "objects[0]"},
+		"another kind":    {beta, []map[string]any{good, decodeYAML(t, "{apiVersion: "+beta+", kind: Catalog}")}, "objects[1]: " + beta + " Catalog is not of type v1beta1.ModelRegistry"},
+		"no kind":         {alpha, []map[string]any{good, good, decodeYAML(t, "{apiVersion: "+beta+"}")}, "objects[2]"},
+		"an empty object": {alpha, []map[string]any{{}}, "objects[0]"},
 	} {
 		answer := review(t, c.wanted, c.objects...).Response
 		if answer.Result.Status != metav1.StatusFailure || !strings.Contains(answer.Result.Message, c.want) || len(answer.ConvertedObjects) > 0 {

@@ -21,17 +21,17 @@ type discard struct{ io.Writer }
 func (discard) Header() http.Header { return http.Header{} }
 func (discard) WriteHeader(int)     {}
 
-// most returns the maximum live memory in bytes that a function adds. It runs the garbage collector continuously.
-func most(do func()) int64 {
+// maxHeapGrowth returns the maximum live memory in bytes that a function adds. It runs the garbage collector continuously.
+func maxHeapGrowth(do func()) int64 {
 	var stats runtime.MemStats
-	alive := func() int64 {
+	heapInUse := func() int64 {
 		runtime.GC()
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
-	alive()
-	alive() // empties pools
-	before, highest := alive(), int64(0)
+	heapInUse()
+	heapInUse() // empties pools
+	before, highest := heapInUse(), int64(0)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -42,7 +42,7 @@ func most(do func()) int64 {
 		case <-ended:
 			return highest - before
 		default:
-			highest = max(highest, alive())
+			highest = max(highest, heapInUse())
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestWeightsCoverHandlerMemory(t *testing.T) {
 			for try := 0; try < 10 && took > tc.weight+fixed; try++ {
 				request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.body))
 				request.Header.Set("Content-Type", "application/json")
-				took = min(took, most(func() { tc.next.ServeHTTP(discard{io.Discard}, request) }))
+				took = min(took, maxHeapGrowth(func() { tc.next.ServeHTTP(discard{io.Discard}, request) }))
 			}
 			t.Logf("%s of %s: %d KiB of %d KiB", handler, name, took>>10, tc.weight>>10)
 			if took > tc.weight+fixed {

@@ -8,18 +8,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
+// tokenMounts returns the names of the containers that mount the token.
 func tokenMounts(t *testing.T, object map[string]any, pod []string) []string {
 	t.Helper()
-	var holders []string
+	var mounting []string
 	for _, list := range []string{"containers", "initContainers"} {
 		for _, container := range listAt(object, in(pod, list)...) {
 			fields := container.(map[string]any)
 			if find(listAt(fields, "volumeMounts"), raycluster.VolumeToken) != nil {
-				holders = append(holders, fields["name"].(string))
+				mounting = append(mounting, fields["name"].(string))
 			}
 		}
 	}
-	return holders
+	return mounting
 }
 
 // [R30] Only the sidecar gets the token of the ServiceAccount that may review tokens.
@@ -30,11 +31,11 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 	}{"OpenShift": {onOpenShift(), "oauth-proxy"}, "plain": {onOpenShift().with(plain), "kube-rbac-proxy"}} {
 		got := applyDefaults(t, test.s, parse(t, full), nil)
 		if diff := cmp.Diff([]string{test.want}, tokenMounts(t, got, headPod)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: containers with the token differ (-want +got):\n%s", name, diff)
 		}
 		projected := listAt(find(listAt(got, in(headPod, "volumes")...), raycluster.VolumeToken), "projected", "sources")
 		if len(projected) != 3 || at(projected[0].(map[string]any), "serviceAccountToken", "path") != "token" {
-			t.Errorf("%s: unexpected result: %v", name, projected)
+			t.Errorf("%s: got sources %v, want 3, the first a token", name, projected)
 		}
 		if !raycluster.View(got).Injected().Token {
 			t.Errorf("%s: no container mounts the volume", name)
@@ -43,7 +44,7 @@ func TestTokenIsForTheSidecarOnly(t *testing.T) {
 }
 
 // [R30] The ServiceAccount of the user is overwritten, because OpenShift OAuth identifies clients by ServiceAccount; an annotation stores it.
-func TestAccountOfTheUser(t *testing.T) {
+func TestServiceAccountOfUserIsReplaced(t *testing.T) {
 	s := onOpenShift()
 	account := func(object map[string]any) [2]any {
 		return [2]any{at(object, in(headPod, "serviceAccountName")...), at(object, "metadata", "annotations", raycluster.AnnotationServiceAccount)}
@@ -52,28 +53,28 @@ func TestAccountOfTheUser(t *testing.T) {
 	stored := applyDefaults(t, s, parse(t, full), nil)
 	names := raycluster.View(stored).Names()
 	if got := account(stored); got != [2]any{names.ServiceAccount, "mine"} || len(names.ServiceAccount) != len(managed)+8 {
-		t.Errorf("unexpected result of account: %v", got)
+		t.Errorf("got account %v, want the cluster's account with the user's as recorded one", got)
 	}
 	for name, test := range map[string]struct {
 		submitted string
 		want      [2]any
 	}{
-		"the manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
-		"another account":            {"other", [2]any{names.ServiceAccount, "other"}},
-		"generated name":             {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
-		"none any more":              {"", [2]any{names.ServiceAccount, nil}},
+		"manifest applied again": {"mine", [2]any{names.ServiceAccount, "mine"}},
+		"another account":        {"other", [2]any{names.ServiceAccount, "other"}},
+		"generated name":         {names.ServiceAccount, [2]any{names.ServiceAccount, "mine"}},
+		"account removed":        {"", [2]any{names.ServiceAccount, nil}},
 	} {
 		submitted := copyOf(stored, put(test.submitted, in(headPod, "serviceAccountName")...))
 		got := applyDefaults(t, s, submitted, stored)
 		if diff := cmp.Diff(test.want, account(got)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: the account differs (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, got, stored)
 	}
 }
 
 // [R30] On request the head keeps its ServiceAccount, and the sidecar mounts a token from a Secret.
-func TestAccountThatIsKept(t *testing.T) {
+func TestServiceAccountOfUserIsKeptOnRequest(t *testing.T) {
 	keep := put("true", "metadata", "annotations", raycluster.AnnotationKeepServiceAccount)
 	for name, s := range map[string]Settings{"OpenShift": onOpenShift(), "plain": onOpenShift().with(plain)} {
 		got := applyDefaults(t, s, parse(t, full, keep), nil)
@@ -94,11 +95,11 @@ func TestAccountThatIsKept(t *testing.T) {
 		stored := applyDefaults(t, s, parse(t, full), nil)
 		later := applyDefaults(t, s, copyOf(stored, keep), stored)
 		if diff := cmp.Diff(normalize(got), normalize(later)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: a cluster that gets the annotation later differs from one created with it (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, later, stored)
 		if answer := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
-			t.Errorf("%s: the account of the dashboard for all of the head", name)
+			t.Errorf("%s: the head may use the ServiceAccount of the dashboard", name)
 		}
 	}
 }
@@ -108,24 +109,24 @@ func TestAutoscaler(t *testing.T) {
 	for name, s := range map[string]Settings{"operator": onOpenShift(), "pod": onOpenShift().with(original), "plain": onOpenShift().with(plain)} {
 		got := applyDefaults(t, s, parse(t, full), nil)
 		if diff := cmp.Diff(append([]string{"OWN"}, tlsNames...), namesAt(got, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: variables of the autoscaler differ (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data", "ca-vol", "server-cert", "oauth-proxy-token"}, namesAt(got, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: mounts of the autoscaler differ (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, got, got)
 		broken := copyOf(got, changeOf(autoscalerEnv, "RAY_USE_TLS", set("0", "value")), changeOf(autoscalerMounts, "server-cert", set("/x", "mountPath")))
 		expectRejected(t, s, broken, got,
 			`spec.autoscalerOptions.env: Invalid value: "RAY_USE_TLS": `+autoscalerImmutable, `spec.autoscalerOptions.volumeMounts: Invalid value: "server-cert": `+autoscalerImmutable)
 		if diff := cmp.Diff(got, applyDefaults(t, s, broken, got)); diff != "" {
-			t.Errorf("%s is not mended: %s", name, diff)
+			t.Errorf("%s: changed values were not restored (-want +got):\n%s", name, diff)
 		}
 		off := applyDefaults(t, s, copyOf(got, put(false, "spec", "enableInTreeAutoscaling")), got)
 		if diff := cmp.Diff([]string{"OWN"}, namesAt(off, autoscalerEnv...)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: variables without the autoscaler differ (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff([]string{"data"}, namesAt(off, autoscalerMounts...)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: mounts without the autoscaler differ (-want +got):\n%s", name, diff)
 		}
 	}
 	// Options are created if the user sets none.
@@ -144,12 +145,12 @@ func TestResourcesAndContext(t *testing.T) {
 		for _, container := range []element{sidecar, certificate} {
 			nonRoot := any(true)
 			if name == "OpenShift" && container["name"] == "create-cert" {
-				nonRoot = nil // as the Ray container has it
+				nonRoot = nil // as in the Ray container
 			}
 			for _, kind := range []string{"requests", "limits"} {
-				for _, description := range []string{"cpu", "memory"} {
-					if at(container, "resources", kind, description) == nil {
-						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, description)
+				for _, resource := range []string{"cpu", "memory"} {
+					if at(container, "resources", kind, resource) == nil {
+						t.Errorf("%s: %s has no %s of %s", name, container["name"], kind, resource)
 					}
 				}
 			}
@@ -160,7 +161,7 @@ func TestResourcesAndContext(t *testing.T) {
 		}
 		wantUser := any(int64(1000))
 		if name == "OpenShift" {
-			wantUser = nil // the platform gives every namespace its users
+			wantUser = nil // OpenShift assigns each namespace a range of UIDs
 		}
 		if user := at(certificate, "securityContext", "runAsUser"); user != wantUser {
 			t.Errorf("%s: user %v, want %v", name, user, wantUser)
@@ -177,23 +178,23 @@ func TestResourcesAndContext(t *testing.T) {
 				t.Errorf("%s: the fields of the user changed (-want +got): %s\n%v", name, diff, kept)
 			}
 			if diff := cmp.Diff(own, find(listAt(got, in(headPod, "initContainers")...), "create-cert")["resources"]); diff != "" {
-				t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+				t.Errorf("%s: resources of the init container differ (-want +got):\n%s", name, diff)
 			}
 		}
 	}
 }
 
-// [R16] On plain Kubernetes the key is created by the user who reads it.
-func TestUserOfTheCertificate(t *testing.T) {
+// [R16] On plain Kubernetes, the container that creates the key has the UID of the Ray container that reads it.
+func TestCertificateContainerRunsAsRayUser(t *testing.T) {
 	s := onOpenShift().with(plain)
 	for name, test := range map[string]struct {
 		change   func(map[string]any)
 		want     any
 		wantRoot bool
 	}{
-		"of Ray's images":      {func(map[string]any) {}, int64(1000), true},
-		"of the pod":           {put(int64(7), in(headPod, "securityContext", "runAsUser")...), int64(7), true},
-		"of the Ray container": {put(int64(8), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(8), true},
+		"default":              {func(map[string]any) {}, int64(1000), true},
+		"UID of the pod":       {put(int64(7), in(headPod, "securityContext", "runAsUser")...), int64(7), true},
+		"UID of the container": {put(int64(8), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(8), true},
 		"root":                 {put(int64(0), in(headPod, "containers", "0", "securityContext", "runAsUser")...), int64(0), false},
 	} {
 		context := at(find(listAt(applyDefaults(t, s, parse(t, minimal, test.change), nil), in(headPod, "initContainers")...), "create-cert"), "securityContext").(map[string]any)
@@ -203,8 +204,8 @@ func TestUserOfTheCertificate(t *testing.T) {
 	}
 }
 
-// [R10] Login by browser requires the same right as a token.
-func TestBrowsersNeedTheRightAsWell(t *testing.T) {
+// [R10] A login by browser requires the same permission as a token.
+func TestBrowserLoginRequiresPermission(t *testing.T) {
 	sidecar := find(listAt(applyDefaults(t, onOpenShift(), parse(t, minimal), nil), in(headPod, "containers")...), "oauth-proxy")
 	want := []any{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=test-raycluster-oauth-proxy-ecaffa62",
@@ -218,7 +219,7 @@ func TestBrowsersNeedTheRightAsWell(t *testing.T) {
 }
 
 // [R20] Certificates are for the Service that the user names.
-func TestHeadServiceOfTheUser(t *testing.T) {
+func TestCertificateNamesHeadServiceOfUser(t *testing.T) {
 	s := onOpenShift().with(original)
 	got := applyDefaults(t, s, parse(t, minimal, put("mine", "spec", "headGroupSpec", "headService", "metadata", "name")), nil)
 	command := listAt(find(listAt(got, in(headPod, "initContainers")...), "create-cert"), "command")

@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-func fresh(t *testing.T, text string) map[string]any {
+func newCluster(t *testing.T, text string) map[string]any {
 	t.Helper()
 	object := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
@@ -32,7 +32,7 @@ func TestAdmit(t *testing.T) {
 		if settings.OpenShift != (name == "openshift") || settings.Domain != "apps.example.org" {
 			t.Errorf("%s: unexpected settings: %+v", name, settings)
 		}
-		given := fresh(t, plainCluster)
+		given := newCluster(t, plainCluster)
 		before := runtime.DeepCopyJSON(given)
 		admitted, warnings, err := Admit(settings, given)
 		if err != nil || len(warnings) > 0 {
@@ -46,7 +46,7 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s: version %q, want %q", name, v, "v7")
 		}
 		if in := c.Injected(); !in.MTLS || in.Sidecar == raycluster.AuthNone {
-			t.Errorf("%s: unexpected result: %+v", name, in)
+			t.Errorf("%s: got %+v, want mTLS and an authenticating sidecar", name, in)
 		}
 		again, _, err := Admit(settings, admitted)
 		if err != nil || !reflect.DeepEqual(again, admitted) {
@@ -58,22 +58,22 @@ func TestAdmit(t *testing.T) {
 func TestAdmitReplacesForeignElements(t *testing.T) {
 	settings := SettingsOf(config.DefaultRayCluster(), capability.NewSet(), "", "v7")
 	elsewhere := strings.Replace(plainCluster, `"spec":{"headGroupSpec"`, `"spec":{"managedBy":"kueue.x-k8s.io/multikueue","headGroupSpec"`, 1)
-	admitted, _, err := Admit(settings, fresh(t, elsewhere))
-	if err != nil || !reflect.DeepEqual(admitted, fresh(t, elsewhere)) {
+	admitted, _, err := Admit(settings, newCluster(t, elsewhere))
+	if err != nil || !reflect.DeepEqual(admitted, newCluster(t, elsewhere)) {
 		t.Errorf("a cluster that runs elsewhere: %v, %v", admitted, err)
 	}
 	generated := strings.Replace(plainCluster, `"name":"c"`, `"generateName":"c-"`, 1)
-	admitted, _, err = Admit(settings, fresh(t, generated))
+	admitted, _, err = Admit(settings, newCluster(t, generated))
 	if err != nil || !strings.HasPrefix(raycluster.View(admitted).Name(), "c-") {
 		t.Errorf("a name that is left open: %v", err)
 	}
 	long := strings.Replace(plainCluster, `"name":"c"`, `"name":"`+strings.Repeat("c", 50)+`"`, 1)
-	if _, warnings, err := Admit(settings, fresh(t, long)); err != nil || len(warnings) == 0 {
+	if _, warnings, err := Admit(settings, newCluster(t, long)); err != nil || len(warnings) == 0 {
 		t.Errorf("a host that is cut: %q, %v", warnings, err)
 	}
 	mine := strings.Replace(plainCluster, `{"name":"h","image":"i"}]`, `{"name":"h","image":"i","env":[{"name":"RAY_TLS_CA_CERT","value":"/mine/ca.crt"}]}],"initContainers":[{"name":"mine","image":"i"}]`, 1)
 	want := []string{"spec.headGroupSpec.template.spec.containers.0.env: RAY_TLS_CA_CERT is replaced by that of the operator, which secures the cluster itself: remove it"}
-	admitted, warnings, err := Admit(settings, fresh(t, mine))
+	admitted, warnings, err := Admit(settings, newCluster(t, mine))
 	if err != nil || !slices.Equal(warnings, want) {
 		t.Errorf("a certificate of the user's own: %q, %v", warnings, err)
 	}
@@ -84,7 +84,7 @@ func TestAdmitReplacesForeignElements(t *testing.T) {
 		"spec.headGroupSpec": `{"metadata":{"name":"c"},"spec":{"headGroupSpec":7}}`,
 		"containers":         strings.Replace(plainCluster, `[{"name":"h","image":"i"}]`, `[]`, 1),
 	} {
-		if _, _, err := Admit(settings, fresh(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Admit(settings, newCluster(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}

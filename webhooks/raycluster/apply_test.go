@@ -101,7 +101,7 @@ var merges = map[string]bool{"lists by name": true, "whole lists": false}
 func TestApplyOfTheSDK(t *testing.T) {
 	const head, group = ".spec.headGroupSpec.template.spec", ".spec.workerGroupSpecs.0.template.spec"
 	for variant, s := range variants {
-		later := s.with(newer)
+		later := s.with(newRelease)
 		certificate := func(pod string) []string {
 			if !s.MTLS {
 				return nil
@@ -149,14 +149,14 @@ func TestApplyOfReadObjectKeepsInjections(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			for merge, keyed := range merges {
-				if got := applies(t, s.with(newer), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
+				if got := applies(t, s.with(newRelease), stored, copyOf(stored), keyed); !cmp.Equal(stored, got) {
 					t.Errorf("%s, %s, %s: an apply changed the stored object (-stored +got):\n%s", variant, naming, merge, cmp.Diff(stored, got))
 				}
 			}
 		}
 		// An object of another cluster: its names and injections are replaced.
-		read := copyOf(applyDefaults(t, s, crowd(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
-		fresh := applyDefaults(t, s, copyOf(crowd(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
+		read := copyOf(applyDefaults(t, s, clusterWithWorkerGroups(t), nil), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name"))
+		fresh := applyDefaults(t, s, copyOf(clusterWithWorkerGroups(t), put("elsewhere", "metadata", "namespace"), put("other", "metadata", "name")), nil)
 		copied := applyDefaults(t, s, read, nil)
 		expectAllowed(t, s, copied, nil)
 		wantNames, gotNames := raycluster.View(fresh).Injected(), raycluster.View(copied).Injected()
@@ -181,7 +181,7 @@ func TestGroupsAreAddedAndRemoved(t *testing.T) {
 	s := onOpenShift()
 	at := []string{"spec", "workerGroupSpecs"}
 	for variant, s := range map[string]Settings{"operator": s, "pod": s.with(original)} {
-		stored := applyDefaults(t, s, crowd(t), nil)
+		stored := applyDefaults(t, s, clusterWithWorkerGroups(t), nil)
 		groups := listAt(stored, at...)
 		fresh := parse(t, `{groupName: fresh, template: {spec: {containers: [{name: w, image: "example.com/ray:1"}]}}}`)
 		for name, tc := range map[string]struct {
@@ -189,18 +189,18 @@ func TestGroupsAreAddedAndRemoved(t *testing.T) {
 			renewed string // the group whose pods are new
 		}{
 			"one removed":   {[]any{groups[0], groups[2]}, ""},
-			"all go":        {[]any{}, ""},
+			"all removed":   {[]any{}, ""},
 			"another order": {[]any{groups[2], groups[0], groups[1]}, ""},
 			"one added":     {[]any{groups[0], fresh, groups[1], groups[2]}, "fresh"},
 		} {
-			got := applyDefaults(t, s.with(newer), copyOf(stored, put(tc.groups, at...)), stored)
-			expectAllowed(t, s.with(newer), got, stored)
+			got := applyDefaults(t, s.with(newRelease), copyOf(stored, put(tc.groups, at...)), stored)
+			expectAllowed(t, s.with(newRelease), got, stored)
 			for _, g := range listAt(got, at...) {
 				fields := g.(map[string]any)
 				was := groups[max(0, slices.IndexFunc(groups, func(w any) bool { return w.(map[string]any)["groupName"] == fields["groupName"] }))]
 				if fields["groupName"] != tc.renewed {
 					if diff := cmp.Diff(was, g); diff != "" {
-						t.Errorf("%s, %s: %v unexpected result (-want +got):\n%s", variant, name, fields["groupName"], diff)
+						t.Errorf("%s, %s: group %v differs (-want +got):\n%s", variant, name, fields["groupName"], diff)
 					}
 					continue
 				}

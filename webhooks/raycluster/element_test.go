@@ -13,8 +13,8 @@ func TestEqualElements(t *testing.T) {
 		want bool
 	}{
 		"empty objects":                   {"{}", "{}", true},
-		"null and nothing":                {"{a: null}", "{}", true},
-		"empty and nothing":               {"{a: {}, b: [], c: ''}", "{}", true},
+		"null and absent":                 {"{a: null}", "{}", true},
+		"empty and absent":                {"{a: {}, b: [], c: ''}", "{}", true},
 		"empty below":                     {"{a: {b: {c: []}}}", "{}", true},
 		"false is something":              {"{allowPrivilegeEscalation: false}", "{}", false},
 		"zero is something":               {"{runAsUser: 0}", "{}", false},

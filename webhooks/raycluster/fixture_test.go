@@ -63,7 +63,7 @@ func noOAuth(s *Settings)  { s.OAuth = false }
 func noMTLS(s *Settings)   { s.MTLS = false }
 func plain(s *Settings)    { s.OpenShift, s.OAuthServer = false, false }
 func trusting(s *Settings) { s.KubeRaySecurity = config.KubeRaySecurityTrust }
-func newer(s *Settings) {
+func newRelease(s *Settings) {
 	s.Version, s.OAuthProxyImage, s.AuthProxyImage, s.CertGeneratorImage = "9.9.9", "example.com/oauth:9", "example.com/proxy:9", "example.com/ubi:9"
 }
 

@@ -31,13 +31,13 @@ func FuzzAdmission(f *testing.F) {
 	f.Add([]byte(`{"mEtadata":{},"spec":{"headGroupSpec":{"template":{"spec":{"containers":[{}]}}}}}`), []byte(`{}`), uint8(0))
 	f.Fuzz(func(t *testing.T, object, old []byte, bits uint8) {
 		s := onOpenShift()
-		for i, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newer} {
+		for i, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newRelease} {
 			if bits&(1<<i) != 0 {
 				change(&s)
 			}
 		}
-		holds(t, s, object, nil)
-		holds(t, s, object, old)
+		checkInvariants(t, s, object, nil)
+		checkInvariants(t, s, object, old)
 	})
 }
 
@@ -51,8 +51,8 @@ func request(object, old []byte) admission.Request {
 	return r
 }
 
-// holds checks the invariants of a request.
-func holds(t testing.TB, s Settings, object, old []byte) {
+// checkInvariants checks the invariants of a request.
+func checkInvariants(t testing.TB, s Settings, object, old []byte) {
 	t.Helper()
 	d, v := &defaulter{s.source}, &validator{s.source}
 	v.Handle(t.Context(), request(object, old))

@@ -91,7 +91,7 @@ func TestShapeErrors(t *testing.T) {
 			put("a", "metadata", "name")(object)
 		}
 		if diff := cmp.Diff(object, applyDefaults(t, onOpenShift(), object, nil)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
+			t.Errorf("%s: the malformed object was changed (-want +got):\n%s", text, diff)
 		}
 		answer := validateObject(t, onOpenShift(), object, nil)
 		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
@@ -140,7 +140,7 @@ func TestSettings(t *testing.T) {
 		return config.RayCluster{Exposure: config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}}, nil
 	}
 	if got, _ := options.settings(t.Context()); got.OpenShift || got.Domain != "apps.example.org" {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want the settings without OpenShift and with the domain", got)
 	}
 }
 

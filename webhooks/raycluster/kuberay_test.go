@@ -39,7 +39,7 @@ func TestNothingIsInjectedIfPlatformKubeRaySecuresClusters(t *testing.T) {
 }
 
 // The next update removes injections from a stored cluster, with or without a change of the template: a head with two proxies on one port
-// never gets ready. They are injected again when that KubeRay is removed and the pods are recreated.
+// isNever gets ready. They are injected again when that KubeRay is removed and the pods are recreated.
 func TestUpdateRemovesInjectionsForPlatformKubeRay(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"OpenShift": onOpenShift(), "legacy settings": onOpenShift().with(original), "not on OpenShift": onOpenShift().with(plain),

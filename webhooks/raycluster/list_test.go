@@ -12,50 +12,50 @@ func TestEditKeepsOtherListElements(t *testing.T) {
 		edit   func(map[string]any)
 		after  string
 	}{
-		"the first element": {
+		"upsert adds the list": {
 			"{}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
 			"{a: [{name: x}]}",
 		},
-		"the first element of an empty list": {
+		"upsert adds to an empty list": {
 			"{a: []}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
 			"{a: [{name: x}]}",
 		},
-		"a further element": {
+		"upsert appends": {
 			"{a: [1]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
 			"{a: [1, {name: x}]}",
 		},
-		"an element less": {
+		"drop removes an element": {
 			"{a: [{name: x}, {name: y}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [{name: y}]}",
 		},
-		"the last element": {
+		"drop removes an empty list": {
 			"{a: [{name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) }, "{}",
 		},
-		"an element of a name": {
+		"upsert merges by name": {
 			"{a: [{name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x", "value": "1"}) },
 			"{a: [{name: x, value: '1'}]}",
 		},
-		"existing element": {
+		"upsert keeps other fields": {
 			"{a: [{name: x, readOnly: false}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) }, "{a: [{name: x, readOnly: false}]}",
 		},
-		"several of a name": {
+		"upsert removes duplicates": {
 			"{a: [{name: x}, {name: y}, {name: x, value: '2'}, {name: x}]}", func(o map[string]any) { upsert(o, "a", element{"name": "x"}) },
 			"{a: [{name: x}, {name: y}]}",
 		},
-		"a container with resources of its user": {
+		"upsertContainer keeps resources of the user": {
 			"{a: [{name: x, image: old, resources: {limits: {cpu: 1}}, imagePullPolicy: Always, command: [sh]}]}",
 			func(o map[string]any) {
 				upsertContainer(o, "a", element{"name": "x", "image": "new", "resources": element{"limits": element{"cpu": "2"}}})
 			},
 			"{a: [{name: x, image: new, resources: {limits: {cpu: 1}}, imagePullPolicy: Always}]}",
 		},
-		"a container without resources": {
+		"upsertContainer sets missing resources": {
 			"{a: [{name: x, resources: {}}]}", func(o map[string]any) {
 				upsertContainer(o, "a", element{"name": "x", "resources": element{"limits": element{}, "requests": element{"cpu": "1"}}})
 			},
 			"{a: [{name: x, resources: {limits: {}, requests: {cpu: '1'}}}]}",
 		},
-		"managed elements": {
+		"drop keeps malformed elements": {
 			"{a: [{name: x}, text, {name: y}, {name: x}]}", func(o map[string]any) { dropElements(o, "a", func(f element) bool { return f["name"] == "x" }) },
 			"{a: [text, {name: y}]}",
 		},

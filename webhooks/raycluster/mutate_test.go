@@ -81,7 +81,7 @@ func TestEmptyContainerLists(t *testing.T) {
 	}
 	sidecarOnly := parse(t, minimal, put([]any{map[string]any{"name": "oauth-proxy", "image": "x"}}, in(headPod, "containers")...))
 	answer := validateObject(t, onOpenShift(), applyDefaults(t, onOpenShift(), sidecarOnly, nil), nil)
-	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container is the one in which Ray runs: put it before oauth-proxy`
+	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container must be the Ray container: put it before oauth-proxy`
 	if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
 		t.Errorf("unexpected response.Result: %+v", answer.Result)
 	}
@@ -108,7 +108,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 		got := applyDefaults(t, s, object, nil)
 		for _, p := range append(places, []string{"spec", "authOptions"}) {
 			if diff := cmp.Diff(at(object, p...), at(got, p...)); diff != "" {
-				t.Errorf("%s: %v unexpected result (-want +got):\n%s", name, p, diff)
+				t.Errorf("%s: %v was changed (-want +got):\n%s", name, p, diff)
 			}
 		}
 	}
@@ -145,9 +145,9 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	}
 }
 
-// [R34] Images and other injections stay until the user changes a template; the placement by Kueue is no change.
+// [R34] Images and other injections stay until the user changes a template; the placement by Kueue is not a change.
 func TestStoredInjectionsAreKeptUntilTheTemplateChanges(t *testing.T) {
-	s, later := onOpenShift(), onOpenShift().with(newer)
+	s, later := onOpenShift(), onOpenShift().with(newRelease)
 	for name, s := range map[string][2]Settings{
 		"OpenShift": {s, later}, "plain": {s.with(plain), later.with(plain)}, "original": {s.with(original), later.with(original)},
 		"another domain": {s.with(original), later.with(original).with(func(s *Settings) { s.Domain = "other.example.com" })},

@@ -76,7 +76,7 @@ type plan struct {
 // autoscaler holds the injections of spec.autoscalerOptions, for KubeRay's autoscaler container in the head.
 type autoscaler struct{ env, mounts []element }
 
-// newPlan returns the plan of a new cluster, or of an update of old. Both must have no shapeErrors.
+// newPlan returns the plan of a new cluster, or of an update of old. Both must be without shapeErrors.
 func newPlan(s Settings, cluster, old raycluster.Cluster) *plan {
 	p := &plan{settings: s, mode: raycluster.Decide(s.RayCluster, s.Platform, cluster, old), cluster: cluster, old: old, names: cluster.Names()}
 	if !p.mode.Active() {

@@ -16,8 +16,8 @@ type drawn struct {
 	pool []map[string]any
 }
 
-// some draws elements from all templates of the pool, and others.
-func (d drawn) some(label string, pods [][]string, list []string, more ...any) []any {
+// drawElements draws elements from all templates of the pool, and others.
+func (d drawn) drawElements(label string, pods [][]string, list []string, more ...any) []any {
 	all := more
 	for _, object := range d.pool {
 		for _, pod := range pods {
@@ -30,14 +30,14 @@ func (d drawn) some(label string, pods [][]string, list []string, more ...any) [
 func (d drawn) pod(label string) map[string]any {
 	pods := [][]string{headPod, worker0}
 	spec := map[string]any{
-		"containers":     d.some(label+" containers", pods, []string{"containers"}, element{"name": "ray", "image": "a"}, element{"name": "own"}, element{"name": "oauth-proxy"}, element{}),
-		"initContainers": d.some(label+" inits", pods, []string{"initContainers"}, element{"name": "prepare"}, element{"name": "create-cert"}),
-		"volumes":        d.some(label+" volumes", pods, []string{"volumes"}, element{"name": "data"}, element{"name": "ca-vol"}, element{"name": "server-cert", "emptyDir": element{}}),
+		"containers":     d.drawElements(label+" containers", pods, []string{"containers"}, element{"name": "ray", "image": "a"}, element{"name": "own"}, element{"name": "oauth-proxy"}, element{}),
+		"initContainers": d.drawElements(label+" inits", pods, []string{"initContainers"}, element{"name": "prepare"}, element{"name": "create-cert"}),
+		"volumes":        d.drawElements(label+" volumes", pods, []string{"volumes"}, element{"name": "data"}, element{"name": "ca-vol"}, element{"name": "server-cert", "emptyDir": element{}}),
 	}
 	if containers := spec["containers"].([]any); len(containers) > 0 {
 		first := runtime.DeepCopyJSON(containers[0].(map[string]any))
-		first["env"] = d.some(label+" env", pods, []string{"containers", "0", "env"}, element{"name": "OWN"}, element{"name": "RAY_USE_TLS", "value": "0"})
-		first["volumeMounts"] = d.some(label+" mounts", pods, []string{"containers", "0", "volumeMounts"}, element{"name": "data", "mountPath": "/d"}, element{"name": "ca-vol", "mountPath": "/x"})
+		first["env"] = d.drawElements(label+" env", pods, []string{"containers", "0", "env"}, element{"name": "OWN"}, element{"name": "RAY_USE_TLS", "value": "0"})
+		first["volumeMounts"] = d.drawElements(label+" mounts", pods, []string{"containers", "0", "volumeMounts"}, element{"name": "data", "mountPath": "/d"}, element{"name": "ca-vol", "mountPath": "/x"})
 		containers[0] = first
 	}
 	if account := rapid.SampledFrom([]any{nil, "", "mine", "c-oauth-proxy", "full-oauth-proxy-63ef1e47"}).Draw(d.T, label+" account"); account != nil {
@@ -60,21 +60,21 @@ func (d drawn) cluster(label string) map[string]any {
 	}
 	put(groups, "spec", "workerGroupSpecs")(object)
 	put(rapid.Bool().Draw(d.T, label+" autoscaled"), "spec", "enableInTreeAutoscaling")(object)
-	put(d.some(label+" autoscaler env", [][]string{nil}, autoscalerEnv, element{"name": "OWN"}), autoscalerEnv...)(object)
-	put(d.some(label+" autoscaler mounts", [][]string{nil}, autoscalerMounts, element{"name": "ca-vol", "mountPath": "/x"}), autoscalerMounts...)(object)
+	put(d.drawElements(label+" autoscaler env", [][]string{nil}, autoscalerEnv, element{"name": "OWN"}), autoscalerEnv...)(object)
+	put(d.drawElements(label+" autoscaler mounts", [][]string{nil}, autoscalerMounts, element{"name": "ca-vol", "mountPath": "/x"}), autoscalerMounts...)(object)
 	return object
 }
 
 // The invariants of FuzzAdmission, for generated clusters.
 func TestAdmissionInvariants(t *testing.T) {
 	var pool []map[string]any
-	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newer)} {
+	for _, s := range []Settings{onOpenShift(), onOpenShift().with(original), onOpenShift().with(plain), onOpenShift().with(newRelease)} {
 		pool = append(pool, applyDefaults(t, s, parse(t, full), nil), applyDefaults(t, s, parse(t, full), parse(t, full)))
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		d := drawn{r, pool}
 		s := onOpenShift()
-		for _, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newer} {
+		for _, change := range []func(*Settings){noOAuth, noMTLS, plain, original, newRelease} {
 			if rapid.Bool().Draw(r, "setting") {
 				change(&s)
 			}
@@ -87,7 +87,7 @@ func TestAdmissionInvariants(t *testing.T) {
 		case 1:
 			old = encoded(t, d.cluster("old"))
 		}
-		holds(fatal{t, r}, s, object, old)
+		checkInvariants(fatal{t, r}, s, object, old)
 	})
 }
 

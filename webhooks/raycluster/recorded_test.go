@@ -236,7 +236,7 @@ func TestLegacyClustersAreKeptUntilTheTemplateChanges(t *testing.T) {
 		for kind, legacy := range map[string]bool{"hashed": false, "legacy": true} {
 			for release := range releases {
 				t.Run(kind+" "+name+" "+release, func(t *testing.T) {
-					s := recordedSettings(name).with(newer).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
+					s := recordedSettings(name).with(newRelease).with(func(s *Settings) { s.Certificates = config.CertificatesByOperator })
 					keptUntilChanged(t, s, storedRecording(t, name, legacy, release), legacy)
 				})
 			}
@@ -272,7 +272,7 @@ func keptUntilChanged(t *testing.T, s Settings, stored map[string]any, legacy bo
 		forged := copyOf(stored, forge)
 		if diff := cmp.Diff(find(listAt(changed, in(headPod, "initContainers")...), "create-cert"),
 			find(listAt(applyDefaults(t, s, forged, forged), in(headPod, "initContainers")...), "create-cert")); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", description, diff)
+			t.Errorf("%s: create-cert differs (-want +got):\n%s", description, diff)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestLegacyClustersAreRecreated(t *testing.T) {
 		expectAllowed(t, s, created, nil)
 		has := raycluster.View(created).Injected()
 		if len(listAt(created, in(headPod, "initContainers")...)) != 1 || has.PodIssued || !has.MTLS || !has.Token {
-			t.Errorf("%s: unexpected result: %+v", release, has)
+			t.Errorf("%s: got %+v, want one init container, and mTLS with a token that the pod does not issue", release, has)
 		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 // Other messages.
 const (
 	noContainer   = "needs the container in which Ray runs as its first entry: add it"
-	sidecarFirst  = "the first container is the one in which Ray runs: put it before "
+	sidecarFirst  = "the first container must be the Ray container: put it before "
 	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: leave it out, and the operator secures the cluster"
 	unknownIssuer = `must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
 )

@@ -127,8 +127,8 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 func TestStoredViolationsAreAccepted(t *testing.T) {
 	s := onOpenShift()
 	for name, fault := range map[string]func(map[string]any){
-		"enableIngress": put(true, "spec", "headGroupSpec", "enableIngress"),
-		"odd shape":     put("text", in(headPod, "volumes")...),
+		"enableIngress":  put(true, "spec", "headGroupSpec", "enableIngress"),
+		"malformed list": put("text", in(headPod, "volumes")...),
 	} {
 		before := parse(t, minimal, fault)
 		after := parse(t, minimal, fault, put([]any{raycluster.Finalizer}, "metadata", "finalizers"))
@@ -141,7 +141,7 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 	}
 }
 
-// The sidecar connects to the port of the head. The fixed port of old releases stays while the template does.
+// The sidecar connects to the port of the head. Clusters of old releases keep the fixed port until their template changes.
 func TestThePortOfTheDashboard(t *testing.T) {
 	named := func(o map[string]any) {
 		at(o, "spec", "headGroupSpec", "template", "spec", "containers", "0").(map[string]any)["ports"] = []any{map[string]any{"name": "dashboard", "containerPort": int64(8266)}}
@@ -151,43 +151,43 @@ func TestThePortOfTheDashboard(t *testing.T) {
 			text, err := json.Marshal(listAt(o, "spec", "headGroupSpec", "template", "spec", "containers")[1])
 			return err == nil && strings.Contains(string(text), ":"+port)
 		}
-		older := applyDefaults(t, s, parse(t, minimal), nil)
-		if !leadsTo(older, "8265") || !leadsTo(applyDefaults(t, s, copyOf(parse(t, minimal), named), nil), "8266") {
+		legacyCluster := applyDefaults(t, s, parse(t, minimal), nil)
+		if !leadsTo(legacyCluster, "8265") || !leadsTo(applyDefaults(t, s, copyOf(parse(t, minimal), named), nil), "8266") {
 			t.Errorf("%s: the sidecar leads elsewhere", name)
 		}
-		named(older)
-		if kept := applyDefaults(t, s, copyOf(older, put("x", "metadata", "labels", "a")), older); !leadsTo(kept, "8265") {
+		named(legacyCluster)
+		if kept := applyDefaults(t, s, copyOf(legacyCluster, put("x", "metadata", "labels", "a")), legacyCluster); !leadsTo(kept, "8265") {
 			t.Errorf("%s: the template of a running cluster changes", name)
 		}
-		if changed := applyDefaults(t, s, copyOf(older, changedHead), older); !leadsTo(changed, "8266") {
+		if changed := applyDefaults(t, s, copyOf(legacyCluster, changedHead), legacyCluster); !leadsTo(changed, "8266") {
 			t.Errorf("%s: a changed template keeps the older sidecar", name)
 		}
 	}
 }
 
 // [A-13] [R34] The cookie secret leaves the command line with the next template, and running clusters are not changed.
-func TestCookieInTheCommandLineStaysUntilTheTemplateChanges(t *testing.T) {
+func TestCookieSecretLeavesCommandLineWithNewTemplate(t *testing.T) {
 	s := onOpenShift()
 	const argument = "--cookie-secret=$(COOKIE_SECRET)"
 	sidecarOf := func(o map[string]any) map[string]any {
 		return find(listAt(o, in(headPod, "containers")...), "oauth-proxy")
 	}
-	former := applyDefaults(t, s, parse(t, minimal), nil)
-	sidecar := sidecarOf(former)
+	original := applyDefaults(t, s, parse(t, minimal), nil)
+	sidecar := sidecarOf(original)
 	args, variable := sidecar["args"].([]any), listAt(sidecar, "env")[0].(map[string]any)
 	if slices.Contains(args, any(argument)) || variable["name"] != "OAUTH2_PROXY_COOKIE_SECRET" {
 		t.Fatalf("arguments %v, variable %v", args, variable)
 	}
 	sidecar["args"], variable["name"] = slices.Insert(args, 6, any(argument)), "COOKIE_SECRET"
-	kept := applyDefaults(t, s, copyOf(former, put("x", "metadata", "labels", "a")), former)
+	kept := applyDefaults(t, s, copyOf(original, put("x", "metadata", "labels", "a")), original)
 	if diff := cmp.Diff(sidecar, sidecarOf(kept)); diff != "" {
 		t.Errorf("the template of a running cluster changes (-want +got):\n%s", diff)
 	}
-	if changed := sidecarOf(applyDefaults(t, s, copyOf(former, changedHead), former)); slices.Contains(changed["args"].([]any), any(argument)) {
+	if changed := sidecarOf(applyDefaults(t, s, copyOf(original, changedHead), original)); slices.Contains(changed["args"].([]any), any(argument)) {
 		t.Errorf("a changed template keeps %v", changed["args"])
 	}
 	variable["name"] = "OAUTH2_PROXY_COOKIE_SECRET" // then the key would be the text $(COOKIE_SECRET)
-	if forged := sidecarOf(applyDefaults(t, s, copyOf(former), former)); slices.Contains(forged["args"].([]any), any(argument)) {
+	if forged := sidecarOf(applyDefaults(t, s, copyOf(original), original)); slices.Contains(forged["args"].([]any), any(argument)) {
 		t.Errorf("a sidecar with a known key is kept: %v", forged["args"])
 	}
 }

@@ -24,8 +24,8 @@ var variants = map[string]Settings{
 	"plain, sidecar only":   onOpenShift().with(plain).with(noMTLS),
 }
 
-// crowd is a cluster with an autoscaler and three worker groups, the second of which has an unexpected type.
-func crowd(t testing.TB) map[string]any {
+// clusterWithWorkerGroups is a cluster with an autoscaler and three worker groups, the second of which has an unexpected type.
+func clusterWithWorkerGroups(t testing.TB) map[string]any {
 	t.Helper()
 	object := parse(t, full)
 	group := func(name, containers string) any {
@@ -49,7 +49,7 @@ type watched struct {
 
 func always(message string) func(string) string { return func(string) string { return message } }
 
-func never(string) bool { return false }
+func isNever(string) bool { return false }
 
 // watchedLists returns all lists with injected elements, of the head and of every group.
 func watchedLists(object map[string]any) []watched {
@@ -62,8 +62,8 @@ func watchedLists(object map[string]any) []watched {
 	}
 	all := []watched{
 		{in(headPod, "containers"), always("OAuth Proxy container is immutable: leave it as the operator sets it"), func(string) bool { return true }},
-		{autoscalerEnv, always(autoscalerImmutable), never},
-		{autoscalerMounts, always(autoscalerImmutable), never},
+		{autoscalerEnv, always(autoscalerImmutable), isNever},
+		{autoscalerMounts, always(autoscalerImmutable), isNever},
 	}
 	pods := [][]string{headPod}
 	for i := range listAt(object, "spec", "workerGroupSpecs") {
@@ -71,10 +71,10 @@ func watchedLists(object map[string]any) []watched {
 	}
 	for _, pod := range pods {
 		all = append(all,
-			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable: leave it as the operator sets it"), never},
+			watched{in(pod, "initContainers"), always("create-cert Init Container is immutable: leave it as the operator sets it"), isNever},
 			watched{in(pod, "volumes"), ofVolumes, ofSidecar},
-			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable: leave them as the operator sets them"), never},
-			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"), never})
+			watched{in(pod, "containers", "0", "env"), always("RAY_TLS related environment variables are immutable: leave them as the operator sets them"), isNever},
+			watched{in(pod, "containers", "0", "volumeMounts"), always("ca-vol and server-cert volume mounts are immutable: leave them as the operator sets them"), isNever})
 	}
 	return all
 }
@@ -99,8 +99,8 @@ func leaves(value any, at fieldPath) []fieldPath {
 	return out
 }
 
-// another returns a different value of the same type.
-func another(value any) any {
+// differentValue returns a different value of the same type.
+func differentValue(value any) any {
 	switch value := value.(type) {
 	case bool:
 		return !value
@@ -128,9 +128,9 @@ func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 // completed returns the stored clusters of a variant, with hashed names and, if possible, with legacy ones.
 func completed(t *testing.T, s Settings) map[string]map[string]any {
 	t.Helper()
-	all := map[string]map[string]any{"hashed": applyDefaults(t, s, crowd(t), nil)}
+	all := map[string]map[string]any{"hashed": applyDefaults(t, s, clusterWithWorkerGroups(t), nil)}
 	if s.OpenShift && s.OAuth {
-		all["legacy"] = applyDefaults(t, s, crowd(t), crowd(t))
+		all["legacy"] = applyDefaults(t, s, clusterWithWorkerGroups(t), clusterWithWorkerGroups(t))
 	}
 	return all
 }
@@ -144,7 +144,7 @@ func TestInjectedValuesAreImmutable(t *testing.T) {
 				t.Parallel()
 				expectAllowed(t, s, stored, stored)
 				tried := 0
-				users := crowd(t)
+				users := clusterWithWorkerGroups(t)
 				for _, w := range watchedLists(stored) {
 					own := namesAt(users, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
@@ -167,7 +167,7 @@ func TestInjectedValuesAreImmutable(t *testing.T) {
 
 func checkImmutable(t *testing.T, s Settings, stored map[string]any, w watched, name string, at fieldPath) {
 	t.Helper()
-	changed := copyOf(stored, put(another(nested.At(stored, at...)), at...))
+	changed := copyOf(stored, put(differentValue(nested.At(stored, at...)), at...))
 	want := []string{strings.Join(w.list, ".") + `: Invalid value: "` + name + `": ` + w.message(name)}
 	if diff := cmp.Diff(want, causesOf(t, s, changed, stored)); diff != "" {
 		t.Errorf("update of %s (-want +got):\n%s", strings.Join(at, "."), diff)
@@ -190,7 +190,7 @@ func TestInjectedElementsAreUnique(t *testing.T) {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {
 				t.Parallel()
-				users := crowd(t)
+				users := clusterWithWorkerGroups(t)
 				for _, w := range watchedLists(stored) {
 					own := namesAt(users, w.list...)
 					for i, name := range namesAt(stored, w.list...) {
@@ -228,7 +228,7 @@ func sortedNames(object map[string]any, list []string) []string {
 }
 
 // Users may change their own elements at any time in every group, without warnings, and injections change only with a new template.
-func TestUsersKeepTheirRights(t *testing.T) {
+func TestUsersMayChangeTheirElements(t *testing.T) {
 	for variant, s := range variants {
 		for naming, stored := range completed(t, s) {
 			t.Run(variant+", "+naming, func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
+func TestUnsetFieldsAreOmitted(t *testing.T) {
 	c := &Catalog{}
 	c.Generation = 2
 	data, err := json.Marshal(c)

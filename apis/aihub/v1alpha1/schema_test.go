@@ -57,13 +57,13 @@ func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
 			properties, _ := at["properties"].(map[string]any)
 			at, _ = properties[step].(map[string]any)
 		}
-		if got := about(at); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
+		if got := summarizeSchema(at); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
 }
 
-func about(schema map[string]any) string {
+func summarizeSchema(schema map[string]any) string {
 	if schema == nil {
 		return ""
 	}

@@ -59,7 +59,7 @@ status:
 
 // A stored object is read without a field unknown, and written as it was read:
 // drop-in checklist 1 and 2.
-func TestStoredObjectSurvives(t *testing.T) {
+func TestStoredObjectRoundTrips(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestStatusAccess(t *testing.T) {
 	}
 }
 
-func TestOurs(t *testing.T) {
+func TestIsManaged(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		managedBy *string

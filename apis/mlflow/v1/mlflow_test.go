@@ -24,10 +24,10 @@ func TestScheme(t *testing.T) {
 	}
 }
 
-// TestSamplesSurvive reads every sample as a Go type and writes it again: a
+// TestSamplesRoundTrip reads every sample as a Go type and writes it again: a
 // field that the types do not know would be refused, one that they read
 // otherwise would differ.
-func TestSamplesSurvive(t *testing.T) {
+func TestSamplesRoundTrip(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -368,7 +368,7 @@ type MLflowSpec struct {
 // AllowedHost is the value of a Host header, as MLflow compares it.
 //
 // +kubebuilder:validation:MaxLength=255
-// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^,\s]+$')`,message="an entry of allowedHosts must not be blank and must not contain a comma or a blank: write one host name for each entry, such as mlflow.example.com or mlflow.example.com:8443"
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^,\s]+$')`,message="an entry of allowedHosts must not be empty and must not contain commas or whitespace: write one host name for each entry, such as mlflow.example.com or mlflow.example.com:8443"
 type AllowedHost string
 
 // TLSMode is the source of the serving certificate.
@@ -451,7 +451,7 @@ type ImageConfig struct {
 	// 3.14.0 or later. The operator checks a different image before it changes the server. If the image needs a newer
 	// database schema, the operator stops the server and migrates the database.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+)?$') && !self.contains('?')`,message="image must be an image reference without blanks, such as quay.io/example/mlflow:v3"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+)?$') && !self.contains('?')`,message="image must be an image reference without whitespace, such as quay.io/example/mlflow:v3"
 	Image string `json:"image,omitempty"`
 
 	// imagePullPolicy is the pull policy of all containers that run the image. If it is empty, the default of Kubernetes
@@ -523,7 +523,7 @@ type CABundleConfigMapRef struct {
 // +kubebuilder:validation:XValidation:rule=`!self.contains('TZ')`,message="schedule must not name a time zone, because the times of a CronJob are those of the cluster: remove TZ= or CRON_TZ="
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'^\s*(\S+\s+){4}\S+\s*$')`,message="schedule must have five fields (minute, hour, day of the month, month and day of the week), such as '15 3 * * 0', or be a macro such as @daily: add or remove fields"
 // +kubebuilder:validation:XValidation:rule=`!self.startsWith('@') || self.matches(r'^@(yearly|annually|monthly|weekly|daily|midnight|hourly|every [-+]?(0|([\d.]*\d[\d.]*([nuµμm]?s|m|h))+))$')`,message="schedule may start with @ only as @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or '@every' with a duration such as '@every 6h': write one of these"
-// +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || !self.matches(r'/0*([,\s]|$)')`,message="schedule has a step that is no number above zero: write a step such as */15"
+// +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || !self.matches(r'/0*([,\s]|$)')`,message="schedule has a step that is not a positive number: write a step such as */15"
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'(?is)^\s*(([*?]|((0*[0-5]?\d)-?\b){1,2})(/\d+)?(,|\s.*|$))+$')`,message="the minute in schedule must be 0-59, * or ?, alone, as a range such as 1-5, with a step such as */2, or several of these with commas between: correct it, as in '15 3 * * 0'"
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'(?is)^\s*(\S+\s+){1}(([*?]|((0*(2[0-3]|1?\d))-?\b){1,2})(/\d+)?(,|\s.*|$))+$')`,message="the hour in schedule must be 0-23, * or ?, alone, as a range such as 1-5, with a step such as */2, or several of these with commas between: correct it, as in '15 3 * * 0'"
 // +kubebuilder:validation:XValidation:rule=`self.startsWith('@') || self.matches(r'(?is)^\s*(\S+\s+){2}(([*?]|((3[01]|[12]\d|0*[1-9])-?\b){1,2})(/\d+)?(,|\s.*|$))+$')`,message="the day of the month in schedule must be 1-31, * or ?, alone, as a range such as 1-5, with a step such as */2, or several of these with commas between: correct it, as in '15 3 * * 0'"

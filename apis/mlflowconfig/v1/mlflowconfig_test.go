@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-func TestSampleIsUnderstood(t *testing.T) {
+func TestSampleIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -23,10 +23,10 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 	config, ok := decoded.(*MLflowConfig)
 	if !ok || *kind != GroupVersion.WithKind("MLflowConfig") {
-		t.Fatalf("the sample holds %v", kind)
+		t.Fatalf("the sample is of kind %v, want MLflowConfig", kind)
 	}
 	want := MLflowConfigSpec{ArtifactRootSecret: "mlflow-artifact-connection", ArtifactRootPath: "experiments"}
 	if config.Spec != want {
-		t.Errorf("spec %+v", config.Spec)
+		t.Errorf("got spec %+v, want %+v", config.Spec, want)
 	}
 }

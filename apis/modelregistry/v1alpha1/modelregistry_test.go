@@ -32,7 +32,7 @@ func TestLegacyManifestsAreAccepted(t *testing.T) {
 	}
 	m, ok := decoded.(*ModelRegistry)
 	if !ok || *kind != GroupVersion.WithKind(Kind) || *m.Spec.Istio.Gateway.REST.Port != 443 {
-		t.Errorf("got %v %+v", kind, decoded)
+		t.Errorf("got %v %+v, want a v1alpha1 ModelRegistry with port 443 of the gateway", kind, decoded)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("ModelRegistryList")) {
 		t.Error("want the list type registered in the scheme")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-func TestSamplesAreUnderstood(t *testing.T) {
+func TestSamplesAreDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestSamplesAreUnderstood(t *testing.T) {
 }
 
 // Unset fields are omitted: a patch must not add fields that the user has not set.
-func TestNothingIsWrittenThatWasNotSet(t *testing.T) {
+func TestUnsetFieldsAreOmitted(t *testing.T) {
 	m := &ModelRegistry{}
 	m.Generation = 3
 	data, err := json.Marshal(m)

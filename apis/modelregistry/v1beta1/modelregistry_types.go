@@ -25,7 +25,7 @@ const (
 	RouteEnabled ServiceRoute = "enabled"
 )
 
-// Ports of a ModelRegistry that names none.
+// Default ports.
 const (
 	DefaultRESTPort     int32 = 8080
 	DefaultGRPCPort     int32 = 9090

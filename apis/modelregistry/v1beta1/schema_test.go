@@ -163,7 +163,7 @@ func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
 				t.Errorf("%s %s: type %v, want %s", name, f.path, at["type"], f.kind)
 			}
 			if got := at.about(); got != f.about {
-				t.Errorf("%s %s: %q, want %q", name, f.path, got, f.about)
+				t.Errorf("%s %s: got %q, want %q", name, f.path, got, f.about)
 			}
 		}
 	}
@@ -180,13 +180,13 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 	if diff := cmp.Diff(want, spec["names"]); diff != "" || spec["scope"] != "Namespaced" || spec["group"] != GroupVersion.Group {
 		t.Errorf("unexpected names %v, scope or group (-want +got):\n%s", spec["names"], diff)
 	}
-	older, newer := byName["v1alpha1"], byName["v1beta1"]
-	if older["served"] != true || older["storage"] != false || newer["served"] != true || newer["storage"] != true {
+	alphaVersion, betaVersion := byName["v1alpha1"], byName["v1beta1"]
+	if alphaVersion["served"] != true || alphaVersion["storage"] != false || betaVersion["served"] != true || betaVersion["storage"] != true {
 		t.Error("want both versions served, and v1beta1 as the storage version")
 	}
-	warning, _ := older["deprecationWarning"].(string)
-	if older["deprecated"] != true || !strings.Contains(warning, "v1beta1") || newer["deprecated"] != nil {
-		t.Errorf("v1alpha1 is deprecated: %v, %q", older["deprecated"], warning)
+	warning, _ := alphaVersion["deprecationWarning"].(string)
+	if alphaVersion["deprecated"] != true || !strings.Contains(warning, "v1beta1") || betaVersion["deprecated"] != nil {
+		t.Errorf("v1alpha1 is deprecated: %v, %q", alphaVersion["deprecated"], warning)
 	}
 	for name, wanted := range map[string][]string{
 		"v1alpha1": {"Ready", "Reason", "Available", "Age", "Istio/2", "Gateway/2", "OAuthProxy/2", "Status/2", "Hosts/2", "Message/1"},
@@ -220,7 +220,7 @@ func TestRequiredFieldsOfTheSpec(t *testing.T) {
 	for name, want := range map[string]string{"v1alpha1": "[grpc rest]", "v1beta1": "[rest]"} {
 		root := node(byName[name]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any))
 		if got := fmt.Sprint(root.child("spec")["required"]); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 		if root["required"] != nil {
 			t.Errorf("%s: the spec is optional, got %v", name, root["required"])
@@ -291,13 +291,13 @@ func TestPatternOfDomains(t *testing.T) {
 		if err != nil || text == "" {
 			t.Fatalf("%s: pattern %q, %v", path, text, err)
 		}
-		for domain, fine := range map[string]bool{
+		for domain, valid := range map[string]bool{
 			"": true, "a": true, "apps.example.com": true, "Apps.Example.COM": true, "1.2.3.4": true, "a-b.c--d.e": true, label + ".com": true,
 			"a" + label + ".com": false, "-a.com": false, "a-.com": false, "a..com": false, ".com": false, "com.": false, "a_b.com": false,
 			"a b": false, "a/b": false, "a:443": false, "*.example.com": false, "a\n": false, "bücher.example": false,
 		} {
-			if pattern.MatchString(domain) != fine {
-				t.Errorf("%s: %q is accepted: %t", path, domain, !fine)
+			if pattern.MatchString(domain) != valid {
+				t.Errorf("%s: %q is accepted: %t", path, domain, !valid)
 			}
 		}
 	}

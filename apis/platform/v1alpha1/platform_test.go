@@ -57,7 +57,7 @@ func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
 	}
 }
 
-func TestSampleOfAIHubIsUnderstood(t *testing.T) {
+func TestSampleOfAIHubIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)

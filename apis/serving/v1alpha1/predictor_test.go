@@ -22,23 +22,22 @@ func TestKindsAreRegistered(t *testing.T) {
 	}
 }
 
-// Identities of models are hashes over this text: the order of its members, and which of them are left out, are those of the
-// original.
-func TestJSONOfASpecIsStable(t *testing.T) {
+// Model IDs contain a hash of the encoded spec, so the order of its fields and the omitted fields are those of the legacy controller.
+func TestEncodedSpecIsStable(t *testing.T) {
 	empty := ""
 	cases := map[string]struct {
 		spec PredictorSpec
 		want string
 	}{
 		"empty spec": {want: `{"modelType":{"name":""},"path":""}`},
-		"empty texts and maps are no absent ones": {
+		"empty strings and maps are not omitted": {
 			spec: PredictorSpec{
 				ModelType: ModelType{Name: "sklearn", Version: &empty}, ProtocolVersion: &empty, Runtime: &RuntimeRef{},
 				Storage: &Storage{Path: &empty, Parameters: map[string]string{}},
 			},
 			want: `{"modelType":{"name":"sklearn","version":""},"path":"","storage":{"path":"","parameters":{}},"runtime":{"name":""},"protocolVersion":""}`,
 		},
-		"everything": {
+		"all fields": {
 			spec: full(),
 			want: `{"serviceAccountName":"sa","modelType":{"name":"f","version":"1"},"path":"p","schemaPath":"s",` +
 				`"storage":{"path":"sp","schemaPath":"ss","parameters":{"a":"\u003c","b":"2"},"key":"k",` +
@@ -52,17 +51,17 @@ func TestJSONOfASpecIsStable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, string(data)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", name, diff)
+			t.Errorf("%s: the JSON differs (-want +got):\n%s", name, diff)
 		}
 		var back PredictorSpec
 		if err := json.Unmarshal(data, &back); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.spec, back); diff != "" {
-			t.Errorf("%s does not survive:\n%s", name, diff)
+			t.Errorf("%s: the decoded spec differs (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(&c.spec, c.spec.DeepCopy()); diff != "" {
-			t.Errorf("%s is copied differently:\n%s", name, diff)
+			t.Errorf("%s: the copy differs (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -117,7 +116,7 @@ spec:
 	}
 }
 
-// A status that was never set is not written, so that the default of the schema holds; one that was has all required fields.
+// An empty status is omitted, so that the default of the schema applies. Otherwise, all required fields are encoded.
 func TestUnsetStatusIsOmitted(t *testing.T) {
 	p := &Predictor{Status: PredictorStatus{TransitionStatus: UpToDate}}
 	data, err := json.Marshal(p.Status)

@@ -37,11 +37,11 @@ func TestListIsRead(t *testing.T) {
 		t.Fatalf("unexpected kind %v or list %+v", kind, decoded)
 	}
 	if got := list.Items[0].Spec.Predictor; got.SKLearn == nil || *got.SKLearn.StorageURI != "s3://b/p" || got.Model != nil {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("the first predictor was decoded as %+v, want sklearn with storageUri s3://b/p", got)
 	}
 	second := list.Items[1]
 	if second.Spec.Predictor.Model.ModelFormat.Name != "onnx" || second.Status.ModelStatus.States.ActiveModelState != v1alpha1.NoState {
-		t.Errorf("unexpected result: %+v", second)
+		t.Errorf("the second InferenceService was decoded as %+v, want format onnx and no active model state", second)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestIgnoredFields(t *testing.T) {
 		text := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{%q:%q}},"spec":{"predictor":{"timeout":1,"model":{"modelFormat":{"name":"x"}}%s}},
 			"status":{"odd":1,"modelStatus":{"transitionStatus":"","odd":1}}}`, AnnotationDeploymentMode, mode, fields)
 		if err := json.Unmarshal([]byte(text), s); err != nil || *s.Spec.Predictor.Timeout != 1 {
-			t.Fatalf("unexpected result %+v, error %v", s, err)
+			t.Fatalf("got %+v, error %v, want the known field timeout and no error", s, err)
 		}
 		return s
 	}
@@ -60,7 +60,7 @@ func TestIgnoredFields(t *testing.T) {
 	got := read(DeploymentModeModelMesh, more).Ignored
 	slices.Sort(got)
 	if want := []string{"spec.predictor.hostnameOverride", "spec.predictor.logger"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	for mode, fields := range map[string]string{"Standard": more, "": more, DeploymentModeModelMesh: ""} {
 		if got := read(mode, fields).Ignored; len(got) > 0 {
@@ -106,7 +106,7 @@ func TestStatusAsJSON(t *testing.T) {
 		t.Error(diff)
 	}
 	if got, err := json.Marshal(InferenceServiceStatus{}); err != nil || string(got) != "{}" {
-		t.Errorf("unexpected result %s, error %v", got, err)
+		t.Errorf("an empty status was encoded as %s, error %v, want {}", got, err)
 	}
 }
 
@@ -120,6 +120,6 @@ func TestCopiesAreDeep(t *testing.T) {
 	*second.Spec.Predictor.Model.Runtime, *second.Spec.Predictor.Model.Storage.Path = "x", "x"
 	m := first.Spec.Predictor.Model
 	if m.Storage.Parameters["a"] != "b" || *m.Runtime != "r" || *m.Storage.Path != "p" {
-		t.Errorf("unexpected result: %+v", m)
+		t.Errorf("changing the copy changed the original: %+v", m)
 	}
 }

@@ -1,11 +1,11 @@
 {{/*
-Certificate authorities. An init container joins those of the image and of the sources into one file that every client in the
-pod trusts; next to the server, a second container keeps the file up to date. Nothing is added without sources.
+CA bundle. An init container concatenates the CAs of the image and of the sources into one file, which every client in the pod
+trusts. In server pods, a second container updates the file. Without sources, the pod has neither.
 */}}
 
 {{/*
-Volumes and mounts of a pod with these sources: root, sources. A source is a ConfigMap (name) or the authority in a Secret of
-type kubernetes.io/tls (secret), and has a mountPath.
+Returns volumes and mounts for CA sources. Arguments: root, sources. A source has a mountPath and either name, a ConfigMap, or
+secret, a Secret of type kubernetes.io/tls with the CA.
 */}}
 {{- define "mlflow.caVolumes" -}}
 {{- $all := list -}}
@@ -26,7 +26,7 @@ type kubernetes.io/tls (secret), and has a mountPath.
 {{- toJson $all -}}
 {{- end }}
 
-{{/* A container that runs a program over the sources: root, sources, name, program, env, resources. */}}
+{{/* Prints a container that runs a program with the CA sources. Arguments: root, sources, name, program, env, resources. */}}
 {{- define "mlflow.caContainer" -}}
 {{- $bundle := .root.Values.caBundle -}}
 {{- $paths := list -}}
@@ -52,7 +52,7 @@ type kubernetes.io/tls (secret), and has a mountPath.
     {{- include "mlflow.items" $mounts | nindent 4 }}
 {{- end }}
 
-{{/* initContainers, or nothing: root, sources. */}}
+{{/* Prints initContainers if there are CA sources. Arguments: root, sources. */}}
 {{- define "mlflow.caInit" -}}
 {{- if .sources -}}
 {{- $program := printf "%scombine\n" (.root.Files.Get "files/ca-bundle.sh") -}}
@@ -62,7 +62,7 @@ initContainers:
 {{- end -}}
 {{- end }}
 
-{{/* The second container in the pod of the server, or nothing: root, sources. */}}
+{{/* Prints the container that updates the CA bundle of a server, if there are CA sources. Arguments: root, sources. */}}
 {{- define "mlflow.caWatcher" -}}
 {{- if .sources -}}
 {{- $program := printf "%s%s" (.root.Files.Get "files/ca-bundle.sh") (.root.Files.Get "files/ca-bundle-watch.sh") -}}
@@ -73,8 +73,8 @@ initContainers:
 {{- end }}
 
 {{/*
-The variables that point TLS clients at the file: root, sources. Clients of databases and object stores are held to verify
-only when authorities were asked for: what a pod adds for its own sake does not change how it reaches the data.
+Returns the variables that set the CA bundle of TLS clients. Arguments: root, sources. Clients of databases and object stores
+verify certificates only if the user configures CAs. A CA that the chart itself adds does not change their connections.
 */}}
 {{- define "mlflow.caEnv" -}}
 {{- $env := list -}}
@@ -95,7 +95,7 @@ only when authorities were asked for: what a pod adds for its own sake does not 
 {{- toJson $env -}}
 {{- end }}
 
-{{/* "chosen" where the user says how PostgreSQL is to verify: by the variable, or in a URI, which libpq prefers to it. */}}
+{{/* Prints "chosen" if the user sets sslmode for PostgreSQL, in the variable PGSSLMODE or in a URI, which libpq prefers. */}}
 {{- define "mlflow.sslMode" -}}
 {{- $chosen := false -}}
 {{- range .Values.env -}}

@@ -1,9 +1,9 @@
 {{/*
-Environment variables. Ours and those of the user are merged by name: the user's replaces ours, the last of several entries
-of the user holds, and names that decide about authorization and data are refused.
+Environment variables. Variables of the chart and of the user are merged by name: those of the user override, and the last of
+several entries applies. Variables that affect authorization or data are rejected.
 */}}
 
-{{/* Names that are refused, and what to do instead. */}}
+{{/* Returns the variables that users must not set, each with the reason or an alternative. */}}
 {{- define "mlflow.refusals" -}}
 MLFLOW_BACKEND_STORE_URI: set mlflow.backendStoreUri or mlflow.backendStoreUriFrom instead
 MLFLOW_ENABLE_WORKSPACES: workspaces are always on, because requests are authorized in them
@@ -15,7 +15,7 @@ MLFLOW_TRACKING_INSECURE_TLS: the certificate of the server is always verified, 
 MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- end }}
 
-{{/* before, user, after: lists of variables. */}}
+{{/* Merges lists of variables. Arguments: before, user, after. */}}
 {{- define "mlflow.mergeEnv" -}}
 {{- $last := dict -}}
 {{- range $i, $entry := .user -}}
@@ -34,7 +34,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- toJson $merged -}}
 {{- end }}
 
-{{/* The variables of the user, with the defaults that the API server would fill in. */}}
+{{/* Returns the variables of the user, with the defaults of the API server. */}}
 {{- define "mlflow.userEnv" -}}
 {{- $refusals := include "mlflow.refusals" . | fromYaml -}}
 {{- $entries := list -}}
@@ -53,7 +53,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- toJson $entries -}}
 {{- end }}
 
-{{/* One store as a list with one variable, or none: name, field, uri, from. A Secret wins over a URI. */}}
+{{/* Returns a list with the variable of a store, or an empty list. Arguments: name, field, uri, from. A Secret overrides a URI. */}}
 {{- define "mlflow.storeEnv" -}}
 {{- if .from -}}
 {{- $ref := .from.secretKeyRef | default dict -}}
@@ -78,7 +78,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- end -}}
 {{- end }}
 
-{{/* Backend, read replica and registry. The registry follows the backend. */}}
+{{/* Returns the variables of backend, read replica and registry. The registry uses the backend store by default. */}}
 {{- define "mlflow.storesEnv" -}}
 {{- $backend := include "mlflow.backendEnv" . | fromJsonArray -}}
 {{- with .Values.mlflow -}}
@@ -117,7 +117,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- end -}}
 {{- end }}
 
-{{/* From where browsers may call a server (root, server): what the user lists, or the names of the server, a forwarded port and the extras. */}}
+{{/* Returns the allowed CORS origins of a server: the list of the user, or the names of the server, a forwarded port and additional origins. Arguments: root, server. */}}
 {{- define "mlflow.corsOrigins" -}}
 {{- $host := printf "%s.%s.svc" .server.name (include "mlflow.namespace" .root) -}}
 {{- $port := int64 .root.Values.service.port -}}
@@ -128,7 +128,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- .root.Values.mlflow.corsAllowedOrigins | default (join "," $origins) -}}
 {{- end }}
 
-{{/* The environment of a server: root, server. */}}
+{{/* Returns the variables of a server. Arguments: root, server. */}}
 {{- define "mlflow.serverEnv" -}}
 {{- $before := list (dict "name" "MLFLOW_DISABLE_TELEMETRY" "value" "true") (dict "name" "MLFLOW_SERVER_ENABLE_JOB_EXECUTION" "value" "false") -}}
 {{- if .server.tracking }}{{ $before = concat $before (include "mlflow.archivalEnv" .root | fromJsonArray) }}{{ end -}}
@@ -142,7 +142,7 @@ MLFLOW_WORKSPACE_STORE_URI: set mlflow.workspaceStoreUri instead
 {{- include "mlflow.mergeEnv" (dict "before" $before "user" (include "mlflow.userEnv" .root | fromJsonArray) "after" $after) -}}
 {{- end }}
 
-{{/* The environment of a CronJob: root, and the lists first, own and after. */}}
+{{/* Returns the variables of a CronJob. Arguments: root, and the lists first, own and after. */}}
 {{- define "mlflow.choreEnv" -}}
 {{- $before := concat (list (dict "name" "MLFLOW_DISABLE_TELEMETRY" "value" "true")) .first -}}
 {{- $before = append $before (dict "name" "MLFLOW_ENABLE_WORKSPACES" "value" "true") -}}

@@ -1,10 +1,10 @@
 {{/*
-The rule of this chart: a manifest prints nothing but through mlflow.json, mlflow.items or mlflow.metadata. JSON is YAML in
-which every text is quoted, so no value can add a field, end a document, or be taken for a number or nothing.
-Helpers with a structure as their result give JSON, which the caller reads with fromJson or fromJsonArray.
+Manifests print values only with mlflow.json, mlflow.items or mlflow.metadata. JSON is YAML with quoted strings, so no value can
+add a field, end a document, or be parsed as a number or null. Helpers that return a structure return JSON, which the caller
+decodes with fromJson or fromJsonArray.
 */}}
 
-{{/* A value as JSON. Characters that JSON leaves alone and YAML does not read are escaped as well. */}}
+{{/* Prints a value as JSON, and escapes characters that are valid in JSON but not in YAML. */}}
 {{- define "mlflow.json" -}}
 {{- $text := toJson . -}}
 {{- range regexFindAll "[\\x{7f}-\\x{9f}\\x{feff}\\x{fffe}\\x{ffff}]" $text -1 | uniq -}}
@@ -13,7 +13,7 @@ Helpers with a structure as their result give JSON, which the caller reads with 
 {{- $text -}}
 {{- end }}
 
-{{/* The elements of a list, one a line. */}}
+{{/* Prints a list, one element per line. */}}
 {{- define "mlflow.items" -}}
 {{- range $i, $item := . -}}
 {{- if $i }}{{ "\n" }}{{ end -}}
@@ -21,7 +21,7 @@ Helpers with a structure as their result give JSON, which the caller reads with 
 {{- end -}}
 {{- end }}
 
-{{/* metadata of an object: root, name, app (value of the label), annotations, role, cluster (true: it has no namespace). */}}
+{{/* Prints the metadata of an object. Arguments: root, name, app (a label value), annotations, role, cluster (true for cluster-scoped objects). */}}
 {{- define "mlflow.metadata" -}}
 {{- $metadata := dict "name" .name "labels" (include "mlflow.labels" . | fromJson) -}}
 {{- if not .cluster -}}
@@ -33,7 +33,7 @@ Helpers with a structure as their result give JSON, which the caller reads with 
 {{- include "mlflow.json" $metadata -}}
 {{- end }}
 
-{{/* Labels of an object: root, app, role (none when it is empty). */}}
+{{/* Returns the labels of an object. Arguments: root, app, role (optional). */}}
 {{- define "mlflow.labels" -}}
 {{- $labels := dict -}}
 {{- range $key, $value := .root.Values.commonLabels -}}
@@ -44,14 +44,14 @@ Helpers with a structure as their result give JSON, which the caller reads with 
 {{- toJson $labels -}}
 {{- end }}
 
-{{/* Labels of a pod: root, app. The label of the instance puts it under the network policy of the server. */}}
+{{/* Returns the labels of a pod. Arguments: root, app. The NetworkPolicy of the server selects pods by the instance label. */}}
 {{- define "mlflow.podLabels" -}}
 {{- $labels := include "mlflow.labels" . | fromJson -}}
 {{- $_ := set $labels "app.kubernetes.io/instance" (include "mlflow.name" .root) -}}
 {{- toJson $labels -}}
 {{- end }}
 
-{{/* Labels of the pods of a server: those of the user and ours, by which other objects select: root, server. */}}
+{{/* Returns the labels of the pods of a server: those of the user, and the selector labels of the chart. Arguments: root, server. */}}
 {{- define "mlflow.serverLabels" -}}
 {{- $ours := include "mlflow.podLabels" (dict "root" .root "app" (include "mlflow.name" .root)) | fromJson -}}
 {{- $labels := deepCopy (.root.Values.podLabels | default dict) -}}
@@ -77,24 +77,24 @@ mlflow{{ .Values.resourceSuffix }}
 {{ include "mlflow.name" . }}.{{ include "mlflow.namespace" . }}.svc
 {{- end }}
 
-{{/* Where workloads of the cluster reach the server. */}}
+{{/* Prints the URL of the server inside the cluster. */}}
 {{- define "mlflow.address" -}}
 {{ include "mlflow.addressOf" (dict "root" . "server" (include "mlflow.tracking" . | fromJson)) }}
 {{- end }}
 
-{{/* The same of one of the servers: root, server. */}}
+{{/* Prints the URL of one server inside the cluster. Arguments: root, server. */}}
 {{- define "mlflow.addressOf" -}}
 https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .root.Values.service.port }}{{ .server.prefix }}
 {{- end }}
 
-{{/* The server for everything, or everything but artifacts. */}}
+{{/* Returns the tracking server, which also serves artifacts unless a separate server does. */}}
 {{- define "mlflow.tracking" -}}
 {{- $server := dict "name" (include "mlflow.name" .) "container" "mlflow" "prefix" .Values.mlflow.staticPrefix "secret" .Values.tls.secretName "tracking" true -}}
 {{- $server = merge $server (dict "replicas" (int64 .Values.replicaCount) "workers" (int64 .Values.mlflow.workers) "used" (include "mlflow.serverUsesVolume" .)) -}}
 {{- toJson (merge $server (dict "resources" .Values.resources "claims" .Values.resourceClaims "annotations" .Values.service.annotations)) -}}
 {{- end }}
 
-{{/* The server for artifacts. Devices that the tracking server claims are not its own. */}}
+{{/* Returns the server for artifacts. It does not inherit the resource claims of the tracking server. */}}
 {{- define "mlflow.artifacts" -}}
 {{- $name := printf "mlflow-artifacts%s" .Values.resourceSuffix -}}
 {{- with .Values.artifactsServer -}}
@@ -108,19 +108,19 @@ https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .
 {{- end -}}
 {{- end }}
 
-{{/* The servers that the values ask for, as a list. */}}
+{{/* Returns the list of enabled servers. */}}
 {{- define "mlflow.servers" -}}
 {{- $servers := list (include "mlflow.tracking" . | fromJson) -}}
 {{- if .Values.artifactsServer.enabled }}{{ $servers = append $servers (include "mlflow.artifacts" . | fromJson) }}{{ end -}}
 {{- toJson $servers -}}
 {{- end }}
 
-{{/* Where new experiments keep their artifacts if there is a separate server for them. */}}
+{{/* Prints the default artifact root of new experiments if a separate server serves artifacts. */}}
 {{- define "mlflow.artifactsRoot" -}}
 {{ trimSuffix "/" .Values.artifactsServer.url }}/mlflow-artifacts{{ .Values.resourceSuffix }}/api/2.0/mlflow-artifacts/artifacts
 {{- end }}
 
-{{/* The image: the name alone if it is a full reference, otherwise with the digest, or with the tag. */}}
+{{/* Prints the image reference: the name if it is a full reference, otherwise the name with the digest or tag. */}}
 {{- define "mlflow.image" -}}
 {{- with .Values.image -}}
 {{- $full := regexMatch "(@|:[^/]*$)" .name -}}
@@ -132,7 +132,7 @@ https://{{ .server.name }}.{{ include "mlflow.namespace" .root }}.svc:{{ int64 .
 {{- end -}}
 {{- end }}
 
-{{/* The subject of a binding: root, name. */}}
+{{/* Prints the subject of a RoleBinding or ClusterRoleBinding. Arguments: root, name. */}}
 {{- define "mlflow.subject" -}}
 {{- toJson (dict "kind" "ServiceAccount" "name" .name "namespace" (include "mlflow.namespace" .root)) -}}
 {{- end }}

@@ -1,6 +1,6 @@
-{{/* What the pods of server and jobs have in common. */}}
+{{/* Helpers for pods of servers and CronJobs. */}}
 
-{{/* The block of the user as it stands, even an empty one, or the default: given, default. Nothing is merged. */}}
+{{/* Prints the block of the user unchanged, even if it is empty, or else the default. Arguments: given, default. */}}
 {{- define "mlflow.block" -}}
 {{- if kindIs "map" .given }}{{ toJson .given }}{{ else }}{{ toJson .default }}{{ end -}}
 {{- end }}
@@ -10,7 +10,7 @@
 {{- include "mlflow.block" (dict "given" .Values.securityContext "default" $default) -}}
 {{- end }}
 
-{{/* A quantity as a number. */}}
+{{/* Prints a quantity as a number. */}}
 {{- define "mlflow.amount" -}}
 {{- $text := toString . -}}
 {{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" $text -}}
@@ -19,7 +19,7 @@
 {{- mulf (float64 $number) (get $units (trimPrefix $number $text)) -}}
 {{- end }}
 
-{{/* Resources of the user with the defaults that do not contradict them: given, default. An empty block asks for nothing. */}}
+{{/* Returns the resources of the user, with defaults that do not conflict with them. Arguments: given, default. An empty block sets no resources. */}}
 {{- define "mlflow.resources" -}}
 {{- $given := .given | default dict -}}
 {{- if and (kindIs "map" .given) (not (or $given.requests $given.limits)) -}}
@@ -43,21 +43,21 @@
 {{- end -}}
 {{- end }}
 
-{{/* Resources of a server, from what the user gives. */}}
+{{/* Returns the resources of a server. */}}
 {{- define "mlflow.serverResources" -}}
 {{- $default := dict "requests" (dict "cpu" "1" "memory" "2Gi") "limits" (dict "cpu" "4" "memory" "3Gi") -}}
 {{- include "mlflow.resources" (dict "given" . "default" $default) -}}
 {{- end }}
 
-{{/* Resources of a CronJob, from the values of the user. */}}
+{{/* Returns the resources of a CronJob. */}}
 {{- define "mlflow.choreResources" -}}
 {{- $default := dict "requests" (dict "cpu" "100m" "memory" "256Mi") "limits" (dict "cpu" "500m" "memory" "512Mi") -}}
 {{- include "mlflow.resources" (dict "given" . "default" $default) -}}
 {{- end }}
 
 {{/*
-Affinity of a job: that of the user. A volume that can be attached to one node sends a job that uses it to the node of the server,
-unless the user says to which pods a pod is near or far: the two might contradict each other. root, used (empty for no).
+Returns the affinity of a CronJob, which is that of the user. If the pod uses a volume that only one node can attach, it is scheduled
+to the node of the server, unless the user sets a pod affinity or anti-affinity, which may conflict. Arguments: root, used (empty for no).
 */}}
 {{- define "mlflow.choreAffinity" -}}
 {{- $affinity := deepCopy (.root.Values.affinity | default dict) -}}
@@ -70,7 +70,7 @@ unless the user says to which pods a pod is near or far: the two might contradic
 {{- toJson $affinity -}}
 {{- end }}
 
-{{/* How pods are confined and placed, fields of a pod spec: root, affinity. */}}
+{{/* Prints the security context and scheduling fields of a pod spec. Arguments: root, affinity. */}}
 {{- define "mlflow.placement" -}}
 {{- with .root -}}
 {{- $default := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
@@ -99,7 +99,7 @@ priorityClassName: {{ include "mlflow.json" . }}
 {{- end }}
 {{- end }}
 
-{{/* Image and confinement: fields of a container that runs MLflow's image. */}}
+{{/* Prints the image and security context of a container of the MLflow image. */}}
 {{- define "mlflow.container" -}}
 image: {{ include "mlflow.json" (include "mlflow.image" .) }}
 {{- with .Values.image.imagePullPolicy }}
@@ -108,7 +108,7 @@ imagePullPolicy: {{ include "mlflow.json" . }}
 securityContext: {{ include "mlflow.json" (include "mlflow.containerSecurity" . | fromJson) }}
 {{- end }}
 
-{{/* env and envFrom of a container: root, env. */}}
+{{/* Prints env and envFrom of a container. Arguments: root, env. */}}
 {{- define "mlflow.environment" -}}
 env:
   {{- include "mlflow.items" .env | nindent 2 }}
@@ -118,13 +118,13 @@ envFrom:
 {{- end }}
 {{- end }}
 
-{{/* Volumes with their mounts, each a dict with volume and mount. */}}
+{{/* Returns the scratch volumes with their mounts, each a dict with volume and mount. */}}
 {{- define "mlflow.scratch" -}}
 {{- $volume := dict "name" "tmp" "emptyDir" (dict "sizeLimit" .Values.temporaryStorage.sizeLimit) -}}
 {{- toJson (list (dict "volume" $volume "mount" (dict "name" "tmp" "mountPath" "/tmp"))) -}}
 {{- end }}
 
-{{/* The volume, for a pod that uses it: root, used (empty for no). */}}
+{{/* Returns the persistent volume of a pod that uses it. Arguments: root, used (empty for no). */}}
 {{- define "mlflow.storage" -}}
 {{- if .used -}}
 {{- $volume := dict "name" "mlflow-storage" "persistentVolumeClaim" (dict "claimName" (printf "mlflow-pvc%s" .root.Values.resourceSuffix)) -}}
@@ -134,7 +134,7 @@ envFrom:
 {{- end -}}
 {{- end }}
 
-{{/* The certificate of a server: root, server. */}}
+{{/* Returns the volume with the certificate of a server. Arguments: root, server. */}}
 {{- define "mlflow.certificate" -}}
 {{- $name := ternary "mlflow-tls" "mlflow-artifacts-tls" .server.tracking -}}
 {{- $volume := dict "name" $name "secret" (dict "secretName" .server.secret "defaultMode" .root.Values.tls.defaultMode) -}}
@@ -159,7 +159,7 @@ envFrom:
 {{- end -}}
 {{- end }}
 
-{{/* The volumes of the user, and their mounts. The prefix keeps their names apart from those of the chart. */}}
+{{/* Returns the volumes and mounts of the user. The prefix prevents name collisions with volumes of the chart. */}}
 {{- define "mlflow.extra" -}}
 {{- $all := list -}}
 {{- range .Values.volumes -}}
@@ -171,7 +171,7 @@ envFrom:
 {{- toJson $all -}}
 {{- end }}
 
-{{/* From such a list: volumeMounts of the container, and volumes of the pod. */}}
+{{/* Returns volumeMounts and volumes of a list of volumes with their mounts. */}}
 {{- define "mlflow.mounts" -}}
 volumeMounts:
 {{- range . }}
@@ -190,7 +190,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* A CronJob: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as of choreAffinity). */}}
+{{/* Prints a CronJob. Arguments: root, name, app, schedule, account, command, args, env, resources, volumes, sources, used (as in choreAffinity). */}}
 {{- define "mlflow.cronJob" -}}
 {{- $volumes := concat .volumes (include "mlflow.extra" .root | fromJsonArray) -}}
 apiVersion: batch/v1

@@ -1,6 +1,6 @@
 {{/*
-The command of the server. Where a second server could open the SQLite file of this one, it first waits for a lock on the volume:
-a Deployment replaces a pod that is being deleted while its server still runs.
+Prints the command of the server. If a second server could open the same SQLite file, the command first waits for a lock on the
+volume, because a Deployment starts a new pod while the server of a terminating pod still runs.
 */}}
 {{- define "mlflow.serverCommand" -}}
 {{- $sqlite := include "mlflow.mayBeFile" (dict "root" . "fields" (list "backendStoreUri" "registryStoreUri")) -}}
@@ -11,7 +11,7 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- end -}}
 {{- end }}
 
-{{/* The arguments of a server: root, server. */}}
+{{/* Prints the arguments of a server. Arguments: root, server. */}}
 {{- define "mlflow.serverArgs" -}}
 {{- $args := list "server" -}}
 {{- $split := .root.Values.artifactsServer.enabled -}}
@@ -36,7 +36,7 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- toJson $args -}}
 {{- end }}
 
-{{/* The names under which a server answers: any, or its own, localhost and those of the user: root, server. */}}
+{{/* Returns the allowed host names of a server: all, or its own names, localhost and those of the user. Arguments: root, server. */}}
 {{- define "mlflow.allowedHosts" -}}
 {{- $wanted := .root.Values.mlflow.allowedHosts | default (list "*") -}}
 {{- if has "*" $wanted -}}
@@ -53,8 +53,8 @@ a Deployment replaces a pod that is being deleted while its server still runs.
 {{- end }}
 
 {{/*
-A probe of an unauthenticated path, without its times: root, server, path, attempts (3). The kubelet calls by the address of the pod, so where names
-are limited it claims one that is allowed.
+Prints a probe of an unauthenticated path, without its periods. Arguments: root, server, path, attempts (default 3). The kubelet sends
+probes to the address of the pod, so if host names are limited, the probe sets an allowed Host header.
 */}}
 {{- define "mlflow.probe" -}}
 {{- $get := dict "path" (printf "%s%s" .server.prefix .path) "port" "https" "scheme" "HTTPS" -}}

@@ -1,4 +1,4 @@
-{{/* Rules that the schema of the values cannot express. Prints nothing, or fails with the value and the fix. */}}
+{{/* Validates rules that the schema of the values cannot express. A failure names the value and the fix. */}}
 {{- define "mlflow.validate" -}}
 {{- $storage := .Values.storage.enabled -}}
 {{- with .Values.mlflow -}}
@@ -52,7 +52,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* The same for the server for artifacts. */}}
+{{/* Validates the values of the server for artifacts. */}}
 {{- define "mlflow.validateArtifacts" -}}
 {{- $modes := .Values.storage.spec.accessModes | default (list .Values.storage.accessMode) -}}
 {{- with .Values.mlflow -}}

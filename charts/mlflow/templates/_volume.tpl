@@ -1,7 +1,7 @@
-{{/* Which pods use the volume: "used", or nothing. A pod mounts it only if it finds something there. */}}
+{{/* Helpers for the persistent volume. They print "used" if a pod has data in it; only such pods mount it. */}}
 
-{{/* Whether one of some stores is an SQLite file, or may be one: root, fields. What is in a Secret is not known, and
-no file with a separate server for artifacts. */}}
+{{/* Prints "used" if a store is or may be an SQLite file. Arguments: root, fields. A URI in a Secret is unknown, so it may be a file,
+except with a separate server for artifacts, which requires remote stores. */}}
 {{- define "mlflow.mayBeFile" -}}
 {{- $found := false -}}
 {{- range $field := .fields -}}
@@ -12,7 +12,7 @@ no file with a separate server for artifacts. */}}
 {{- if $found }}used{{ end -}}
 {{- end }}
 
-{{/* Whether MLflow takes a location for a local path: one without a scheme, or with the scheme file. */}}
+{{/* Prints a value if MLflow treats a location as a local path: it has no scheme, or the scheme file. */}}
 {{- define "mlflow.isFile" -}}
 {{- if and . (or (not (regexMatch "^[a-zA-Z][a-zA-Z0-9+.-]*:" .)) (regexMatch "^(?i:file):" .)) }}file{{ end -}}
 {{- end }}
@@ -38,7 +38,7 @@ no file with a separate server for artifacts. */}}
 {{- if and .Values.storage.enabled (or $store (include "mlflow.isFile" (.Values.mlflow.defaultArtifactRoot | default ""))) }}used{{ end -}}
 {{- end }}
 
-{{/* A quantity of storage as a number, to compare it with another. */}}
+{{/* Prints a storage quantity as a number of bytes, for comparisons. */}}
 {{- define "mlflow.bytes" -}}
 {{- $text := toString . -}}
 {{- $unit := regexFind "[A-Za-z]+$" $text -}}

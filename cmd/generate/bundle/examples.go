@@ -31,13 +31,13 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 	for _, d := range owned {
 		_, group, _ := strings.Cut(d.Name, ".")
 		kind := schema.GroupVersionKind{Group: group, Version: d.Version, Kind: d.Kind}
-		at := slices.IndexFunc(samples, func(s sample) bool {
+		index := slices.IndexFunc(samples, func(s sample) bool {
 			return slices.Contains(consoleSamples, s.file) && s.object.GroupVersionKind() == kind
 		})
-		if at < 0 {
+		if index < 0 {
 			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
 		}
-		objects = append(objects, samples[at].object.Object)
+		objects = append(objects, samples[index].object.Object)
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

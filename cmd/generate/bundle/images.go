@@ -39,10 +39,10 @@ func readParameters(text string) ([]parameter, error) {
 		}
 		key, value, found := strings.Cut(line, "=")
 		if !found || key == "" || value == "" {
-			return nil, fmt.Errorf("%q is no line of the form key=image", line)
+			return nil, fmt.Errorf("%q is not a line of the form key=image", line)
 		}
 		if slices.ContainsFunc(out, func(p parameter) bool { return p.key == key }) {
-			return nil, fmt.Errorf("%s stands twice", key)
+			return nil, fmt.Errorf("%s is set twice", key)
 		}
 		out = append(out, parameter{key, value})
 	}

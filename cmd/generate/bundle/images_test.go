@@ -16,11 +16,11 @@ import (
 func TestReadParameters(t *testing.T) {
 	got, err := readParameters("# images\n\nA=x/y:1\n  B=x/z@sha256:0=1 \n")
 	if err != nil || !slices.Equal(got, []parameter{{"A", "x/y:1"}, {"B", "x/z@sha256:0=1"}}) {
-		t.Errorf("unexpected result %v, error %v", got, err)
+		t.Errorf("readParameters returned %v, error %v, want A and B", got, err)
 	}
-	for text, want := range map[string]string{"A": "no line of the form", "=x": "no line of the form", "A=": "no line of the form", "A=1\nA=2": "A stands twice"} {
+	for text, want := range map[string]string{"A": "not a line of the form", "=x": "not a line of the form", "A=": "not a line of the form", "A=1\nA=2": "A is set twice"} {
 		if _, err := readParameters(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestWithVersionTag(t *testing.T) {
 	} {
 		before := []parameter{{"A_IMAGE", "r/a"}, {managerKey, given}}
 		if got := withVersionTag(before, "1.2.3"); got[1].value != want || got[0].value != "r/a" || before[1].value != given {
-			t.Errorf("%s: %v, want %s", given, got, want)
+			t.Errorf("%s: got %v, want %s", given, got, want)
 		}
 	}
 }
@@ -122,14 +122,14 @@ func TestNoFlagHidesASwitch(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range container.Env {
 		if seen[e.Name] {
-			t.Errorf("%s stands twice: a Subscription replaces one of them", e.Name)
+			t.Errorf("%s is set twice: a Subscription replaces one of them", e.Name)
 		}
 		seen[e.Name] = true
 	}
 }
 
 // Webhooks and metrics use the certificate of OLM, and the manager issues none.
-func TestTheCertificateIsThatOfOLM(t *testing.T) {
+func TestBundleUsesCertificateOfOLM(t *testing.T) {
 	container := managerOf(t, shipped(t))
 	for _, argument := range []string{"--webhook-cert-mode=mounted", "--metrics-cert-path=/tmp/k8s-webhook-server/serving-certs"} {
 		if !slices.Contains(container.Args, argument) {

@@ -30,8 +30,8 @@ func shipped(t *testing.T) input {
 	return in
 }
 
-// small returns the input for the installation of the tests.
-func small(t *testing.T, replace ...string) input {
+// testInput returns the input for the installation of the tests.
+func testInput(t *testing.T, replace ...string) input {
 	t.Helper()
 	in := input{
 		version: "1.2.3", base: &v1alpha1.ClusterServiceVersion{}, description: "text\n", icon: "<svg/>",
@@ -47,7 +47,7 @@ func small(t *testing.T, replace ...string) input {
 	} {
 		s, single, err := newSample(file, text)
 		if err != nil || !single {
-			t.Fatalf("%s: unexpected result %v, error %v", file, single, err)
+			t.Fatalf("%s: newSample returned single %v, error %v, want one sample", file, single, err)
 		}
 		in.samples = append(in.samples, s)
 	}
@@ -56,7 +56,7 @@ func small(t *testing.T, replace ...string) input {
 }
 
 func TestBuild(t *testing.T) {
-	out, err := build(small(t))
+	out, err := build(testInput(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,16 +135,16 @@ func TestBuildRefuses(t *testing.T) {
 		"no port":      {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
 		"no such role": {func(in *input) { in.sources.roles = nil }, "there is no ClusterRole manager"},
 	} {
-		in := small(t)
+		in := testInput(t)
 		c.change(&in)
 		if _, err := build(in); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 }
 
 func TestRender(t *testing.T) {
-	out, err := build(small(t))
+	out, err := build(testInput(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestNewSample(t *testing.T) {
 		"kind: A\n": true, "# nothing\n": false, "kind: A\n---\nkind: B\n": false, "kind: Kustomization\n": false, "{}": false,
 	} {
 		if _, single, err := newSample("f", text); single != want || err != nil {
-			t.Errorf("%q: unexpected result %v, error %v", text, single, err)
+			t.Errorf("newSample(%q) returned single %v, error %v", text, single, err)
 		}
 	}
 	if _, _, err := newSample("f.yaml", "kind: ["); err == nil || !strings.Contains(err.Error(), "f.yaml") {
@@ -260,7 +260,7 @@ func TestFileName(t *testing.T) {
 	} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o[0], "kind": o[1], "metadata": map[string]any{"name": o[2]}}}
 		if got := fileName(object); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

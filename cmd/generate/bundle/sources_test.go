@@ -208,7 +208,7 @@ func TestNewSources(t *testing.T) {
 		t.Errorf("CRDs %q, want %q", names, []string{"bells.example.org", "things.example.org"})
 	}
 	if s.deployment.Name != "the.manager" || len(s.roles) != 4 || len(s.bindings) != 3 {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got %+v, want the manager's Deployment, 4 roles and 3 bindings", s)
 	}
 	var others []string
 	for _, o := range s.others {
@@ -253,7 +253,7 @@ func TestPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(namespaced) != 1 || namespaced[0].ServiceAccountName != "manager" || namespaced[0].Rules[0].Resources[0] != "leases" {
-		t.Errorf("unexpected result: %+v", namespaced)
+		t.Errorf("got %+v, want one namespaced permission of the manager, for leases", namespaced)
 	}
 	if len(cluster) != 2 || cluster[0].ServiceAccountName != "manager" || cluster[1].ServiceAccountName != "scraper" {
 		t.Fatalf("unexpected cluster: %+v", cluster)
@@ -290,7 +290,7 @@ func TestPermissionsOmitsRolesWithoutRules(t *testing.T) {
 		"rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [get]}]")
 	namespaced, cluster, err := s.permissions()
 	if err != nil || len(namespaced) != 0 {
-		t.Errorf("unexpected result %v, error %v", namespaced, err)
+		t.Errorf("got namespaced permissions %v, error %v, want none", namespaced, err)
 	}
 	if rule := cluster[0].Rules[2]; !slices.Equal(rule.ResourceNames, []string{"others.example.org"}) {
 		t.Errorf("unexpected rules: %+v", cluster[0].Rules)

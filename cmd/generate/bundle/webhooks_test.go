@@ -28,10 +28,10 @@ func TestWebhooks(t *testing.T) {
 	} {
 		h := hooks[i]
 		if h.GenerateName != want.name || *h.WebhookPath != want.path || h.Type != want.kind {
-			t.Errorf("%+v, want %+v", h, want)
+			t.Errorf("got %+v, want %+v", h, want)
 		}
 		if h.DeploymentName != "the.manager" || h.ContainerPort != 443 || h.TargetPort.IntValue() != 9443 || !slices.Equal(h.AdmissionReviewVersions, []string{"v1"}) {
-			t.Errorf("unexpected result: %+v", h)
+			t.Errorf("got %+v, want port 443 with target 9443 of the.manager, and AdmissionReview v1", h)
 		}
 		if *h.SideEffects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: side effects %s", h.GenerateName, *h.SideEffects)
@@ -57,7 +57,7 @@ func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 		{"{name: webhook, containerPort: 9443}", "{name: hooks, containerPort: 9443}", "Deployment the.manager has no port named webhook"},
 	} {
 		if _, err := sourcesOf(t, c.old, c.new).webhooks(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.new, err, c.want)
+			t.Errorf("%s: got %v, want %q", c.new, err, c.want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestNamesOfWebhooksAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, h := range hooks {
 		if seen[h.GenerateName] || strings.Count(h.GenerateName, ".") < 2 {
-			t.Errorf("%s: stands twice, or has no domain", h.GenerateName)
+			t.Errorf("%s: listed twice, or without a domain", h.GenerateName)
 		}
 		seen[h.GenerateName] = true
 	}

@@ -51,7 +51,7 @@ func TestLineEscapesCells(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got, want := line(config.SettingDoc{Help: "h"}), "|  |  |  |  | h |"; got != want {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if normalizeTempDir(os.TempDir()+"orary") != os.TempDir()+"orary" {
 		t.Error("a path that only begins like the temporary folder was normalized")

@@ -67,8 +67,8 @@ func chart(t *testing.T) *helm.Chart {
 
 type objects map[string]map[string]any
 
-// rendered returns the objects of the chart.
-func rendered(t *testing.T, namespace string, values map[string]any) objects {
+// renderChart returns the objects of the chart.
+func renderChart(t *testing.T, namespace string, values map[string]any) objects {
 	t.Helper()
 	list, err := parity.Render(t.Context(), chart(t), parity.Release{Namespace: namespace}, values)
 	if err != nil {
@@ -95,7 +95,7 @@ func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 			for _, v := range container["env"].([]any) {
 				v := v.(map[string]any)
 				if name := v["name"].(string); variables[name] != nil {
-					t.Errorf("variable %s stands twice", name)
+					t.Errorf("variable %s is set twice", name)
 				} else if v["value"] != "" && v["value"] != config.PlaceholderURL {
 					variables[name] = v
 				}
@@ -103,7 +103,7 @@ func normalized(t *testing.T, list []*unstructured.Unstructured) objects {
 			container["env"] = variables
 		}
 		if _, twice := out[keyOf(o)]; twice {
-			t.Errorf("%s stands twice", keyOf(o))
+			t.Errorf("%s is set twice", keyOf(o))
 		}
 		content, err := json.Marshal(o.Object) // one type for all numbers
 		if err != nil {
@@ -150,7 +150,7 @@ func compare(t *testing.T, want, got objects) {
 	t.Helper()
 	for key := range got {
 		if want[key] == nil {
-			t.Errorf("the chart has %s besides", key)
+			t.Errorf("the chart has the unexpected object %s", key)
 		}
 	}
 	for key, object := range want {
@@ -161,12 +161,12 @@ func compare(t *testing.T, want, got objects) {
 }
 
 // With default values the chart equals the overlay.
-func TestTheChartIsTheOverlay(t *testing.T) {
+func TestChartEqualsOverlay(t *testing.T) {
 	want := overlay(t, func(text string) string { return text })
 	if len(want) < 60 {
 		t.Fatalf("%d objects", len(want))
 	}
-	compare(t, want, rendered(t, "opendatahub", nil))
+	compare(t, want, renderChart(t, "opendatahub", nil))
 }
 
 // Disabling a component equals an overlay without it, and enabling monitoring one with it.
@@ -184,9 +184,9 @@ func TestComponentsCanBeDisabled(t *testing.T) {
 				}
 				return strings.Replace(text, line, "", 1)
 			})
-			got := rendered(t, "opendatahub", map[string]any{"components": map[string]any{component: on == false}})
+			got := renderChart(t, "opendatahub", map[string]any{"components": map[string]any{component: on == false}})
 			compare(t, want, got)
-			if len(want) == len(rendered(t, "opendatahub", nil)) {
+			if len(want) == len(renderChart(t, "opendatahub", nil)) {
 				t.Error("disabling components removed no object")
 			}
 		})
@@ -195,7 +195,7 @@ func TestComponentsCanBeDisabled(t *testing.T) {
 
 // All objects use the namespace of the release, even if it looks like a number.
 func TestNamespaceOfTheRelease(t *testing.T) {
-	home, away := rendered(t, "opendatahub", nil), rendered(t, "20261123", nil)
+	home, away := renderChart(t, "opendatahub", nil), renderChart(t, "20261123", nil)
 	moved, err := json.Marshal(away)
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ priorityClassName: system-cluster-critical
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after := rendered(t, "opendatahub", nil), rendered(t, "opendatahub", values)
+	before, after := renderChart(t, "opendatahub", nil), renderChart(t, "opendatahub", values)
 	key := "apps/Deployment/" + deploymentName
 	o := unstructured.Unstructured{Object: after[key]}
 	container, spec := podOf(&o)
@@ -241,22 +241,22 @@ priorityClassName: system-cluster-critical
 	}
 	args := container["args"].([]any)
 	for description, pair := range map[string][2]any{
-		"image":       {container["image"], "example.org/manager:2"},
-		"replicas":    {after[key]["spec"].(map[string]any)["replicas"], 3.0},
-		"pull":        {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
-		"mlflow":      {set("MLFLOW_IMAGE"), "example.org/mlflow:1"},
-		"postgres":    {set("POSTGRES_IMAGE"), nil},
-		"odd text":    {set("MLFLOW_URL"), `https://{{ mlflow }}.example.org/"x"`},
-		"routes":      {set("HTTPROUTE_NAMESPACE"), "routes"},
-		"no title":    {set("SECTION_TITLE"), nil},
-		"flag":        {args[len(args)-1], "--v=2"},
-		"flags":       {len(args), 4},
-		"limits":      {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
-		"selector":    {spec["nodeSelector"], map[string]any{"disk": "fast"}},
-		"tolerations": {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
-		"affinity":    {spec["affinity"], map[string]any{"nodeAffinity": map[string]any{}}},
-		"spread":      {spec["topologySpreadConstraints"], nil},
-		"priority":    {spec["priorityClassName"], "system-cluster-critical"},
+		"image":                         {container["image"], "example.org/manager:2"},
+		"replicas":                      {after[key]["spec"].(map[string]any)["replicas"], 3.0},
+		"pull":                          {spec["imagePullSecrets"], []any{map[string]any{"name": "pull"}}},
+		"mlflow":                        {set("MLFLOW_IMAGE"), "example.org/mlflow:1"},
+		"postgres":                      {set("POSTGRES_IMAGE"), nil},
+		"value with special characters": {set("MLFLOW_URL"), `https://{{ mlflow }}.example.org/"x"`},
+		"routes":                        {set("HTTPROUTE_NAMESPACE"), "routes"},
+		"no title":                      {set("SECTION_TITLE"), nil},
+		"flag":                          {args[len(args)-1], "--v=2"},
+		"flags":                         {len(args), 4},
+		"limits":                        {container["resources"].(map[string]any)["limits"].(map[string]any)["memory"], "1Gi"},
+		"selector":                      {spec["nodeSelector"], map[string]any{"disk": "fast"}},
+		"tolerations":                   {spec["tolerations"], []any{map[string]any{"operator": "Exists"}}},
+		"affinity":                      {spec["affinity"], map[string]any{"nodeAffinity": map[string]any{}}},
+		"spread":                        {spec["topologySpreadConstraints"], nil},
+		"priority":                      {spec["priorityClassName"], "system-cluster-critical"},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", description, diff)
@@ -291,7 +291,7 @@ func TestCRDs(t *testing.T) {
 }
 
 // An unknown value is rejected by name.
-func TestTheSchemaRefuses(t *testing.T) {
+func TestSchemaRejectsUnknownValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"imagez: a":                    "imagez",
 		"image: \"\"":                  "image",

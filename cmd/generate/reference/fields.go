@@ -58,18 +58,18 @@ func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	var lines []line
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
-		one := line{
+		fieldLine := line{
 			path: path + "." + name, typ: typeOf(name, &property), meaning: property.Description, rules: rulesOf(&property),
 		}
 		if slices.Contains(schema.Required, name) {
-			one.star = `\*`
+			fieldLine.star = `\*`
 		}
 		if property.Default != nil {
-			one.fallback = string(property.Default.Raw)
+			fieldLine.fallback = string(property.Default.Raw)
 		}
-		lines = append(lines, one)
+		lines = append(lines, fieldLine)
 		if kubernetesTypeOf(name, &property) == "" {
-			lines = append(lines, childFields(one.path, &property)...)
+			lines = append(lines, childFields(fieldLine.path, &property)...)
 		}
 	}
 	return lines

@@ -46,7 +46,7 @@ func TestPagesAreFresh(t *testing.T) {
 
 // Each property of a CRD has a line, or is below a field with a type of Kubernetes.
 func TestEveryFieldHasALine(t *testing.T) {
-	total, met := 0, map[string]bool{}
+	total, found := 0, map[string]bool{}
 	for _, crd := range shipped(t) {
 		for _, version := range crd.Spec.Versions {
 			for _, part := range []string{"spec", "status"} {
@@ -58,7 +58,7 @@ func TestEveryFieldHasALine(t *testing.T) {
 				for _, l := range fields(part, &schema) {
 					opened[l.path] = true
 					if name := l.path[strings.LastIndex(l.path, ".")+1:]; kubernetesTypes[name].typ != "" && strings.HasSuffix(l.typ, kubernetesTypes[name].typ) {
-						closed, met[name] = append(closed, l.path), true
+						closed, found[name] = append(closed, l.path), true
 					}
 				}
 				total += len(opened)
@@ -75,7 +75,7 @@ func TestEveryFieldHasALine(t *testing.T) {
 		t.Errorf("%d lines are too few for the shipped definitions", total)
 	}
 	for name := range kubernetesTypes {
-		if !met[name] {
+		if !found[name] {
 			t.Errorf("no definition has a field %s of type %s: take it out of the table", name, kubernetesTypes[name].typ)
 		}
 	}
@@ -105,10 +105,10 @@ func TestKubernetesTypeOf(t *testing.T) {
 		t.Errorf("got %q, want %q", got, "ResourceRequirements")
 	}
 	if got := kubernetesTypeOf("resources", with("database")); got != "" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q for other properties, want none", got)
 	}
 	if got := kubernetesTypeOf("anything", with("requests")); got != "" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q for another name, want none", got)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestFields(t *testing.T) {
 	}
 	got := fields("spec", schema)
 	if len(got) != len(want) {
-		t.Fatalf("got %+v", got)
+		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	for i := range want {
 		if got[i].path != want[i].path || got[i].star != want[i].star || got[i].typ != want[i].typ || got[i].fallback != want[i].fallback ||
@@ -154,7 +154,7 @@ func TestFields(t *testing.T) {
 
 func TestCell(t *testing.T) {
 	if got, want := cell("a <b>\n  | c"), `a &lt;b> \| c`; got != want {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if code("") != "" || code("a|b") != "`a\\|b`" {
 		t.Error("want code to escape table cells and to keep an empty text empty")

@@ -274,7 +274,7 @@ func TestSelectsDistinguishesModelMesh(t *testing.T) {
 	}{
 		"a runtime for many models":     {"ServingRuntime", map[string]any{"multiModel": true}, "", true},
 		"a runtime for one model":       {"ServingRuntime", map[string]any{"multiModel": false}, "", false},
-		"a runtime that does not say":   {"ClusterServingRuntime", map[string]any{}, "", false},
+		"runtime without multiModel":    {"ClusterServingRuntime", map[string]any{}, "", false},
 		"multiModel with a wrong type":  {"ClusterServingRuntime", map[string]any{"multiModel": "true"}, "", false},
 		"a model in the mesh":           {"InferenceService", nil, "ModelMesh", true},
 		"model in RawDeployment mode":   {"InferenceService", nil, "RawDeployment", false},

@@ -217,17 +217,17 @@ func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Res
 	} else {
 		in.Namespace = env.EnsureNamespace(obj)
 	}
-	var notes, more []string
+	var settingNotes, notes []string
 	var err error
-	if in.Settings, notes, err = env.ModelMesh(in.Namespace); err != nil {
+	if in.Settings, settingNotes, err = env.ModelMesh(in.Namespace); err != nil {
 		return render.Result{}, fmt.Errorf("settings of ModelMesh: %w", err)
 	}
-	objects, more, err := runtimes.Render(in, obj)
+	objects, notes, err := runtimes.Render(in, obj)
 	if err != nil || len(objects) == 0 || in.SingleNamespace {
-		return render.Result{Objects: objects, Notes: append(notes, more...)}, err
+		return render.Result{Objects: objects, Notes: append(settingNotes, notes...)}, err
 	}
-	beside, about, err := openshift.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
-	return render.Result{Objects: append(objects, beside...), Notes: slices.Concat(notes, more, about)}, err
+	openshiftObjects, openshiftNotes, err := openshift.Render(in.Namespace, in.Settings, env.Capabilities, env.Config.ModelMesh.MonitoringNamespace)
+	return render.Result{Objects: append(objects, openshiftObjects...), Notes: slices.Concat(settingNotes, notes, openshiftNotes)}, err
 }
 
 // registrations are calls to the mesh and not API objects.
@@ -287,12 +287,12 @@ func MLflow(c config.Config) mlflow.Settings {
 
 // AppWrapper returns the settings of the component appwrapper, including those of LegacyConfigs in the cluster.
 func AppWrapper(env render.Env) (config.AppWrapper, error) {
-	var older []config.LegacyConfig
+	var legacy []config.LegacyConfig
 	for _, o := range LegacyConfigs {
 		if found := env.LegacyConfig(o.Name, o.Embedded); found != nil {
-			older = append(older, *found)
+			legacy = append(legacy, *found)
 		}
 	}
-	settings, _, err := env.Config.AppWrapper(older...)
+	settings, _, err := env.Config.AppWrapper(legacy...)
 	return settings, err
 }

@@ -86,7 +86,7 @@ func TestRenderAllReadsStream(t *testing.T) {
 	}
 	want := "---\n# one\n# two\n# three\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 	again, err := render.Documents(&out)
 	if err != nil || len(again) != 1 {
@@ -153,7 +153,7 @@ func TestSettingsFromConfigMaps(t *testing.T) {
 	}
 	legacyConfig := env.LegacyConfig("model-serving-config", true)
 	if legacyConfig == nil || legacyConfig.Source != "ConfigMap home/model-serving-config" || !legacyConfig.Embedded || legacyConfig.Data["config.yaml"] == "" {
-		t.Errorf("unexpected result: %+v", legacyConfig)
+		t.Errorf("got %+v, want the embedded config.yaml of ConfigMap home/model-serving-config", legacyConfig)
 	}
 	for namespace, want := range map[string]int32{"home": 3, "team": 4, "other": 3} {
 		s, notes, err := env.ModelMesh(namespace)

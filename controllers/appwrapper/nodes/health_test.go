@@ -104,7 +104,7 @@ func TestHealthOf(t *testing.T) {
 		})
 	}
 	if same, err := trimNode("a tombstone"); err != nil || same != "a tombstone" {
-		t.Errorf("got %v, %v", same, err)
+		t.Errorf("trimNode of a tombstone returned %v, error %v, want it unchanged", same, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestNoExecute(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(node).Build()
 	n := &Nodes{reader: c, taints: defaultTaints}
 	wakes := noExecuteChanged(defaultTaints)
-	change := func(description string, f func(*corev1.Node), woken bool, resources ...string) {
+	change := func(description string, f func(*corev1.Node), notifies bool, resources ...string) {
 		t.Helper()
 		before := node.DeepCopy()
 		f(node)
@@ -163,8 +163,8 @@ func TestNoExecute(t *testing.T) {
 		if got := sets.List(n.NoExecute("n1")); !slices.Equal(got, resources) {
 			t.Errorf("%s: leave %v, want %v", description, got, resources)
 		}
-		if got := wakes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != woken {
-			t.Errorf("%s: enqueued: %t, want %t", description, got, woken)
+		if got := wakes.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: node}); got != notifies {
+			t.Errorf("%s: enqueued: %t, want %t", description, got, notifies)
 		}
 	}
 	if n.NoExecute("n1").Len() != 0 || n.NoExecute("unknown").Len() != 0 || wakes.Create(event.CreateEvent{Object: node}) {
@@ -189,7 +189,7 @@ func TestSetupSwitchedOff(t *testing.T) {
 	off.Autopilot.MonitorNodes, none.Autopilot = false, nil
 	for _, settings := range []config.AppWrapper{off, none} {
 		if nodes, err := Setup(nil, settings, nil); nodes != nil || err != nil {
-			t.Errorf("got %v, %v", nodes, err)
+			t.Errorf("Setup returned %v, error %v, want neither", nodes, err)
 		}
 	}
 }

@@ -66,19 +66,19 @@ spec:
 	return w
 }
 
-func (f *slackFixture) pass() error {
+func (f *slackFixture) reconcileOnce() error {
 	_, err := f.queue.Reconcile(f.t.Context(), reconcile.Request{})
 	return err
 }
 
-// limit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
-func (f *slackFixture) limit() string {
+// lendingLimit returns the lending limit of GPUs in the first flavor, or "none". A second reconcile must not write.
+func (f *slackFixture) lendingLimit() string {
 	f.t.Helper()
-	if err := f.pass(); err != nil {
+	if err := f.reconcileOnce(); err != nil {
 		f.t.Fatal(err)
 	}
 	before := f.writes
-	if err := f.pass(); err != nil || f.writes != before {
+	if err := f.reconcileOnce(); err != nil || f.writes != before {
 		f.t.Errorf("a second pass wrote: %v", err)
 	}
 	found := f.read()
@@ -127,7 +127,7 @@ func TestSlackQueueFollowsNodes(t *testing.T) {
 			w := newSlackFixture(t, kind, gpuQuota, gpuNode("a", nil), gpuNode("b", nil), gpuNode("c", nil))
 			expect := func(description, want string) {
 				t.Helper()
-				if got := w.limit(); got != want {
+				if got := w.lendingLimit(); got != want {
 					t.Errorf("%s: the limit is %s, want %s", description, got, want)
 				}
 			}
@@ -174,7 +174,7 @@ func mustText(t *testing.T, u *unstructured.Unstructured) string {
 
 // Conditions under which a reconcile does nothing or fails.
 func TestSlackQueueReconciles(t *testing.T) {
-	sick := gpuNode("a", cordoned)
+	unhealthy := gpuNode("a", cordoned)
 	for _, test := range []struct {
 		name   string
 		change func(*slackFixture)
@@ -196,9 +196,9 @@ func TestSlackQueueReconciles(t *testing.T) {
 		{"the queue cannot be read", func(w *slackFixture) { w.queue.queues = broken{} }, 0, "config/components/appwrapper-slack-queue"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newSlackFixture(t, capability.KueueClusterQueue, gpuQuota, sick.DeepCopy())
+			w := newSlackFixture(t, capability.KueueClusterQueue, gpuQuota, unhealthy.DeepCopy())
 			test.change(w)
-			err := w.pass()
+			err := w.reconcileOnce()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

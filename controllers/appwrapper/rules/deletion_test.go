@@ -21,7 +21,7 @@ func pausedFor(ago time.Duration) change {
 	return condition(awv1beta2.ConditionDeletingResources, metav1.ConditionFalse, awv1beta2.ReasonDeletionPaused, ago)
 }
 
-func lacking(kinds ...string) change {
+func withConditionsFalse(kinds ...string) change {
 	return func(f *Facts) {
 		for _, kind := range kinds {
 			condition(kind, metav1.ConditionFalse, "Test", time.Minute)(f)
@@ -39,7 +39,7 @@ func TestRulesWhileResetting(t *testing.T) {
 	runCases(t, awv1beta2.PhaseResetting, whileResetting, []ruleCase{
 		{"suspend wins", []change{suspend}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
 		{"delete", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{deletionResult(Deletion{Objects: 1}), ready(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
+		{"something is left", []change{deletionResult(Deletion{Objects: 1}), podsReady(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
 			sets: []string{deleting, "PodsReady=False/Resetting"}}},
 		{"pods are left", []change{deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
 		{"what is left cannot be watched", []change{deletionResult(Deletion{Objects: 1, Unwatched: true})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
@@ -48,24 +48,24 @@ func TestRulesWhileResetting(t *testing.T) {
 		{"forced a moment ago", []change{deletingFor(10 * time.Minute), deletionResult(Deletion{Pods: 2})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Resetting", deleted}}},
-		{"pause", []change{lacking(rd), unwell(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
-		{"resume", []change{lacking(rd), unwell(90 * time.Second), dipped(2 * time.Minute)}, want{rule: "resume", next: awv1beta2.PhaseResuming,
+		{"pause", []change{withConditionsFalse(rd), unhealthy(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
+		{"resume", []change{withConditionsFalse(rd), unhealthy(90 * time.Second), podsReadyLost(2 * time.Minute)}, want{rule: "resume", next: awv1beta2.PhaseResuming,
 			again: Immediately, sets: []string{"ResourcesDeployed=True/Resuming", "Unhealthy=False/Resuming", "PodsReady=False/Resetting"}}},
-		{"components were changed", []change{changed, lacking(rd), unwell(90 * time.Second)}, want{rule: "components were changed",
+		{"components were changed", []change{changed, withConditionsFalse(rd), unhealthy(90 * time.Second)}, want{rule: "components were changed",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/ComponentsChanged"}}},
 	})
 }
 
 // [D20] Resuming clears Unhealthy, so that a second failure has its own grace period.
 func TestASecondFailureHasItsOwnGracePeriod(t *testing.T) {
-	d := Decide(whileResetting, usual(awv1beta2.PhaseResetting, lacking(rd)))
+	d := Decide(whileResetting, newFacts(awv1beta2.PhaseResetting, withConditionsFalse(rd)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionUnhealthy); c == nil || c.Status != metav1.ConditionFalse {
 		t.Fatalf("Unhealthy %+v", c)
 	}
 	if !d.Announce {
 		t.Error("want the coming reset announced")
 	}
-	again := Decide(whileRunning, usual(awv1beta2.PhaseRunning, pods(0, 1, 0, 1),
+	again := Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, pods(0, 1, 0, 1),
 		condition(awv1beta2.ConditionUnhealthy, metav1.ConditionFalse, awv1beta2.ReasonResuming, time.Second)))
 	if again.NextPhase != "" || again.RequeueAfter != time.Minute {
 		t.Errorf("next %q after %s", again.NextPhase, again.RequeueAfter)
@@ -77,31 +77,31 @@ func TestRulesWhileSuspending(t *testing.T) {
 	runCases(t, awv1beta2.PhaseSuspending, whileSuspending, []ruleCase{
 		{"delete, even when not suspended any more", nil, want{rule: "clean up", act: DeleteComponents}},
 		{"something is left", []change{suspend, deletionResult(Deletion{Objects: 1})}, want{rule: "clean up", again: 10 * time.Minute, sets: []string{deleting}}},
-		{"all is gone", []change{suspend, nothingLeft, ready(time.Minute), unwell(time.Minute)}, want{rule: "clean up", next: awv1beta2.PhaseSuspended,
+		{"all is gone", []change{suspend, nothingLeft, podsReady(time.Minute), unhealthy(time.Minute)}, want{rule: "clean up", next: awv1beta2.PhaseSuspended,
 			again: Immediately, sets: append(over, "PodsReady=False/Suspended", "Unhealthy=False/Suspended")}},
-		{"gone before", []change{suspend, lacking(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: Immediately, sets: over}},
-		{"pods came back", []change{suspend, lacking(rd), pods(1, 0, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
+		{"gone before", []change{suspend, withConditionsFalse(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: Immediately, sets: over}},
+		{"pods came back", []change{suspend, withConditionsFalse(rd), pods(1, 0, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
 	})
 }
 
 // [D1] [appwrapper-52] The time to live starts with the success and not with the run.
 func TestRulesWhileSucceeded(t *testing.T) {
-	ttl := agreed(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
+	ttl := withTerms(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
 	runCases(t, awv1beta2.PhaseSucceeded, whileSucceeded, []ruleCase{
 		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
-		{"cleaned up", []change{lacking(rd)}, want{rule: "cleaned up"}},
-		{"cleaned up, still ready", []change{lacking(rd), ready(time.Hour)}, want{rule: "cleaned up"}},
+		{"cleaned up", []change{withConditionsFalse(rd)}, want{rule: "cleaned up"}},
+		{"cleaned up, still ready", []change{withConditionsFalse(rd), podsReady(time.Hour)}, want{rule: "cleaned up"}},
 		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "keep for a while", again: 9 * time.Minute}},
 		{"expired", []change{ttl, completed(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
 		{"deletion continues when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
 		{"suspended later", []change{suspend, completed(time.Minute), ttl}, want{rule: "keep for a while", again: 9 * time.Minute}},
 		{"all is gone", []change{ttl, nothingLeft}, want{rule: "clean up", sets: []string{"ResourcesDeployed=False/Succeeded"}}},
 	})
-	d := Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, ttl, nothingLeft))
+	d := Decide(whileSucceeded, newFacts(awv1beta2.PhaseSucceeded, ttl, nothingLeft))
 	if got := d.Conditions[0].Message; got != "Time to live after success of 10m0s expired" {
 		t.Errorf("message %q, want %q", got, "Time to live after success of 10m0s expired")
 	}
-	d = Decide(whileSucceeded, usual(awv1beta2.PhaseSucceeded, func(f *Facts) { f.CompletionTime = nil }))
+	d = Decide(whileSucceeded, newFacts(awv1beta2.PhaseSucceeded, func(f *Facts) { f.CompletionTime = nil }))
 	if d.CompletionTime == nil || !d.CompletionTime.Equal(noon.Add(-10*time.Minute)) {
 		t.Errorf("the end of a stored success is %v, want when the quota was given back", d.CompletionTime)
 	}
@@ -109,14 +109,14 @@ func TestRulesWhileSucceeded(t *testing.T) {
 
 // [D2] [D35] [appwrapper-53] The delay starts with the failure, and started deletion is not delayed again.
 func TestRulesWhileFailed(t *testing.T) {
-	delay := agreed(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
+	delay := withTerms(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
 	ended := []string{"ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"}
 	runCases(t, awv1beta2.PhaseFailed, whileFailed, []ruleCase{
 		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
-		{"cleaned up", []change{lacking(rd, qr)}, want{rule: "cleaned up"}},
-		{"cleaned up, ready as the original left it", []change{lacking(rd, qr), ready(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Failed"}}},
+		{"cleaned up", []change{withConditionsFalse(rd, qr)}, want{rule: "cleaned up"}},
+		{"cleaned up, ready as the original left it", []change{withConditionsFalse(rd, qr), podsReady(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Failed"}}},
 		{"delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
-		{"delayed, after an earlier clean-up", []change{delay, completed(4 * time.Minute), lacking(awv1beta2.ConditionDeletingResources)},
+		{"delayed, after an earlier clean-up", []change{delay, completed(4 * time.Minute), withConditionsFalse(awv1beta2.ConditionDeletingResources)},
 			want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
 		{"suspend ends the delay", []change{delay, completed(4 * time.Minute), suspend}, want{rule: "clean up", act: DeleteComponents}},
 		{"the delay is over", []change{delay, pausedFor(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
@@ -124,16 +124,16 @@ func TestRulesWhileFailed(t *testing.T) {
 		{"deletion has begun and suspend is taken back", []change{delay, completed(time.Minute), deletingFor(time.Second)}, want{rule: "clean up", act: DeleteComponents}},
 		{"something is left", []change{deletionResult(Deletion{Objects: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", sets: append(ended, deleted)}},
-		{"the original ended between two patches", []change{lacking(rd), pods(0, 1, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
+		{"the original ended between two patches", []change{withConditionsFalse(rd), pods(0, 1, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
 	})
 	for _, forced := range []bool{false, true} {
-		d := Decide(whileFailed, usual(awv1beta2.PhaseFailed, delay, nothingLeft, func(f *Facts) { f.Suspend = forced }))
+		d := Decide(whileFailed, newFacts(awv1beta2.PhaseFailed, delay, nothingLeft, func(f *Facts) { f.Suspend = forced }))
 		want := map[bool]string{false: "Resources deleted for failed AppWrapper", true: "Kueue forced resource deletion by suspending AppWrapper"}[forced]
 		if got := d.Conditions[0].Message; got != want {
 			t.Errorf("suspend %t: message %q, want %q", forced, got, want)
 		}
 	}
-	d := Decide(whileFailed, usual(awv1beta2.PhaseFailed, delay, completed(time.Minute)))
+	d := Decide(whileFailed, newFacts(awv1beta2.PhaseFailed, delay, completed(time.Minute)))
 	if got := d.Conditions[0].Message; got != "workload.codeflare.dev.appwrapper/deletionOnFailureGracePeriodDuration has value 10m0s" {
 		t.Errorf("message %q, want %q", got, "workload.codeflare.dev.appwrapper/deletionOnFailureGracePeriodDuration has value 10m0s")
 	}
@@ -141,10 +141,10 @@ func TestRulesWhileFailed(t *testing.T) {
 
 func TestCompletionTimeOfLegacyFailure(t *testing.T) {
 	forget := func(f *Facts) { f.CompletionTime = nil }
-	if at := usual(awv1beta2.PhaseFailed, forget, pausedFor(3*time.Minute)).completionTime(); !at.Equal(noon.Add(-3 * time.Minute)) {
+	if at := newFacts(awv1beta2.PhaseFailed, forget, pausedFor(3*time.Minute)).completionTime(); !at.Equal(noon.Add(-3 * time.Minute)) {
 		t.Errorf("paused three minutes ago: %s", at)
 	}
-	if at := usual(awv1beta2.PhaseFailed, forget).completionTime(); !at.Equal(noon) {
+	if at := newFacts(awv1beta2.PhaseFailed, forget).completionTime(); !at.Equal(noon) {
 		t.Errorf("nothing to go by: %s", at)
 	}
 }
@@ -157,14 +157,14 @@ func TestRulesWhileTerminating(t *testing.T) {
 			want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
 		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Terminating", "QuotaReserved=False/Terminating", deleted}}},
-		{"quota is left", []change{lacking(rd)}, want{rule: "give back the quota", again: Immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
-		{"over", []change{lacking(rd, qr)}, want{rule: "let go"}},
+		{"quota is left", []change{withConditionsFalse(rd)}, want{rule: "give back the quota", again: Immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
+		{"over", []change{withConditionsFalse(rd, qr)}, want{rule: "let go"}},
 	})
-	if d := Decide(WhileTerminating, usual(awv1beta2.PhaseRunning, lacking(rd, qr))); !d.RemoveFinalizer {
+	if d := Decide(WhileTerminating, newFacts(awv1beta2.PhaseRunning, withConditionsFalse(rd, qr))); !d.RemoveFinalizer {
 		t.Error("want the finalizer removed")
 	}
 }
 
 func TestDecideIgnoresUnknownPhase(t *testing.T) {
-	compare(t, Decide(ByPhase["Paused"], usual("Paused")), want{rule: "unknown phase"})
+	compare(t, Decide(ByPhase["Paused"], newFacts("Paused")), want{rule: "unknown phase"})
 }

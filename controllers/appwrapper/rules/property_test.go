@@ -53,7 +53,7 @@ func drawFacts(t *rapid.T) *Facts {
 // decideAfterAction returns the decision after a random outcome of the requested action.
 func decideAfterAction(t *rapid.T, list []Rule, f *Facts) Decision {
 	d := Decide(list, f)
-	trouble := func(name string) error {
+	randomError := func(name string) error {
 		if rapid.Bool().Draw(t, name) {
 			return errors.New("trouble")
 		}
@@ -61,10 +61,10 @@ func decideAfterAction(t *rapid.T, list []Rule, f *Facts) Decision {
 	}
 	switch d.Action {
 	case CreateComponents:
-		f.Created = &Creation{Err: trouble("creation"), Terminal: rapid.Bool().Draw(t, "terminal")}
+		f.Created = &Creation{Err: randomError("creation"), Terminal: rapid.Bool().Draw(t, "terminal")}
 	case DeleteComponents, ForceDeletion:
 		left := rapid.IntRange(0, 1)
-		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: trouble("deletion")}
+		f.Deleted = &Deletion{Objects: left.Draw(t, "left"), Pods: f.Pods.All, Unwatched: rapid.Bool().Draw(t, "blind"), Err: randomError("deletion")}
 	case Nothing:
 		return d
 	}

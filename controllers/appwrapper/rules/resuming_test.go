@@ -27,7 +27,7 @@ func TestRulesWhileNewAndSuspended(t *testing.T) {
 		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
 	}, starts...))
 	for _, phase := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended} {
-		if d := Decide(ByPhase[phase], usual(phase)); !d.Announce {
+		if d := Decide(ByPhase[phase], newFacts(phase)); !d.Announce {
 			t.Errorf("phase %q: what will be created is not announced", phase)
 		}
 	}

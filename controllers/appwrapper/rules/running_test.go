@@ -19,19 +19,19 @@ func terminalCode(f *Facts) { f.Pods.Terminal = true }
 
 func onBadNode(f *Facts) { f.Pods.NoExecute = []string{"n1", "n2"} }
 
-func another(c ComponentFact) change {
+func withSecondComponent(c ComponentFact) change {
 	return func(f *Facts) { f.Components = append(f.Components, c) }
 }
 
-func ready(ago time.Duration) change {
+func podsReady(ago time.Duration) change {
 	return condition(awv1beta2.ConditionPodsReady, metav1.ConditionTrue, awv1beta2.ReasonSufficientPodsReady, ago)
 }
 
-func dipped(ago time.Duration) change {
+func podsReadyLost(ago time.Duration) change {
 	return condition(awv1beta2.ConditionPodsReady, metav1.ConditionFalse, awv1beta2.ReasonInsufficientPods, ago)
 }
 
-func unwell(ago time.Duration) change {
+func unhealthy(ago time.Duration) change {
 	return condition(awv1beta2.ConditionUnhealthy, metav1.ConditionTrue, awv1beta2.ReasonFoundFailedPods, ago)
 }
 
@@ -44,41 +44,41 @@ func TestRulesWhileRunning(t *testing.T) {
 		{"suspend wins", []change{suspend, missing}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
 		{"missing is never retried", []change{missing}, want{rule: "a component is missing", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/MissingComponent"}, unhealthy: "Only found 0 deployed components, but was expecting 1"}},
-		{"missing, but done before", []change{missing, judging(Succeeded)},
+		{"missing, but done before", []change{missing, withOutcome(Succeeded)},
 			want{rule: "succeed", next: awv1beta2.PhaseSucceeded, again: Immediately, sets: succeeds}},
-		{"failed component", []change{judging(Failed)}, want{rule: "a component failed", next: awv1beta2.PhaseResetting, retry: 1, again: Immediately,
+		{"failed component", []change{withOutcome(Failed)}, want{rule: "a component failed", next: awv1beta2.PhaseResetting, retry: 1, again: Immediately,
 			sets: []string{"Unhealthy=True/FailedComponent"}, unhealthy: "Found 1 failed components"}},
-		{"failed component, terminal code", []change{judging(Failed), terminalCode}, want{rule: "a component failed", next: awv1beta2.PhaseFailed,
+		{"failed component, terminal code", []change{withOutcome(Failed), terminalCode}, want{rule: "a component failed", next: awv1beta2.PhaseFailed,
 			again: Immediately, sets: []string{"Unhealthy=True/FailedComponent"}}},
-		{"failed component, last retry", []change{judging(Failed), retried(2)}, want{rule: "a component failed", next: awv1beta2.PhaseResetting,
+		{"failed component, last retry", []change{withOutcome(Failed), retried(2)}, want{rule: "a component failed", next: awv1beta2.PhaseResetting,
 			retry: 1, again: Immediately, sets: []string{"Unhealthy=True/FailedComponent"}}},
-		{"failed component, no retry left", []change{judging(Failed), retried(3), ready(time.Minute)}, want{rule: "a component failed",
+		{"failed component, no retry left", []change{withOutcome(Failed), retried(3), podsReady(time.Minute)}, want{rule: "a component failed",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/FailedComponent", "PodsReady=False/Failed"}}},
-		{"all pods succeeded", []change{pods(0, 0, 2, 0), ready(time.Minute)}, want{rule: "succeed", next: awv1beta2.PhaseSucceeded,
+		{"all pods succeeded", []change{pods(0, 0, 2, 0), podsReady(time.Minute)}, want{rule: "succeed", next: awv1beta2.PhaseSucceeded,
 			again: Immediately, sets: succeeds}},
-		{"done, and pods run on", []change{judging(Succeeded), func(f *Facts) { f.Pods.All, f.Pods.Active = 2, 2 }, unwell(time.Minute)},
+		{"done, and pods run on", []change{withOutcome(Succeeded), func(f *Facts) { f.Pods.All, f.Pods.Active = 2, 2 }, unhealthy(time.Minute)},
 			want{rule: "succeed, but not before its pods have ended", sets: []string{"QuotaReserved=True/PodsRunning", "Unhealthy=False/FoundNoFailedPods"}}},
 		{"all pods succeeded, one of an earlier workload runs", []change{pods(0, 0, 2, 0), func(f *Facts) { f.Pods.Active = 1 }},
 			want{rule: "succeed, but not before its pods have ended", sets: []string{"QuotaReserved=True/PodsRunning"}}},
 		{"components were removed", []change{changed, missing}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
-		{"a wave of pods succeeded, the Job continues", []change{judging(inProgress), pods(0, 0, 2, 0)}, want{rule: "pods are ready",
+		{"a wave of pods succeeded, the Job continues", []change{withOutcome(inProgress), pods(0, 0, 2, 0)}, want{rule: "pods are ready",
 			sets: []string{"PodsReady=True/SufficientPodsReady"}}},
-		{"reported success, pods are gone", []change{judging(Succeeded)}, want{rule: "succeed", next: awv1beta2.PhaseSucceeded, again: Immediately, sets: succeeds}},
-		{"one is done, another runs", []change{judging(Succeeded), another(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 1, 0, 0)},
+		{"reported success, pods are gone", []change{withOutcome(Succeeded)}, want{rule: "succeed", next: awv1beta2.PhaseSucceeded, again: Immediately, sets: succeeds}},
+		{"one is done, another runs", []change{withOutcome(Succeeded), withSecondComponent(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 1, 0, 0)},
 			want{rule: "pods are ready", sets: []string{"PodsReady=True/SufficientPodsReady"}}},
 		{"one is done and away, another runs", []change{missing, func(f *Facts) { f.Components[0].Completed = true },
-			another(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 1, 0, 0)},
+			withSecondComponent(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 1, 0, 0)},
 			want{rule: "pods are ready", sets: []string{"PodsReady=True/SufficientPodsReady"}}},
-		{"one is done, the pods of another succeeded", []change{judging(Succeeded), another(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 0, 1, 0)},
+		{"one is done, the pods of another succeeded", []change{withOutcome(Succeeded), withSecondComponent(ComponentFact{Stage: Deployed, Replicas: 1, MinReady: 1}), pods(0, 0, 1, 0)},
 			want{rule: "succeed", next: awv1beta2.PhaseSucceeded, again: Immediately, sets: succeeds}},
 		{"failed pod, first seen", []change{pods(0, 1, 0, 1)}, want{rule: "failed pods, for a while", again: time.Minute,
 			sets: []string{"Unhealthy=True/FoundFailedPods"}}},
-		{"failed pod, half a minute ago", []change{pods(0, 1, 0, 1), unwell(30 * time.Second)}, want{rule: "failed pods, for a while",
+		{"failed pod, half a minute ago", []change{pods(0, 1, 0, 1), unhealthy(30 * time.Second)}, want{rule: "failed pods, for a while",
 			again: 30 * time.Second, sets: []string{"Unhealthy=True/FoundFailedPods"}}},
-		{"failed pod, for a minute", []change{pods(0, 1, 0, 1), unwell(time.Minute)}, want{rule: "failed pods, for too long",
+		{"failed pod, for a minute", []change{pods(0, 1, 0, 1), unhealthy(time.Minute)}, want{rule: "failed pods, for too long",
 			next: awv1beta2.PhaseResetting, retry: 1, again: Immediately, sets: []string{"Unhealthy=True/FoundFailedPods"}}},
-		{"failed pod without grace and retries", []change{pods(0, 1, 0, 1), agreed(func(t *Terms) { t.FailureGrace, t.RetryLimit = 0, 0 })},
+		{"failed pod without grace and retries", []change{pods(0, 1, 0, 1), withTerms(func(t *Terms) { t.FailureGrace, t.RetryLimit = 0, 0 })},
 			want{rule: "failed pods, for too long", next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/FoundFailedPods"}}},
 		{"a state that may pass", []change{func(f *Facts) { f.Components[0].Outcome = Failing }, pods(0, 2, 0, 0)},
 			want{rule: "failed pods, for a while", again: time.Minute, sets: []string{"Unhealthy=True/FailedComponent"}}},
@@ -87,7 +87,7 @@ func TestRulesWhileRunning(t *testing.T) {
 			unhealthy: "Workload contains pods using NoExecute resources on Nodes: n1, n2"}},
 		{"bad nodes, no retry left", []change{pods(0, 2, 0, 0), onBadNode, retried(3)}, want{rule: "pods on nodes that they should leave",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/AutopilotNoExecute"}}},
-		{"ready", []change{pods(0, 1, 1, 0), unwell(time.Second)}, want{rule: "pods are ready",
+		{"ready", []change{pods(0, 1, 1, 0), unhealthy(time.Second)}, want{rule: "pods are ready",
 			sets: []string{"PodsReady=True/SufficientPodsReady", "Unhealthy=False/FoundNoFailedPods"}}},
 		{"a workload without pods continues", []change{func(f *Facts) { f.Components[0].Replicas, f.Components[0].MinReady = 0, 0 }}, want{rule: "pods are ready",
 			sets: []string{"PodsReady=True/SufficientPodsReady"}}},
@@ -106,32 +106,32 @@ func TestRulesWhileRunning(t *testing.T) {
 // [D3] [appwrapper-54] Unready pods have the failure grace period, counted from the first unready state.
 func TestUnreadyPodsHaveFailureGracePeriod(t *testing.T) {
 	for _, tc := range []ruleCase{
-		{"first seen", []change{pods(1, 1, 0, 0), ready(9 * time.Minute)},
+		{"first seen", []change{pods(1, 1, 0, 0), podsReady(9 * time.Minute)},
 			want{rule: "too few pods, for a while", again: time.Minute, sets: []string{"PodsReady=False/InsufficientPodsReady"}}},
-		{"half way", []change{pods(1, 1, 0, 0), dipped(40 * time.Second)}, want{rule: "too few pods, for a while", again: 20 * time.Second}},
-		{"over", []change{pods(1, 1, 0, 0), dipped(time.Minute)}, want{rule: "too few pods, for too long", next: awv1beta2.PhaseResetting,
+		{"half way", []change{pods(1, 1, 0, 0), podsReadyLost(40 * time.Second)}, want{rule: "too few pods, for a while", again: 20 * time.Second}},
+		{"over", []change{pods(1, 1, 0, 0), podsReadyLost(time.Minute)}, want{rule: "too few pods, for too long", next: awv1beta2.PhaseResetting,
 			retry: 1, again: Immediately, sets: []string{"Unhealthy=True/InsufficientPodsReady"}}},
-		{"not before the end of the warm-up", []change{pods(1, 1, 0, 0), deployedFor(2 * time.Minute), dipped(90 * time.Second)},
+		{"not before the end of the warm-up", []change{pods(1, 1, 0, 0), deployedFor(2 * time.Minute), podsReadyLost(90 * time.Second)},
 			want{rule: "too few pods, for a while", again: 3 * time.Minute}},
-		{"without a grace period", []change{pods(1, 1, 0, 0), ready(9 * time.Minute), agreed(func(t *Terms) { t.FailureGrace = 0 })},
+		{"without a grace period", []change{pods(1, 1, 0, 0), podsReady(9 * time.Minute), withTerms(func(t *Terms) { t.FailureGrace = 0 })},
 			want{rule: "too few pods, for too long", next: awv1beta2.PhaseResetting, retry: 1, again: Immediately,
 				sets: []string{"Unhealthy=True/InsufficientPodsReady", "PodsReady=False/InsufficientPodsReady"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			compare(t, Decide(whileRunning, usual(awv1beta2.PhaseRunning, tc.facts...)), tc.want)
+			compare(t, Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, tc.facts...)), tc.want)
 		})
 	}
 }
 
 func TestCompletionIsRecorded(t *testing.T) {
-	d := Decide(whileRunning, usual(awv1beta2.PhaseRunning, judging(Succeeded)))
+	d := Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, withOutcome(Succeeded)))
 	if c := meta.FindStatusCondition(d.Conditions, awv1beta2.ConditionQuotaReserved); c.Message != done2 {
 		t.Errorf("message %q", c.Message)
 	}
 	if d.CompletionTime == nil || !d.CompletionTime.Equal(noon) {
 		t.Errorf("completed %v", d.CompletionTime)
 	}
-	d = Decide(whileRunning, usual(awv1beta2.PhaseRunning, judging(Failed), func(f *Facts) {
+	d = Decide(whileRunning, newFacts(awv1beta2.PhaseRunning, withOutcome(Failed), func(f *Facts) {
 		f.Components[0].Message, f.Pods.Report = "BackoffLimitExceeded", strings.Repeat("pod p: exit code 3; ", 100)
 	}))
 	if d.Failure == nil || !strings.HasPrefix(d.Failure.Message, "Found 1 failed components; Deployment d (BackoffLimitExceeded); pod p: exit code 3") ||

@@ -18,8 +18,8 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 // change modifies the usual facts.
 type change = func(*Facts)
 
-// usual returns facts of a phase with one Job of two pods and default terms. Conditions changed ten minutes ago.
-func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
+// newFacts returns facts of a phase with one Job of two pods and default terms. Conditions changed ten minutes ago.
+func newFacts(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	terms := TermsOf(nil, config.DefaultAppWrapper().FaultTolerance)
 	f := &Facts{
 		Now: noon, Phase: phase, Terms: terms,
@@ -31,19 +31,19 @@ func usual(phase awv1beta2.AppWrapperPhase, changes ...change) *Facts {
 	case awv1beta2.PhaseSuspended:
 		f.Components[0].Stage = NotCreated
 	case awv1beta2.PhaseSucceeded:
-		holding(awv1beta2.ConditionResourcesDeployed)(f)
+		withConditionsTrue(awv1beta2.ConditionResourcesDeployed)(f)
 		condition(awv1beta2.ConditionQuotaReserved, metav1.ConditionFalse, awv1beta2.ReasonSucceeded, 10*time.Minute)(f)
 		completed(10 * time.Minute)(f)
 	case awv1beta2.PhaseFailed:
-		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved, awv1beta2.ConditionUnhealthy)(f)
+		withConditionsTrue(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved, awv1beta2.ConditionUnhealthy)(f)
 		completed(10 * time.Minute)(f)
 	case awv1beta2.PhaseResetting:
-		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved, awv1beta2.ConditionUnhealthy)(f)
+		withConditionsTrue(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved, awv1beta2.ConditionUnhealthy)(f)
 	case awv1beta2.PhaseResuming:
 		f.Components[0].Stage = Announced
-		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
+		withConditionsTrue(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
 	default:
-		holding(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
+		withConditionsTrue(awv1beta2.ConditionResourcesDeployed, awv1beta2.ConditionQuotaReserved)(f)
 	}
 	for _, c := range changes {
 		c(f)
@@ -59,7 +59,7 @@ func condition(kind string, status metav1.ConditionStatus, reason string, ago ti
 	}
 }
 
-func holding(kinds ...string) change {
+func withConditionsTrue(kinds ...string) change {
 	return func(f *Facts) {
 		for _, kind := range kinds {
 			condition(kind, metav1.ConditionTrue, "Test", 10*time.Minute)(f)
@@ -82,13 +82,13 @@ func pods(pending, running, succeeded, failed int) change {
 
 func staged(s Stage) change { return func(f *Facts) { f.Components[0].Stage = s } }
 
-func judging(o Outcome) change {
+func withOutcome(o Outcome) change {
 	return func(f *Facts) { f.Components[0].ReportsCompletion, f.Components[0].Outcome = true, o }
 }
 
 func retried(times int32) change { return func(f *Facts) { f.Retries = times } }
 
-func agreed(change func(*Terms)) change { return func(f *Facts) { change(&f.Terms) } }
+func withTerms(change func(*Terms)) change { return func(f *Facts) { change(&f.Terms) } }
 
 func creationResult(err error, terminal bool) change {
 	return func(f *Facts) { f.Created = &Creation{err, terminal} }
@@ -113,7 +113,7 @@ type want struct {
 	unhealthy string
 }
 
-func short(list []metav1.Condition) sets.Set[string] {
+func conditionTypes(list []metav1.Condition) sets.Set[string] {
 	out := sets.New[string]()
 	for _, c := range list {
 		out.Insert(c.Type + "=" + string(c.Status) + "/" + c.Reason)
@@ -127,7 +127,7 @@ func compare(t *testing.T, got Decision, w want) {
 		t.Errorf("got rule %q next %q act %d retry %d again %s\nwant    %q next %q act %d retry %d again %s",
 			got.Rule, got.NextPhase, got.Action, got.Retry, got.RequeueAfter, w.rule, w.next, w.act, w.retry, w.again)
 	}
-	if has, should := short(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
+	if has, should := conditionTypes(got.Conditions), sets.New(w.sets...); !has.Equal(should) {
 		t.Errorf("conditions\n%q\nwant\n%q", sets.List(has), sets.List(should))
 	}
 	if c := meta.FindStatusCondition(got.Conditions, awv1beta2.ConditionUnhealthy); w.unhealthy != "" && (c == nil || c.Message != w.unhealthy) {
@@ -146,7 +146,7 @@ func runCases(t *testing.T, phase awv1beta2.AppWrapperPhase, list []Rule, cases 
 	t.Helper()
 	reached := sets.New[string]()
 	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) { compare(t, Decide(list, usual(phase, tc.facts...)), tc.want) })
+		t.Run(tc.name, func(t *testing.T) { compare(t, Decide(list, newFacts(phase, tc.facts...)), tc.want) })
 		reached.Insert(tc.want.rule)
 	}
 	for _, r := range list {

@@ -63,15 +63,15 @@ func authObject(name string, admins ...any) *unstructured.Unstructured {
 	return u
 }
 
-// is demands what is known once everything has settled.
-func (w *authWorld) is(state authState, admins string, heard int32) {
+// expectState demands what is known once everything has settled.
+func (w *authWorld) expectState(state authState, admins string, notified int32) {
 	w.Helper()
 	synctest.Wait()
 	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
 		w.Errorf("got groups %+v, want state %d with %q", a, state, admins)
 	}
-	if n := w.heard.Swap(0); n != heard {
-		w.Errorf("%d changes were announced, want %d", n, heard)
+	if n := w.heard.Swap(0); n != notified {
+		w.Errorf("%d changes were announced, want %d", n, notified)
 	}
 }
 
@@ -83,27 +83,27 @@ func (w *authWorld) must(_ any, err error) {
 	}
 }
 
-// Auth is followed live, as one object: a list of one, a watch of one. A change that names the same groups is no news.
+// Auth is listed and watched by name. A change that keeps the groups notifies no subscriber.
 func TestFollowAuth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("another", "strangers"))
-		w.is(authNotServed, "", 0)
+		w.expectState(authNotServed, "", 0)
 		w.serve(capability.PlatformAuth)
 		// The tracker of the fake ignores field selectors, so another Auth is delivered too: it counts for nothing.
-		w.is(authMissing, "", 1)
+		w.expectState(authMissing, "", 1)
 		api := w.client.Resource(auths)
 		w.must(api.Create(t.Context(), authObject("auth", "admins"), metav1.CreateOptions{}))
-		w.is(authKnown, "admins", 1)
+		w.expectState(authKnown, "admins", 1)
 		labelled := authObject("auth", "admins")
 		labelled.SetLabels(map[string]string{"example.com/touched": "yes"})
 		w.must(api.Update(t.Context(), labelled, metav1.UpdateOptions{}))
-		w.is(authKnown, "admins", 0)
+		w.expectState(authKnown, "admins", 0)
 		w.must(api.Update(t.Context(), authObject("auth", "admins", "root"), metav1.UpdateOptions{}))
-		w.is(authKnown, "admins root", 1)
+		w.expectState(authKnown, "admins root", 1)
 		w.must(api.Update(t.Context(), authObject("auth", int64(1)), metav1.UpdateOptions{}))
-		w.is(authInvalid, "", 1)
+		w.expectState(authInvalid, "", 1)
 		w.must(nil, api.Delete(t.Context(), "auth", metav1.DeleteOptions{}))
-		w.is(authMissing, "", 1)
+		w.expectState(authMissing, "", 1)
 
 		for _, action := range w.client.Actions() {
 			switch a := action.(type) {
@@ -125,12 +125,12 @@ func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newAuthWorld(t, authObject("auth", "admins"))
 		w.serve(capability.PlatformAuth)
-		w.is(authKnown, "admins", 1)
+		w.expectState(authKnown, "admins", 1)
 		w.serve(capability.PlatformAuth, capability.Route)
-		w.is(authKnown, "admins", 0)
+		w.expectState(authKnown, "admins", 0)
 		w.serve(capability.Route)
-		w.is(authNotServed, "", 1)
+		w.expectState(authNotServed, "", 1)
 		w.serve(capability.PlatformAuth) // the previous watch has not ended yet
-		w.is(authUnknown, "", 0)
+		w.expectState(authUnknown, "", 0)
 	})
 }

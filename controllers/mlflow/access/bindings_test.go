@@ -117,7 +117,7 @@ func TestIsManagedAcceptsOwnAndLegacyBindings(t *testing.T) {
 		"applied": {made(func(b *rbacv1.RoleBinding) {
 			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "mlflow-operator", Operation: metav1.ManagedFieldsOperationApply}}
 		}), true},
-		"applied by others": {made(func(b *rbacv1.RoleBinding) {
+		"applied by another client": {made(func(b *rbacv1.RoleBinding) {
 			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply}}
 		}), false},
 		"labelled, but another controls it": {made(func(b *rbacv1.RoleBinding) {
@@ -137,10 +137,10 @@ func TestHasOtherRole(t *testing.T) {
 		ref  rbacv1.RoleRef
 		want bool
 	}{
-		"as wanted":     {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}, false},
-		"another role":  {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, true},
-		"a Role":        {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.role}, true},
-		"another group": {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
+		"desired roleRef": {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}, false},
+		"another role":    {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}, true},
+		"a Role":          {rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: w.role}, true},
+		"another group":   {rbacv1.RoleRef{APIGroup: "example.com", Kind: "ClusterRole", Name: w.role}, true},
 	} {
 		if got := w.hasOtherRole(&rbacv1.RoleBinding{RoleRef: tc.ref}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)

@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 		"neither": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
 				"until then artifacts and archived traces go to the bucket of the server"},
-		"a retention alone": {mlflowconfigv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
+		"only a retention": {mlflowconfigv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
 			"No Secret is configured; artifacts and archived traces go to the buckets of the server"},
 	} {
 		b := fake.NewClientBuilder().WithObjects(
@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 		}
 		got, _ := conditions.Get(config.Status.Conditions, reference.Condition)
 		if got.Status != tc.status || got.Reason != tc.reason || got.Message != tc.message || got.ObservedGeneration != 3 {
-			t.Errorf("%s: unexpected result: %+v", name, got)
+			t.Errorf("%s: got condition %+v, want the expected status, reason and message for generation 3", name, got)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func recreateChangedJob(f *Facts) Decision {
 }
 
 // recordFailure removes the annotation before it records the failure. If the operator stops in between, the failed Job without an
-// annotation yields the same record. Adding the annotation again requests another migration, as the message says.
+// annotation yields the same record. Adding the annotation again requests another migration, as the message states.
 func recordFailure(f *Facts) Decision {
 	if f.Force != "" {
 		return Decision{Workloads: ScaleToZero, Step: StepRemoveAnnotation, RequeueAfter: ShortRequeue}

@@ -27,34 +27,34 @@ func check(phase jobPhase, changes ...func(*JobState)) change {
 }
 
 func upgrade(changes ...change) *Facts {
-	return situation(append([]change{recorded("3.10.1"), runs}, changes...)...)
+	return factsOf(append([]change{withVersion("3.10.1"), runs}, changes...)...)
 }
 
-func because(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
+func withCause(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
 
 func code(n int) func(*JobState) { return func(j *JobState) { j.ExitCode = int32(n) } }
 
-func found(schema, database string) func(*JobState) {
+func reportedSchema(schema, database string) func(*JobState) {
 	return func(j *JobState) {
 		j.ImageReport = resources.ImageReport{MLflow: "3.18.0", Schema: schema, Database: database}
 	}
 }
 
 var exchanged = func(f *Facts) {
-	recorded("3.14.0")(f)
-	wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })(f)
+	withVersion("3.14.0")(f)
+	withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })(f)
 }
 
 // checkCases are those of a server that runs when a migration is requested.
 var checkCases = []ruleCase{
 	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
-	{"CronJobs continue beside it", upgrade(scheduling, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), wrote(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
+	{"CronJobs run during the check", upgrade(scheduling, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a rollout that is pending for another database", situation(runs, wrote(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+	{"a rollout that is pending for another database", factsOf(runs, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
 		"the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", KeepRunning, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", JobPollInterval},
-	{"the image of the check cannot be pulled", upgrade(check(JobRunning, because("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
+	{"the image of the check cannot be pulled", upgrade(check(JobRunning, withCause("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"check Job mlflow-migration-check does not succeed: no such image", "", JobPollInterval},
 	{"the check succeeded", upgrade(check(JobSucceeded)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check succeeded, and Jobs of CronJobs are running", upgrade(check(JobSucceeded), cronJobRun(started)), "Jobs of CronJobs are running", Drain, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
@@ -64,30 +64,30 @@ var checkCases = []ruleCase{
 		ReasonMigrationChecking, "", "", fallbackRequeue},
 	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", fallbackRequeue},
-	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, left), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
+	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, orphaned), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", ShortRequeue},
-	{"the check is being deleted", upgrade(check(JobSucceeded, leaving)), "the check is for another migration, or is being deleted", KeepRunning, StepNone, ReasonMigrationChecking, "to be deleted", "", ShortRequeue},
-	{"[D16] the database is newer than the image", upgrade(recorded("3.18.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
+	{"the check is being deleted", upgrade(check(JobSucceeded, terminating)), "the check is for another migration, or is being deleted", KeepRunning, StepNone, ReasonMigrationChecking, "to be deleted", "", ShortRequeue},
+	{"[D16] the database is newer than the image", upgrade(withVersion("3.18.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
 		"The server and the CronJobs do not change, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
-	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, found("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
+	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
-	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, found("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
+	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "because the image differs", "", ShortRequeue},
-	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, found("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, found("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
+	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, reportedSchema("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, reportedSchema("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check failed permanently", upgrade(check(JobFailed, terminal)), "the check failed permanently", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct spec.image", "", 0},
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
 	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
-	{"the request is gone with a change of the spec", situation(recorded("3.14.0"), runs, mentioned(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
+	{"the request is gone with a change of the spec", factsOf(withVersion("3.14.0"), runs, withCondition(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
 		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
-	{"a user starts the server while its database is migrated", upgrade(wrote(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
+	{"a user starts the server while its database is migrated", upgrade(withOutcome(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"a user starts the server while a Job of before works", upgrade(other(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"a user starts the server while a Job of before works", upgrade(otherJob(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"a Job of the original has migrated", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
-	{"without a server there is nothing to keep", situation(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
+	{"without a server there is nothing to keep", factsOf(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 }
 
 // A failed check is reported in one way until it succeeds, so that its repetitions write nothing.

@@ -80,17 +80,17 @@ func podFailure(pod *corev1.Pod, supported string) (Failure, bool) {
 }
 
 func terminatedState(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	var other *corev1.ContainerStateTerminated
+	var failed *corev1.ContainerStateTerminated
 	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
 		switch end := status.State.Terminated; {
 		case end == nil:
 		case status.Name == resources.MigrationContainer:
 			return end
 		case end.ExitCode != 0:
-			other = end
+			failed = end
 		}
 	}
-	return other
+	return failed
 }
 
 // exitCodeInMessage matches the condition message of a Job that failed by a rule of its pod failure policy.

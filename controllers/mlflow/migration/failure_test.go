@@ -68,7 +68,7 @@ func TestClassifyFailure(t *testing.T) {
 			Failure{false, "migration Job container exited with code 2"}},
 		"init container succeeded, no other status": {backoff, []corev1.Pod{terminatedPod(0, map[string]int32{"combine-ca-bundles": 0})},
 			Failure{false, "Job has reached the specified backoff limit"}},
-		"[mlflow-51] no pod left":             {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
+		"[mlflow-51] no pods":                 {backoff, nil, Failure{false, "Job has reached the specified backoff limit"}},
 		"[D15] exit code in the message only": {policy, nil, Failure{true, "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"}},
 		"message of another policy":           {failedJob("PodFailurePolicy", "some other rule"), nil, Failure{false, "some other rule"}},
 		"reason without message":              {failedJob("DeadlineExceeded", ""), nil, Failure{false, "DeadlineExceeded"}},
@@ -97,7 +97,7 @@ func TestReportFromPods(t *testing.T) {
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
 		if _, found := ReportFromPods(end(message)); found != (resources.ImageReport{}) {
-			t.Errorf("%q: unexpected result: %+v", message, found)
+			t.Errorf("the message %q was parsed as %+v, want no report", message, found)
 		}
 	}
 	if code, _ := ReportFromPods(nil); code != 0 {
@@ -116,7 +116,7 @@ func TestJobPhase(t *testing.T) {
 		"failed": {failedJob("x", "y"), JobFailed}, "succeeded": {&batchv1.Job{Status: batchv1.JobStatus{Succeeded: 1}}, JobSucceeded},
 	} {
 		if got := PhaseOf(c.job); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }

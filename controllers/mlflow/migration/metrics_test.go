@@ -19,8 +19,8 @@ func TestRecordMetrics(t *testing.T) {
 		facts *Facts
 		want  string
 	}{
-		{situation(job(JobSucceeded)), resultSucceeded}, {situation(job(JobFailed, terminal)), resultFailed}, {situation(job(JobFailed, longAgo)), resultRetried},
-		{situation(job(JobRunning)), ""}, {situation(), ""}, {situation(mentioned("False", ReasonMigrationFailed, 1)), ""},
+		{factsOf(job(JobSucceeded)), resultSucceeded}, {factsOf(job(JobFailed, terminal)), resultFailed}, {factsOf(job(JobFailed, longAgo)), resultRetried},
+		{factsOf(job(JobRunning)), ""}, {factsOf(), ""}, {factsOf(withCondition("False", ReasonMigrationFailed, 1)), ""},
 	} {
 		before := map[string]float64{}
 		for _, result := range []string{resultSucceeded, resultFailed, resultRetried} {
@@ -38,7 +38,7 @@ func TestRecordMetrics(t *testing.T) {
 			}
 		}
 	}
-	f := situation(job(JobRunning, func(j *JobState) { j.StartedAt = noon.Add(-failureRetryDelay) }))
+	f := factsOf(job(JobRunning, func(j *JobState) { j.StartedAt = noon.Add(-failureRetryDelay) }))
 	RecordMetrics(f, &Decision{})
 	var m dto.Metric
 	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != failureRetryDelay.Seconds() {

@@ -119,7 +119,7 @@ func checkSafety(t *rapid.T, f *Facts, d Decision) {
 	unseen.Observed = nil
 	early := Decide(&unseen)
 	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.Observed.CronJobsBusy() {
-		t.Fatalf("the server is stopped while Jobs beside it continue: %+v", d)
+		t.Fatalf("the server is stopped while Jobs of CronJobs run: %+v", d)
 	}
 	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.needsCheck() {
 		t.Fatalf("a server is stopped, and nothing says that its successor can start: %+v", d)
@@ -171,22 +171,22 @@ func TestMigrationRequested(t *testing.T) {
 		facts *Facts
 		want  bool
 	}{
-		"[mlflow-36] empty version":                       {situation(), true},
-		"[mlflow-36] equal version":                       {situation(recorded("3.14.0")), false},
-		"[mlflow-36] different version":                   {situation(recorded("3.13.0")), true},
-		"[mlflow-36] Always":                              {situation(recorded("3.14.0"), always), true},
-		"[mlflow-36] Always with success":                 {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 2)), false},
-		"[mlflow-36] Always after a previous success":     {situation(recorded("3.14.0"), always, mentioned("True", ReasonMigrationSucceeded, 1)), true},
-		"[mlflow-36] different version despite a success": {situation(recorded("3.13.0"), mentioned("True", ReasonMigrationSucceeded, 2)), true},
-		"[mlflow-36] False of this generation":            {situation(recorded("3.14.0"), mentioned("False", ReasonMigrationFailed, 2)), true},
-		"[mlflow-36] Unknown of this generation":          {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 2)), true},
-		"[mlflow-36] Unknown of a generation before":      {situation(recorded("3.14.0"), mentioned("Unknown", ReasonMigrationRunning, 1)), false},
-		"[mlflow-36] annotation":                          {situation(recorded("3.14.0"), forced("a")), true},
-		"rejected downgrade requests nothing":             {situation(recorded("3.14.0"), mentioned("False", ReasonDowngradeRefused, 2)), false},
-		"other stores than those that were migrated":      {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
-		"the stores that were migrated":                   {situation(recorded("3.14.0"), wrote(done)), false},
-		"record with previous stores":                     {situation(recorded("3.14.0"), wrote(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
-		"our record of an unfinished one":                 {situation(recorded("3.14.0"), wrote(running)), true},
+		"[mlflow-36] empty version":                       {factsOf(), true},
+		"[mlflow-36] equal version":                       {factsOf(withVersion("3.14.0")), false},
+		"[mlflow-36] different version":                   {factsOf(withVersion("3.13.0")), true},
+		"[mlflow-36] Always":                              {factsOf(withVersion("3.14.0"), always), true},
+		"[mlflow-36] Always with success":                 {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 2)), false},
+		"[mlflow-36] Always after a previous success":     {factsOf(withVersion("3.14.0"), always, withCondition("True", ReasonMigrationSucceeded, 1)), true},
+		"[mlflow-36] different version despite a success": {factsOf(withVersion("3.13.0"), withCondition("True", ReasonMigrationSucceeded, 2)), true},
+		"[mlflow-36] False of this generation":            {factsOf(withVersion("3.14.0"), withCondition("False", ReasonMigrationFailed, 2)), true},
+		"[mlflow-36] Unknown of this generation":          {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 2)), true},
+		"[mlflow-36] Unknown of a generation before":      {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 1)), false},
+		"[mlflow-36] annotation":                          {factsOf(withVersion("3.14.0"), forced("a")), true},
+		"rejected downgrade requests nothing":             {factsOf(withVersion("3.14.0"), withCondition("False", ReasonDowngradeRefused, 2)), false},
+		"stores differ from the migrated ones":            {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
+		"the stores that were migrated":                   {factsOf(withVersion("3.14.0"), withOutcome(done)), false},
+		"record with previous stores":                     {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
+		"our record of an unfinished one":                 {factsOf(withVersion("3.14.0"), withOutcome(running)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.facts.requested(); got != c.want {

@@ -21,7 +21,7 @@ import (
 // typed builds and reads one object as a Go type, unknown fields refused.
 func typed[T any](t testing.TB, m *mlflowv1.MLflow, in Inputs, kind, name string) *T {
 	t.Helper()
-	o := mlflowtest.Object(built(t, m, in), kind, name)
+	o := mlflowtest.Object(buildObjects(t, m, in), kind, name)
 	if o == nil {
 		t.Fatalf("no %s %s was built", kind, name)
 		return nil
@@ -52,7 +52,7 @@ func TestBuildReturnsObjectsInFixedOrder(t *testing.T) {
 	}
 	for range 20 { // [D21] the same every time
 		var got []string
-		for _, o := range built(t, m, platformInputs["openshift"]) {
+		for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 			got = append(got, o.GetKind()+"/"+o.GetName())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -76,7 +76,7 @@ func TestOptionalObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, o := range built(t, mlflowtest.Server(), c.in) {
+			for _, o := range buildObjects(t, mlflowtest.Server(), c.in) {
 				switch o.GetKind() {
 				case "ServiceMonitor", "HTTPRoute", "ConsoleLink":
 					got = append(got, o.GetKind())
@@ -96,7 +96,7 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 
 func TestObjectsHaveComponentLabels(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
-	for _, o := range built(t, m, platformInputs["openshift"]) {
+	for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 		if o.GetLabels()[names.OperatorLabel] != names.OperatorName || o.GetLabels()[names.ComponentLabel] != "mlflow" {
 			t.Errorf("%s %s lacks the common labels: %v", o.GetKind(), o.GetName(), o.GetLabels())
 		}
@@ -125,7 +125,7 @@ func TestObjectsHaveComponentLabels(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Run("[mlflow-25] namespace and suffix", func(t *testing.T) {
-		m := called(mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), "team")
+		m := withName(mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), "team")
 		in := with(platformInputs["openshift"], func(in *Inputs) { in.Namespace = "tracking" })
 		want := []string{
 			"tracking/mlflow-sa", "/mlflow", "/mlflow", "tracking/mlflow-pvc-team", "tracking/mlflow-team",
@@ -133,7 +133,7 @@ func TestNames(t *testing.T) {
 			"tracking/mlflow-metrics-monitor-team", "tracking/mlflow-team", "/mlflow-team",
 		}
 		var got []string
-		for _, o := range built(t, m, in) {
+		for _, o := range buildObjects(t, m, in) {
 			got = append(got, o.GetNamespace()+"/"+o.GetName())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -142,7 +142,7 @@ func TestNames(t *testing.T) {
 	})
 	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secrets", func(t *testing.T) {
 		for _, name := range []string{"mlflow", "team"} {
-			m := called(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
+			m := withName(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
 			role := typed[rbacv1.ClusterRole](t, m, platformInputs["bare"], "ClusterRole", "mlflow")
 			read := []string{"get", "list", "watch"}
 			want := []rbacv1.PolicyRule{
@@ -169,16 +169,16 @@ func TestURLs(t *testing.T) {
 		in   Inputs
 		want string
 	}{
-		"[mlflow-34] configured":              {"mlflow", plain, "https://gateway.apps.example.com/mlflow"},
-		"[mlflow-34] suffix":                  {"team", plain, "https://gateway.apps.example.com/mlflow-team"},
-		"[mlflow-34] trailing slashes go":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com//" }), "https://a.example.com/mlflow"},
-		"[mlflow-34] keeps the base path":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com/base/" }), "https://a.example.com/base/mlflow"},
-		"[mlflow-34] none without a base":     {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "" }), ""},
-		"[mlflow-34] none without routes":     {"mlflow", platformInputs["bare"], ""},
-		"[mlflow-34] example host configured": {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://mlflow.example.com" }), "https://mlflow.example.com/mlflow"},
+		"[mlflow-34] configured":                   {"mlflow", plain, "https://gateway.apps.example.com/mlflow"},
+		"[mlflow-34] suffix":                       {"team", plain, "https://gateway.apps.example.com/mlflow-team"},
+		"[mlflow-34] trailing slashes are removed": {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com//" }), "https://a.example.com/mlflow"},
+		"[mlflow-34] keeps the base path":          {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://a.example.com/base/" }), "https://a.example.com/base/mlflow"},
+		"[mlflow-34] no base URL":                  {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "" }), ""},
+		"[mlflow-34] no routes":                    {"mlflow", platformInputs["bare"], ""},
+		"[mlflow-34] example host configured":      {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://mlflow.example.com" }), "https://mlflow.example.com/mlflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ExternalURL(called(mlflowtest.Server(), c.name), c.in); got != c.want {
+			if got := ExternalURL(withName(mlflowtest.Server(), c.name), c.in); got != c.want {
 				t.Errorf("externalURL = %q, want %q", got, c.want)
 			}
 		})
@@ -187,7 +187,7 @@ func TestURLs(t *testing.T) {
 		if got := AddressURL(mlflowtest.Server(), plain); got != "https://mlflow.opendatahub.svc:8443/mlflow" {
 			t.Errorf("addressURL = %q", got)
 		}
-		if got := AddressURL(called(mlflowtest.Server(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
+		if got := AddressURL(withName(mlflowtest.Server(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
 			t.Errorf("addressURL with suffix = %q", got)
 		}
 		if got := AddressURL(mlflowtest.Server(), Inputs{}); got != "" {
@@ -196,7 +196,7 @@ func TestURLs(t *testing.T) {
 	})
 	t.Run("[D29] one slash in the console link", func(t *testing.T) {
 		in := with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "https://a.example.com/" })
-		link := mlflowtest.Object(built(t, mlflowtest.Server(), in), "ConsoleLink", "mlflow")
+		link := mlflowtest.Object(buildObjects(t, mlflowtest.Server(), in), "ConsoleLink", "mlflow")
 		href, _, _ := unstructured.NestedString(link.Object, "spec", "href")
 		if href != "https://a.example.com/mlflow" {
 			t.Errorf("href = %q", href)

@@ -66,7 +66,7 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 }
 
 // withCABundle combines the CAs of the image and the sources into one file that all clients in the pod trust. It returns an empty part
-// without sources. With watch, a sidecar updates the file.
+// deleteFunc sources. With watch, a sidecar updates the file.
 func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool) part {
 	if len(sources) == 0 {
 		return part{}

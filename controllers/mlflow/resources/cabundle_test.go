@@ -29,7 +29,7 @@ func TestCABundle(t *testing.T) {
 		configMaps []string
 		paths      string
 	}{
-		"[mlflow-12] none":                 {mlflowtest.Server(), platformInputs["plain"], nil, ""},
+		"[mlflow-12] no CA sources":        {mlflowtest.Server(), platformInputs["plain"], nil, ""},
 		"[mlflow-12] user":                 {mlflowtest.Server(own), platformInputs["plain"], []string{"corporate-ca"}, "/etc/pki/tls/certs/custom"},
 		"[mlflow-12] platform":             {mlflowtest.Server(), platform, []string{"odh-trusted-ca-bundle"}, "/etc/pki/tls/certs/platform"},
 		"[mlflow-12] both, platform first": {mlflowtest.Server(own), platform, []string{"odh-trusted-ca-bundle", "corporate-ca"}, "/etc/pki/tls/certs/platform /etc/pki/tls/certs/custom"},
@@ -148,9 +148,9 @@ func TestCombineProgram(t *testing.T) {
 	if got := string(output); got != "trusting 1 certificates from 4 sources\n" {
 		t.Errorf("log %q", got)
 	}
-	left, err := os.ReadDir(b.path("combined"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("beside the bundle lie %v (%v)", left, err)
+	files, err := os.ReadDir(b.path("combined"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("got files %v, error %v, want only the bundle", files, err)
 	}
 }
 

@@ -36,8 +36,8 @@ func TestCheckJob(t *testing.T) {
 			pod := &want.Spec.Template.Spec
 			pod.Containers[0].Args = []string{`exec python3.12 -c "$MIGRATION_PYTHON_SCRIPT" check`}
 			pod.Containers[0].Resources = got.Spec.Template.Spec.Containers[0].Resources
-			pod.Volumes = without(pod.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
-			pod.Containers[0].VolumeMounts = without(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == storagePath })
+			pod.Volumes = deleteFunc(pod.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
+			pod.Containers[0].VolumeMounts = deleteFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == storagePath })
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -48,7 +48,7 @@ func TestCheckJob(t *testing.T) {
 	}
 }
 
-func without[T any](all []T, unwanted func(T) bool) (kept []T) {
+func deleteFunc[T any](all []T, unwanted func(T) bool) (kept []T) {
 	for _, one := range all {
 		if !unwanted(one) {
 			kept = append(kept, one)
@@ -67,10 +67,10 @@ func TestCheckProgram(t *testing.T) {
 		failure string
 	}{
 		"an empty database":            {map[string]string{backend: uri("postgresql", "a")}, 0, "connect a\nbackend store: at revision None\n", ""},
-		"a known revision":             {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "old"}, 0, "connect a\nbackend store: at revision old\n", ""},
+		"database at a known revision": {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "old"}, 0, "connect a\nbackend store: at revision old\n", ""},
 		"a revision of a newer MLflow": {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown"}, 17, "connect a\n", "the backend store is at revision unknown, which MLflow 3.14.0 of this image does not know: its newest is head"},
 		"one that the image repairs":   {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown", "FAKE_GAP": "yes"}, 0, "connect a\nbackend store: at revision unknown\n", ""},
-		"a registry of its own": {map[string]string{backend: uri("sqlite", "a"), registry: uri("mysql+pymysql", "b")}, 0,
+		"separate registry store": {map[string]string{backend: uri("sqlite", "a"), registry: uri("mysql+pymysql", "b")}, 0,
 			"backend store: a file, which is not opened\nconnect b\nregistry store: at revision None\n", ""},
 		"a wrong password": {map[string]string{backend: uri("postgresql", "a"), "FAKE_ERROR": "password authentication failed "}, 16, "", "a database cannot be opened or read: ConnectionError, login"},
 		"another version":  {map[string]string{backend: uri("sqlite", "a"), supported: "9.9.9"}, 10, "", "this image holds MLflow 3.14.0, the oldest supported is 9.9.9"},

@@ -115,10 +115,10 @@ func TestStrategyAndReplicas(t *testing.T) {
 		strategy appsv1.DeploymentStrategy
 		replicas int32
 	}{
-		"without storage":                {func(*mlflowv1.MLflowSpec) {}, rolling, 1},
-		"with storage":                   {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, 1},
-		"[mlflow-25] three replicas":     {func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(3)) }, rolling, 3},
-		"[mlflow-25] none named, so one": {func(s *mlflowv1.MLflowSpec) { s.Replicas = nil }, rolling, 1},
+		"without storage":            {func(*mlflowv1.MLflowSpec) {}, rolling, 1},
+		"with storage":               {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, 1},
+		"[mlflow-25] three replicas": {func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(3)) }, rolling, 3},
+		"[mlflow-25] replicas unset": {func(s *mlflowv1.MLflowSpec) { s.Replicas = nil }, rolling, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deploymentOf(t, mlflowtest.Server(c.change), platformInputs["plain"])
@@ -135,10 +135,10 @@ func TestStrategyAndReplicas(t *testing.T) {
 func TestPodMetadata(t *testing.T) {
 	base := map[string]string{"app": "mlflow", "component": "mlflow", "app.kubernetes.io/instance": "mlflow"}
 	for name, c := range map[string]struct{ labels, annotations map[string]string }{
-		"[mlflow-21] none": {},
-		"[mlflow-21] one":  {map[string]string{"a": "1"}, map[string]string{"b": "2"}},
-		"[mlflow-21] many": {map[string]string{"a": "1", "c": "3"}, map[string]string{"b": "2", "example.com/d": "a \"quoted\": text\n"}},
-		"[D7] selected":    {map[string]string{"app": "x", "component": "y", "app.kubernetes.io/instance": "z", "own": "o"}, nil},
+		"[mlflow-21] no security context": {},
+		"[mlflow-21] one":                 {map[string]string{"a": "1"}, map[string]string{"b": "2"}},
+		"[mlflow-21] many":                {map[string]string{"a": "1", "c": "3"}, map[string]string{"b": "2", "example.com/d": "a \"quoted\": text\n"}},
+		"[D7] selected":                   {map[string]string{"app": "x", "component": "y", "app.kubernetes.io/instance": "z", "own": "o"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deploymentOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.PodLabels, s.PodAnnotations = c.labels, c.annotations }), platformInputs["plain"])

@@ -180,7 +180,7 @@ func TestOrigins(t *testing.T) {
 			append(slices.Clone(own), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := called(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
+			m := withName(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
 			in := with(platformInputs["bare"], func(in *Inputs) { in.ExternalURL = c.base })
 			if got := envOf(t, m, in)["MLFLOW_SERVER_CORS_ALLOWED_ORIGINS"].Value; got != strings.Join(c.want, ",") {
 				t.Errorf("origins = %q, want %q", got, c.want)

@@ -35,7 +35,7 @@ func TestExposure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.Server()
 			var got []string
-			for _, o := range built(t, m, c.in) {
+			for _, o := range buildObjects(t, m, c.in) {
 				if slices.Contains([]string{"HTTPRoute", "Ingress", "ConfigMap", "BackendTLSPolicy"}, o.GetKind()) {
 					got = append(got, o.GetKind()+"/"+o.GetName())
 				}
@@ -56,8 +56,8 @@ func TestServiceMonitorVerifies(t *testing.T) {
 		authorities map[string][]byte
 		skips       bool
 	}{
-		"issued here": {map[string][]byte{"mlflow": []byte("PEM")}, false},
-		"foreign":     {map[string][]byte{"mlflow": nil}, true},
+		"certificate of the operator": {map[string][]byte{"mlflow": []byte("PEM")}, false},
+		"foreign":                     {map[string][]byte{"mlflow": nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := onPlatform(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})

@@ -77,7 +77,7 @@ func shapes(t testing.TB, text string) []string {
 		in.SectionTitle, in.GatewayName, in.GatewayNamespace, in.ExternalURL = text, text, text, text
 	})
 	var all []string
-	for _, o := range built(t, m, in) {
+	for _, o := range buildObjects(t, m, in) {
 		all = append(all, shape(o.GetKind(), o.Object)...)
 		if file, found, _ := unstructured.NestedString(o.Object, "data", archivalFile); found {
 			var content any

@@ -76,7 +76,7 @@ func (c goldenCase) inputs(t *testing.T) Inputs {
 func TestGolden(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			golden(t, c.Name, built(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
+			golden(t, c.Name, buildObjects(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
 		})
 	}
 }
@@ -114,13 +114,13 @@ func withoutProgram(value any) any {
 	return value
 }
 
-func called(m *mlflowv1.MLflow, name string) *mlflowv1.MLflow {
+func withName(m *mlflowv1.MLflow, name string) *mlflowv1.MLflow {
 	m.Name = name
 	return m
 }
 
-// built returns the objects that would be applied for an MLflow.
-func built(t testing.TB, m *mlflowv1.MLflow, in Inputs) []*unstructured.Unstructured {
+// buildObjects returns the objects that would be applied for an MLflow.
+func buildObjects(t testing.TB, m *mlflowv1.MLflow, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	p := NewPlan(m, in)
 	objects, err := apply.Render(p.All(), "mlflow", m)

@@ -30,7 +30,7 @@ func jobPod(t *testing.T, m *mlflowv1.MLflow, in Inputs, name string) corev1.Pod
 func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 	t.Helper()
 	var found []string
-	for _, o := range built(t, m, platformInputs["openshift"]) {
+	for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 		if strings.Contains(o.GetName(), part) {
 			found = append(found, o.GetKind()+"/"+o.GetName())
 		}
@@ -47,7 +47,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 	})
 	t.Run("[mlflow-15] with suffix", func(t *testing.T) {
 		want := []string{"ServiceAccount/mlflow-gc-sa", "ClusterRole/mlflow-gc-team", "ClusterRoleBinding/mlflow-gc-team", "CronJob/mlflow-gc-team"}
-		if diff := cmp.Diff(want, namesLike(t, called(mlflowtest.Server(mlflowtest.Collecting), "team"), "gc")); diff != "" {
+		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.Server(mlflowtest.Collecting), "team"), "gc")); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
@@ -151,7 +151,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 	}
 	t.Run("[mlflow-26] objects with suffix", func(t *testing.T) {
 		want := []string{"ServiceAccount/mlflow-trace-archival-sa", "ConfigMap/mlflow-trace-archival-config-team", "CronJob/mlflow-trace-archival-team"}
-		if diff := cmp.Diff(want, namesLike(t, called(mlflowtest.Server(mlflowtest.Archiving), "team"), "archival")); diff != "" {
+		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.Server(mlflowtest.Archiving), "team"), "archival")); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
@@ -197,7 +197,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		if len(binding.Subjects) != 2 || binding.Subjects[1].Name != "mlflow-trace-archival-sa" {
 			t.Errorf("subjects %v", binding.Subjects)
 		}
-		if mlflowtest.Object(built(t, m, plain), "Deployment", "mlflow-primary") != nil {
+		if mlflowtest.Object(buildObjects(t, m, plain), "Deployment", "mlflow-primary") != nil {
 			t.Error("Deployment mlflow-primary exists")
 		}
 	})
@@ -244,7 +244,7 @@ func TestJobsFollowThePod(t *testing.T) {
 		}
 	}
 	accounts := 0
-	for _, o := range built(t, m, platformInputs["plain"]) {
+	for _, o := range buildObjects(t, m, platformInputs["plain"]) {
 		if o.GetKind() == "ServiceAccount" {
 			accounts++
 		}

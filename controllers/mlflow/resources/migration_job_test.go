@@ -103,7 +103,7 @@ func TestMigrationJobName(t *testing.T) {
 		{"mlflow", "", 1, "mlflow-mg-unknown-g1"},
 		{"of-the-whole-company-and-its-friends-and-more", "3.14.0", 123456789, "mlflow-of-the-whole-company-and-its-friends-a-mg-3140-g123456789"},
 	} {
-		m := called(mlflowtest.Server(), c.name)
+		m := withName(mlflowtest.Server(), c.name)
 		m.Generation = c.generation
 		got := MigrationJobName(m, Inputs{Version: c.version})
 		if len(c.want) <= maxJobNameLength && got != c.want || len(got) > maxJobNameLength || !strings.HasPrefix(got, "mlflow") {

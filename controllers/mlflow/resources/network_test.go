@@ -98,7 +98,7 @@ func TestIngress(t *testing.T) {
 
 func TestService(t *testing.T) {
 	for _, platform := range []string{"bare", "openshift"} {
-		service := typed[corev1.Service](t, called(mlflowtest.Server(), "team"), platformInputs[platform], "Service", "mlflow-team")
+		service := typed[corev1.Service](t, withName(mlflowtest.Server(), "team"), platformInputs[platform], "Service", "mlflow-team")
 		want := corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: map[string]string{"app": "mlflow-team"},
@@ -116,9 +116,9 @@ func TestService(t *testing.T) {
 func TestHTTPRoute(t *testing.T) {
 	for name, path := range map[string]string{"mlflow": "/mlflow", "team": "/mlflow-team"} {
 		t.Run("[mlflow-33] "+path, func(t *testing.T) {
-			m := called(mlflowtest.Server(), name)
+			m := withName(mlflowtest.Server(), name)
 			in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayName, in.GatewayNamespace = "own", "gateways" })
-			route := mlflowtest.Object(built(t, m, in), "HTTPRoute", NameOf(m))
+			route := mlflowtest.Object(buildObjects(t, m, in), "HTTPRoute", NameOf(m))
 			backends := []any{map[string]any{"group": "", "kind": "Service", "name": NameOf(m), "port": int64(8443), "weight": int64(1)}}
 			unlimited := map[string]any{"request": "0s"}
 			match := func(path string) []any {
@@ -146,7 +146,7 @@ func TestHTTPRouteForTracesByVersion(t *testing.T) {
 		"3.16.0": 1, "v3.16.0": 1, "3.16.0+build.5": 1, "3.16.0.post1": 1, "3.16.2.dev0": 1, "3.17.0rc1": 1, "3.17.0-rc.1": 1, "4.0.0": 1,
 	} {
 		in := with(platformInputs["plain"], func(in *Inputs) { in.Version = release })
-		route := mlflowtest.Object(built(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow")
+		route := mlflowtest.Object(buildObjects(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow")
 		found, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
 		if err != nil {
 			t.Fatal(err)
@@ -170,8 +170,8 @@ func TestServiceMonitor(t *testing.T) {
 		"[mlflow-17] plain": {"mlflow", platformInputs["plain"], map[string]any{"insecureSkipVerify": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := called(mlflowtest.Server(), c.name)
-			monitor := mlflowtest.Object(built(t, m, c.in), "ServiceMonitor", Suffixed("mlflow-metrics-monitor", m))
+			m := withName(mlflowtest.Server(), c.name)
+			monitor := mlflowtest.Object(buildObjects(t, m, c.in), "ServiceMonitor", Suffixed("mlflow-metrics-monitor", m))
 			endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 			if err != nil {
 				t.Fatal(err)

@@ -50,7 +50,7 @@ func TestClaim(t *testing.T) {
 		})
 	}
 	t.Run("[mlflow-22] no claim without spec.storage", func(t *testing.T) {
-		if mlflowtest.Object(built(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
+		if mlflowtest.Object(buildObjects(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
 			t.Error("got a claim without spec.storage")
 		}
 	})
@@ -60,7 +60,7 @@ func TestClaimOwner(t *testing.T) {
 	for policy, owned := range map[mlflowv1.StorageRetentionPolicy]bool{"": false, mlflowv1.StorageRetain: false, mlflowv1.StorageDelete: true} {
 		t.Run("[D23] "+string(policy), func(t *testing.T) {
 			m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = policy })
-			claim := mlflowtest.Object(built(t, m, platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc")
+			claim := mlflowtest.Object(buildObjects(t, m, platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc")
 			if metav1.IsControlledBy(claim, m) != owned {
 				t.Errorf("owner references with retention policy %q: %v", policy, claim.GetOwnerReferences())
 			}

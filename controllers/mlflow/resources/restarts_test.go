@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// specChanges changes one field of the spec each.
+// specChanges are functions by the field of the spec that they change.
 var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 	"resources": func(s *mlflowv1.MLflowSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: mlflowtest.Storage("7Gi")}
@@ -70,13 +70,13 @@ func TestDescriptionsOfRestarts(t *testing.T) {
 		described = append(described, name)
 		change := specChanges[name]
 		if change == nil {
-			t.Errorf("specChanges lacks %s", name)
+			t.Errorf("specChanges has no change for %s", name)
 			continue
 		}
 		before := deploymentOf(t, mlflowtest.Server(), platformInputs["plain"]).Spec.Template
 		after := deploymentOf(t, mlflowtest.Server(change), platformInputs["plain"]).Spec.Template
 		if changed := !reflect.DeepEqual(before, after); changed != restarts {
-			t.Errorf("%s changes the pod template: %v; its description: %v", name, changed, restarts)
+			t.Errorf("a change of %s changes the pod template: %t, but its description states %t", name, changed, restarts)
 		}
 	}
 	for name := range specChanges {

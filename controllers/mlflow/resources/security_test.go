@@ -32,12 +32,12 @@ func TestSSLMode(t *testing.T) {
 		"[mlflow-12] only that of the platform":              {mlflowtest.Server(), ""},
 		"[D34] the user gives a mode":                        {mlflowtest.Server(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
 		"[D34] the backend names a mode":                     {mlflowtest.Server(own, backend(withMode)), ""},
-		"[D34] among other parameters":                       {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
+		"[D34] sslmode and other parameters":                 {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
 		"[D34] the registry names a mode":                    {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
 		"[D34] the replica names a mode":                     {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
 		"[D34] URI is overridden by a Secret":                {mlflowtest.Server(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
 		"[D34] another database has no such mode":            {mlflowtest.Server(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
-		"[D34] a database that is called so names none":      {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
+		"[D34] sslmode in the database name":                 {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
 		"[D34] a mode of the user without any authority too": {mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
 		"[D34] empty name in a stored object":                {mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
 	} {
@@ -67,8 +67,8 @@ func TestVerifiesPostgres(t *testing.T) {
 		want bool
 	}{
 		"no init container": {&appsv1.Deployment{}, false}, "of the legacy operator": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
-		"ours, for authorities that are not named any more": {foreign("verify-full", managed), false},
-		"ours, taken over": {foreign("verify-full", managed, noted), true},
+		"managed, CA bundle no longer configured": {foreign("verify-full", managed), false},
+		"managed and adopted":                     {foreign("verify-full", managed, noted), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
@@ -94,14 +94,14 @@ func TestAllowedHosts(t *testing.T) {
 		want string
 		host string // in the probes
 	}{
-		"[mlflow-27] no list":        {mlflowtest.Server(), plain, "*", ""},
-		"[mlflow-27] an empty list":  {mlflowtest.Server(hosts()), plain, "*", ""},
-		"[D35] a list":               {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
-		"[D35] nothing twice":        {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
-		"[D35] no external URL":      {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
-		"[D35] a URL with a port":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
-		"[D35] an unreadable URL":    {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
-		"[D35] everything, in words": {mlflowtest.Server(hosts("a", "*")), plain, "*", ""},
+		"[mlflow-27] no list":             {mlflowtest.Server(), plain, "*", ""},
+		"[mlflow-27] an empty list":       {mlflowtest.Server(hosts()), plain, "*", ""},
+		"[D35] a list":                    {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
+		"[D35] duplicates are removed":    {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
+		"[D35] no external URL":           {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
+		"[D35] a URL with a port":         {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
+		"[D35] an unreadable URL":         {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
+		"[D35] asterisk allows all hosts": {mlflowtest.Server(hosts("a", "*")), plain, "*", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := podOf(t, c.m, c.in).Containers[0]
@@ -220,7 +220,7 @@ func TestCronJobsRunOnServerNode(t *testing.T) {
 		"[D24] a volume for one node":           {mlflowtest.Server(modes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: join}},
 		"[D24] a volume for many":               {mlflowtest.Server(modes(corev1.ReadWriteMany)), nil},
 		"[D24] a volume for one or many":        {mlflowtest.Server(modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
-		"[D24] nodes of the user are kept":      {mlflowtest.Server(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
+		"[D24] node affinity of the user":       {mlflowtest.Server(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
 		"[D24] who decides about pods, decides": {mlflowtest.Server(modes(), placed(apart)), apart},
 		"[D24] also about being near":           {mlflowtest.Server(modes(), placed(near)), near},
 		"[D24] the user's, without a volume":    {mlflowtest.Server(placed(near)), near},
@@ -252,7 +252,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 			t.Errorf("init containers %v", pod.InitContainers)
 		}
 	})
-	t.Run("[D3] beside the authorities of the user", func(t *testing.T) {
+	t.Run("[D3] with a CA bundle of the user", func(t *testing.T) {
 		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) {
 			s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
 		})
@@ -310,7 +310,7 @@ func TestSecretStoresAreWrittenToNoObject(t *testing.T) {
 	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://left:over@db/x", secretKey("db", "uri")
 	})
-	for _, o := range built(t, m, platformInputs["plain"]) {
+	for _, o := range buildObjects(t, m, platformInputs["plain"]) {
 		text, err := o.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)

@@ -103,7 +103,7 @@ func TestServerWithoutALock(t *testing.T) {
 	})
 }
 
-func TestServeAlone(t *testing.T) {
+func TestServeLocksSQLiteFile(t *testing.T) {
 	volume := func(s *mlflowv1.MLflowSpec) { s.Storage = &corev1.PersistentVolumeClaimSpec{} }
 	file := func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite:////mlflow/mlflow.db" }
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ func TestPodsThatMountTheVolume(t *testing.T) {
 		change func(*mlflowv1.MLflowSpec)
 		mount  []string
 	}{
-		"nothing in files":                    {func(*mlflowv1.MLflowSpec) {}, nil},
+		"no files":                            {func(*mlflowv1.MLflowSpec) {}, nil},
 		"backend":                             {func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite:////mlflow/x.db" }, []string{server, collector, archiver, migration}},
 		"backend with a driver":               {func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite+pysqlite:////x.db" }, []string{server, collector, archiver, migration}},
 		"backend in a Secret":                 {func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", from }, []string{server, collector, archiver, migration}},

@@ -102,7 +102,7 @@ func selectKeys(secrets []keySecret) Selection {
 		case !sourcePattern.MatchString(s.Source):
 			problem = fmt.Sprintf("the label %s is %q; use only letters, digits and underscores", Label, s.Source)
 		case s.Hash == "":
-			problem = "it has no key " + Key + "; add it, or remove the label " + Label
+			problem = "the key " + Key + " is missing; add it, or remove the label " + Label
 		case secretOf[variable] != "":
 			problem = fmt.Sprintf("%s comes from Secret %s already; give its label %s another value", variable, secretOf[variable], Label)
 		case len(selection.Keys) == maxKeys:

@@ -84,7 +84,7 @@ func TestWatcher(t *testing.T) {
 		object(t, "ns", "b", "team", map[string]string{Key: "1"}), object(t, "other", "a", "theirs", map[string]string{Key: "2"}))
 	w := NewWatcher(client, "", clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	if v, known := w.KeysIn("ns"); known || len(v.Keys) > 0 {
-		t.Errorf("unexpected result before it was started: %+v", v)
+		t.Errorf("got %+v before the start, want no keys", v)
 	}
 	var mu sync.Mutex
 	reports := 0
@@ -141,7 +141,7 @@ func TestWatcherWithoutPermission(t *testing.T) {
 	go func() { _ = w.Start(t.Context()) }()
 	poll.Until(t, 10*time.Second, "nothing is waited for", func() bool { _, known := w.KeysIn("ns"); return known })
 	if v, _ := w.KeysIn("ns"); len(v.Keys) > 0 || v.Hash != "" || len(v.Problems) > 0 {
-		t.Errorf("unexpected result: %+v", v)
+		t.Errorf("got %+v without permission, want neither keys nor problems", v)
 	}
 }
 
@@ -158,13 +158,13 @@ func TestSelectKeys(t *testing.T) {
 	}{
 		"no Secrets":     {nil, nil, nil},
 		"two valid keys": {[]keySecret{good("a", "team_B"), good("b", "0")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM_B"), key("b", "HF_API_KEY_0")}, nil},
-		"of the same name, but for its case": {
+		"names that differ in case": {
 			[]keySecret{good("a", "team"), good("b", "TEAM")}, []resources.HuggingFaceKey{key("a", "HF_API_KEY_TEAM")},
 			[]string{"Secret b: HF_API_KEY_TEAM comes from Secret a already; give its label hub.kubeflow.org/hf-source another value"},
 		},
 		"without a key": {
 			[]keySecret{{"ns", "a", "team", ""}, good("b", "team")}, []resources.HuggingFaceKey{key("b", "HF_API_KEY_TEAM")},
-			[]string{"Secret a: it has no key apiKey; add it, or remove the label hub.kubeflow.org/hf-source"},
+			[]string{"Secret a: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
 		},
 		"with a hyphen": {
 			[]keySecret{good("a", "my-team"), good("b", "")}, nil,

@@ -41,7 +41,7 @@ var ErrNoAddress = errors.New("no pod of the runtimes is ready")
 type Client interface {
 	// SetVModel makes a vmodel point to a concrete model.
 	SetVModel(context.Context, *meshpb.SetVModelRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
-	// DeleteVModel deletes a vmodel. A missing vmodel is no error.
+	// DeleteVModel deletes a vmodel. A missing vmodel is not an error.
 	DeleteVModel(context.Context, *meshpb.DeleteVModelRequest, ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error)
 	// GetVModelStatus returns the status of a vmodel.
 	GetVModelStatus(context.Context, *meshpb.GetVModelStatusRequest, ...grpc.CallOption) (*meshpb.VModelStatusInfo, error)
@@ -153,15 +153,15 @@ func (c *connection) checkReachable() error {
 }
 
 // intercept runs a call with a timeout, unless no pod is ready. It implements grpc.UnaryClientInterceptor.
-func (c *connection) intercept(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+func (c *connection) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := c.checkReachable()
 	if err == nil {
-		err = invoke(ctx, method, request, answer, conn, options...)
-		if gone := c.checkReachable(); gone != nil && status.Code(err) == codes.Unavailable {
-			err = gone
+		err = invoke(ctx, method, request, reply, conn, options...)
+		if unreachable := c.checkReachable(); unreachable != nil && status.Code(err) == codes.Unavailable {
+			err = unreachable
 		}
 	}
 	callsTotal.WithLabelValues(methodLabels[method], codeLabel(err)).Inc()

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-func counted(t *testing.T, method, code string) float64 {
+func callCount(t *testing.T, method, code string) float64 {
 	t.Helper()
 	var m dto.Metric
 	must(t, callsTotal.WithLabelValues(method, code).Write(&m))
@@ -53,15 +53,15 @@ func TestCallsAreCounted(t *testing.T) {
 	ask := func() { _, _ = c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{}) } // only the count matters
 	before := map[string]float64{}
 	for _, code := range []string{codeNoAddress, "OK", "NotFound"} {
-		before[code] = counted(t, "GetVModelStatus", code)
+		before[code] = callCount(t, "GetVModelStatus", code)
 	}
 	ask()
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	ask()
 	refusal = status.Error(codes.NotFound, "no such model")
 	ask()
 	for code, former := range before {
-		if got := counted(t, "GetVModelStatus", code) - former; got != 1 {
+		if got := callCount(t, "GetVModelStatus", code) - former; got != 1 {
 			t.Errorf("%v calls ended with %s, want 1", got, code)
 		}
 	}

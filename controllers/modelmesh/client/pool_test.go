@@ -38,7 +38,7 @@ func TestNoCallWithoutReadyAddress(t *testing.T) {
 		t.Errorf("%d calls reached the server", r.calls())
 	}
 
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	answer, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1"})
 	if err != nil || answer.GetTargetModelId() != "digits__ksp-1" {
 		t.Fatalf("answer %v, %v", answer, err)
@@ -68,7 +68,7 @@ func TestPodsDeletedDuringCall(t *testing.T) {
 	}}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	if _, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{}); !errors.Is(err, ErrNoAddress) {
 		t.Errorf("error %v, want ErrNoAddress", err)
 	}
@@ -79,7 +79,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 		p, _ := newPool(t)
 		port, _ := serve(t, "127.0.0.1:0", &routing{answer: func(context.Context) error { return status.Error(code, "so it is") }}, nil)
 		must(t, p.Ensure("fraud", target(port)))
-		p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+		p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 		_, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{})
 		if status.Code(err) != code || errors.Is(err, ErrNoAddress) {
 			t.Errorf("error %v, want the status %s", err, code)
@@ -99,7 +99,7 @@ func TestEveryCallHasTimeout(t *testing.T) {
 	}}
 	port, _ := serve(t, "127.0.0.1:0", r, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	c := clientOf(t, p, "fraud")
 	_, set := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{})
 	_, deleted := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{})
@@ -115,7 +115,7 @@ func TestBalancesCallsOverPods(t *testing.T) {
 	port, _ := serve(t, "127.0.0.1:0", one, nil)
 	_, stop := serve(t, fmt.Sprintf("127.0.0.2:%d", port), two, nil)
 	must(t, p.Ensure("fraud", target(port)))
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1", "127.0.0.2"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1", "127.0.0.2"))
 	c := clientOf(t, p, "fraud")
 	ask := func() error {
 		_, err := c.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
@@ -131,7 +131,7 @@ func TestBalancesCallsOverPods(t *testing.T) {
 
 	stop()
 	eventually(t, "the other pod answers alone", func() error { return errors.Join(ask(), ask(), ask()) })
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.2"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.2"))
 	again := &routing{}
 	serve(t, fmt.Sprintf("127.0.0.2:%d", port), again, nil)
 	eventually(t, "the pod that came back is called again, without a notification", ask)
@@ -145,7 +145,7 @@ func TestTLSOfANamespace(t *testing.T) {
 	p, notified := newPool(t)
 	pair := pairOf(t, "modelmesh-serving.fraud")
 	port, stop := serve(t, "127.0.0.1:0", &routing{}, mutual(t, pair))
-	p.SetEndpointSlices(fraud, at(port, "127.0.0.1"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 	ask := func() error {
 		_, err := clientOf(t, p, "fraud").GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{})
 		return err
@@ -217,7 +217,7 @@ func TestEnsureReplacesClientOnChange(t *testing.T) {
 		"endpoint":          {nil, func(t *Target) { t.Endpoint = "localhost:1" }, true},
 		"TLS on":            {nil, func(t *Target) { t.TLS = pair }, true},
 		"TLS off":           {pair, func(t *Target) { t.TLS = nil }, true},
-		"the same bytes":    {pair, func(t *Target) { t.TLS = &KeyPair{Secret: pair.Secret, Certificate: pair.Certificate, Key: pair.Key} }, false},
+		"equal key pair":    {pair, func(t *Target) { t.TLS = &KeyPair{Secret: pair.Secret, Certificate: pair.Certificate, Key: pair.Key} }, false},
 		"a CA":              {pair, func(t *Target) { t.TLS = &KeyPair{Certificate: pair.Certificate, Key: pair.Key, CA: other.Certificate} }, true},
 		"another pair":      {pair, func(t *Target) { t.TLS = other }, true},
 		"TLS, another port": {pair, func(t *Target) { t.Port = 8034 }, true},
@@ -283,16 +283,16 @@ func TestAddressesOfOtherServicesNotifyNoSubscriber(t *testing.T) {
 	notified()
 	other := fraud
 	other.Name = "something-else"
-	p.SetEndpointSlices(other, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(other, endpointSliceOf(8033, "1.2.3.4"))
 	other = fraud
 	other.Namespace = "sales"
-	p.SetEndpointSlices(other, at(8033, "1.2.3.4"))
-	p.SetEndpointSlices(fraud, at(8008, "1.2.3.4"))
+	p.SetEndpointSlices(other, endpointSliceOf(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8008, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
 		t.Errorf("notified of %v", got)
 	}
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 1 {
 		t.Errorf("notified of %v, want one notification for one change", got)
 	}
@@ -303,11 +303,11 @@ func TestClientCreatedBeforeAddresses(t *testing.T) {
 	p, notified := newPool(t)
 	must(t, p.Ensure("fraud", target(8033)))
 	notified()
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); !slices.Equal(got, []string{"fraud"}) {
 		t.Errorf("notified of %v, want %v", got, []string{"fraud"})
 	}
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := notified(); len(got) != 0 {
 		t.Errorf("notified of %v, which has not changed", got)
 	}

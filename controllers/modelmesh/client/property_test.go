@@ -65,7 +65,7 @@ func TestLastAddressesMatchLastState(t *testing.T) {
 	for i := range writers {
 		all.Go(func() {
 			for n := range rounds {
-				p.SetEndpointSlices(fraud, at(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
+				p.SetEndpointSlices(fraud, endpointSliceOf(8033, "10.0."+strconv.Itoa(i)+"."+strconv.Itoa(n)))
 			}
 		})
 	}

@@ -21,14 +21,14 @@ func addressList(p *Pool, namespace string) []string {
 // [modelmesh-53] A connection has the addresses of its Service at creation and after each change. A closed connection gets none.
 func TestConnectionReceivesAddressesOfService(t *testing.T) {
 	p, _ := newPool(t)
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	must(t, p.Ensure("fraud", target(8033)))
 	first := p.clients["fraud"]
 	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033"}) {
 		t.Errorf("addresses %v of a new connection", got)
 	}
-	p.SetEndpointSlices(fraud, at(8033, "5.6.7.8", "1.2.3.4"))
-	p.SetEndpointSlices(types.NamespacedName{Namespace: "elsewhere", Name: fraud.Name}, at(8033, "9.9.9.9"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "5.6.7.8", "1.2.3.4"))
+	p.SetEndpointSlices(types.NamespacedName{Namespace: "elsewhere", Name: fraud.Name}, endpointSliceOf(8033, "9.9.9.9"))
 	if got := addressList(p, "fraud"); !slices.Equal(got, []string{"1.2.3.4:8033", "5.6.7.8:8033"}) {
 		t.Errorf("addresses %v after a change", got)
 	}
@@ -46,7 +46,7 @@ func TestConnectionReceivesAddressesOfService(t *testing.T) {
 		t.Errorf("addresses %v reached a closed connection", got)
 	}
 	p.Forget("fraud")
-	p.SetEndpointSlices(fraud, at(8033, "1.2.3.4"))
+	p.SetEndpointSlices(fraud, endpointSliceOf(8033, "1.2.3.4"))
 	if got := addressList(p, "fraud"); got != nil {
 		t.Errorf("addresses %v without a client", got)
 	}

@@ -36,7 +36,7 @@ type routing struct {
 	asked []any
 }
 
-func (r *routing) take(ctx context.Context, request any) error {
+func (r *routing) recordCall(ctx context.Context, request any) error {
 	r.mu.Lock()
 	r.asked = append(r.asked, request)
 	r.mu.Unlock()
@@ -53,15 +53,15 @@ func (r *routing) calls() int {
 }
 
 func (r *routing) SetVModel(ctx context.Context, in *meshpb.SetVModelRequest) (*meshpb.VModelStatusInfo, error) {
-	return &meshpb.VModelStatusInfo{TargetModelId: in.TargetModelId}, r.take(ctx, in)
+	return &meshpb.VModelStatusInfo{TargetModelId: in.TargetModelId}, r.recordCall(ctx, in)
 }
 
 func (r *routing) DeleteVModel(ctx context.Context, in *meshpb.DeleteVModelRequest) (*meshpb.DeleteVModelResponse, error) {
-	return &meshpb.DeleteVModelResponse{}, r.take(ctx, in)
+	return &meshpb.DeleteVModelResponse{}, r.recordCall(ctx, in)
 }
 
 func (r *routing) GetVModelStatus(ctx context.Context, in *meshpb.GetVModelStatusRequest) (*meshpb.VModelStatusInfo, error) {
-	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, r.take(ctx, in)
+	return &meshpb.VModelStatusInfo{ActiveModelId: in.VModelId, Owner: in.Owner}, r.recordCall(ctx, in)
 }
 
 // serve starts a routing layer at an address and returns its port. It stops with the test, or when stop is called.
@@ -104,8 +104,8 @@ var fraud = types.NamespacedName{Namespace: "fraud", Name: "modelmesh-serving"}
 
 func target(port int32) Target { return Target{Service: fraud.Name, Port: port} }
 
-// at returns the EndpointSlice of a Service whose pods are ready at the given addresses.
-func at(port int32, addresses ...string) []discoveryv1.EndpointSlice {
+// endpointSliceOf returns the EndpointSlice of a Service whose pods are ready at the given addresses.
+func endpointSliceOf(port int32, addresses ...string) []discoveryv1.EndpointSlice {
 	slice := discoveryv1.EndpointSlice{
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: new("grpc"), Port: &port}},

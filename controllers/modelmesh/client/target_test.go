@@ -46,7 +46,7 @@ func TestParseKeyPair(t *testing.T) {
 		"no certificate":     {map[string][]byte{"tls.key": key}, "TLS secret 'mesh-tls' missing tls.crt and/or tls.key"},
 		"no PEM":             {map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")}, "could not load client key pair: tls: failed to find any PEM data"},
 		"the key of another": {map[string][]byte{"tls.crt": cert, "tls.key": foreign}, "could not load client key pair: "},
-		"a CA that is none":  {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs"},
+		"invalid CA":         {map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": []byte("x")}, "failed to append ca certs"},
 	} {
 		pair, err := ParseKeyPair("mesh-tls", tc.data)
 		if tc.err == "" && (err != nil || string(pair.Certificate) != string(cert)) || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
@@ -72,9 +72,9 @@ func TestTLSTrustsCAOfSecret(t *testing.T) {
 func TestEndpointSlicesReachThePool(t *testing.T) {
 	scheme := runtime.NewScheme()
 	must(t, discoveryv1.AddToScheme(scheme))
-	slice := at(8033, "1.2.3.4")[0]
+	slice := endpointSliceOf(8033, "1.2.3.4")[0]
 	slice.Name, slice.Namespace, slice.Labels = "mesh-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: fraud.Name}
-	foreign := at(8033, "5.6.7.8")[0]
+	foreign := endpointSliceOf(8033, "5.6.7.8")[0]
 	foreign.Name, foreign.Namespace, foreign.Labels = "other-x1", "fraud", map[string]string{discoveryv1.LabelServiceName: "other"}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&slice, &foreign).Build()
 	p, notified := newPool(t)

@@ -18,13 +18,13 @@ func TestNewAccount(t *testing.T) {
 	}
 	first := account(root, "team", "1")
 	if first.Name != "modelmesh-team" || first.Prefix != "models/mm_ns/team" || len(first.Password) != 64 || strings.Contains(first.Password, "secret") {
-		t.Errorf("unexpected result: %+v", first)
+		t.Errorf("got %+v, want user, prefix and a generated password of the namespace", first)
 	}
 	if first != account(root, "team", "1") {
 		t.Error("the account differs for equal input")
 	}
 	for description, other := range map[string]Account{
-		"a namespace of the same name": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),
+		"recreated namespace": account(root, "team", "2"), "another password": account(strings.Replace(root, "secret", "other", 1), "team", "1"),
 		"another namespace": account(root, "team1", ""),
 	} {
 		if other.Password == first.Password {

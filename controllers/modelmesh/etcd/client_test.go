@@ -25,7 +25,7 @@ func kv(key, value string, revision int64) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: revision}
 }
 
-func at(address string) Connection { return Connection{Endpoints: "http://" + address} }
+func connectionTo(address string) Connection { return Connection{Endpoints: "http://" + address} }
 
 func TestListPages(t *testing.T) {
 	var asked []string
@@ -37,7 +37,7 @@ func TestListPages(t *testing.T) {
 		return &pb.RangeResponse{Header: header(9), Kvs: []*mvccpb.KeyValue{kv("p/c", "3", 5)}}, nil
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
-	got, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", true)
+	got, err := dial(t, secret(t, connectionTo(address), nil)).List(t.Context(), "p/", true)
 	must(t, err)
 	if got.Revision != 7 || got.ClusterID != 42 || len(got.Entries) != 3 {
 		t.Fatalf("listing %+v, want that of the first page's moment", got)
@@ -55,7 +55,7 @@ func TestListErrors(t *testing.T) {
 		return nil, status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
-	_, err := dial(t, secret(t, at(address), nil)).List(t.Context(), "p/", false)
+	_, err := dial(t, secret(t, connectionTo(address), nil)).List(t.Context(), "p/", false)
 	if err == nil || err.Error() != "listing p/: etcdserver: permission denied" {
 		t.Errorf("error %v", err)
 	}
@@ -63,19 +63,19 @@ func TestListErrors(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	var asked *pb.WatchCreateRequest
-	s := &fakeServer{watch: func(in *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
+	s := &fakeServer{watch: func(in *pb.WatchCreateRequest, send func(*pb.WatchResponse) error) error {
 		asked = in
 		return errors.Join(
-			say(&pb.WatchResponse{Header: header(7), Created: true}),
-			say(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
+			send(&pb.WatchResponse{Header: header(7), Created: true}),
+			send(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
 				{Type: mvccpb.Event_PUT, Kv: kv("p/a", "1", 8)}, {Type: mvccpb.Event_DELETE, Kv: kv("p/b", "", 8)},
 			}}),
-			say(&pb.WatchResponse{Header: header(9)}), // a sign of life
+			send(&pb.WatchResponse{Header: header(9)}), // a sign of life
 			status.Error(codes.Unavailable, "etcdserver: no leader"))
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	var got []Entry
-	err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) { got = append(got, news...) })
+	err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) { got = append(got, news...) })
 	if err == nil || !strings.Contains(err.Error(), "watching p/: ") || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v", err)
 	}
@@ -97,7 +97,7 @@ func TestWatchErrors(t *testing.T) {
 	} {
 		s := &fakeServer{watch: respondOnce(t, tc.answer)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
-		err := dial(t, secret(t, at(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
+		err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, rpctypes.ErrCompacted) != (name == "compacted") {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
@@ -124,7 +124,7 @@ func TestWatchCancellation(t *testing.T) {
 	silent := respondOnce(t, &pb.WatchResponse{Created: true})
 	address, _ := serve(t, "127.0.0.1:0", &fakeServer{watch: silent}, nil)
 	for name, endpoint := range map[string]string{"in a watch": address, "while etcd is away": "127.0.0.1:1"} {
-		c := dial(t, secret(t, at(endpoint), nil))
+		c := dial(t, secret(t, connectionTo(endpoint), nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Watch(ctx, "p/", 1, func([]Entry) {}) }()
@@ -136,7 +136,7 @@ func TestWatchCancellation(t *testing.T) {
 }
 
 func TestUnavailableEtcdTimesOut(t *testing.T) {
-	c := dial(t, secret(t, at("127.0.0.1:1"), nil))
+	c := dial(t, secret(t, connectionTo("127.0.0.1:1"), nil))
 	c.config.DialTimeout = 500 * time.Millisecond
 	if _, err := c.List(t.Context(), "p/", false); err == nil || !strings.HasPrefix(err.Error(), "listing p/: etcd at http://127.0.0.1:1 did not answer within 500ms: check its address") {
 		t.Errorf("error %v", err)
@@ -152,7 +152,7 @@ func TestPasswordAuthentication(t *testing.T) {
 	}}
 	s.watch = respondOnce(t, &pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "enough"})
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
-	login := at(address)
+	login := connectionTo(address)
 	login.UserID, login.Password = "root", "secret"
 	c := dial(t, secret(t, login, nil))
 	list := func() error { _, err := c.List(t.Context(), "p/", false); return err }
@@ -234,12 +234,12 @@ func TestTLS(t *testing.T) {
 		connection Connection
 		fails      bool
 	}{
-		"the address is in the certificate":      {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
-		"another name is":                        {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
-		"another name is, and it is given":       {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
-		"a CA that did not sign":                 {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
-		"no certificate of the client":           {Connection{Endpoints: byAddress, Certificate: cert}, true},
-		"the CAs of the system, which know none": {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
+		"the address is in the certificate":          {Connection{Endpoints: byAddress, Certificate: cert, ClientKey: clientKey, ClientCertificate: client}, false},
+		"another name is":                            {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"certificate of another name, with override": {Connection{Endpoints: byName, Certificate: named, ClientKey: clientKey, ClientCertificate: client, OverrideAuthority: "etcd.example"}, false},
+		"a CA that did not sign":                     {Connection{Endpoints: byAddress, Certificate: named, ClientKey: clientKey, ClientCertificate: client}, true},
+		"no certificate of the client":               {Connection{Endpoints: byAddress, Certificate: cert}, true},
+		"CAs of the system":                          {Connection{Endpoints: byAddress, ClientKey: clientKey, ClientCertificate: client}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, secret(t, tc.connection, nil))

@@ -61,15 +61,15 @@ func TestTLSConfigErrors(t *testing.T) {
 		files      map[string]string
 		want       string
 	}{
-		"a CA that is not there": {
+		"missing CA": {
 			Connection{CertificateFile: "path/to/certificate"}, nil, "referenced TLS certificate secret key not found: path/to/certificate"},
-		"a key that is not there": {
+		"missing key": {
 			Connection{ClientKeyFile: "client.key", ClientCertificate: cert}, nil, "referenced TLS key secret key not found: client.key"},
-		"a certificate that is not there": {
+		"missing certificate": {
 			Connection{ClientKey: key, ClientCertificateFile: "client.crt"}, nil, "referenced TLS client certificate secret key not found: client.crt"},
-		"a key alone": {
+		"key without certificate": {
 			Connection{ClientKey: key}, nil, "need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
-		"a certificate alone": {
+		"certificate without key": {
 			Connection{ClientCertificateFile: "c"}, map[string]string{"c": cert},
 			"need to set both client_key/client_key_file and client_certificate/client_certificate_file: add the other one"},
 		"a pair that is no PEM": {

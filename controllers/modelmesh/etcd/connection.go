@@ -59,7 +59,7 @@ func redactValues(err error) error {
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("it breaks at byte %d: correct the syntax", syntax.Offset)
+		return fmt.Errorf("invalid JSON at byte %d: correct the syntax", syntax.Offset)
 	}
 	return errors.New("write a JSON object")
 }

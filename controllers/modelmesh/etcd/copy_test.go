@@ -15,7 +15,7 @@ func TestCopy(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"the least":   {`{"endpoints":"http://10.0.0.10:2379"}`, `{"endpoints":"http://10.0.0.10:2379","root_prefix":"/mm_ns/vision"}`},
 		"no endpoint": {`{}`, `{"endpoints":"","root_prefix":"/mm_ns/vision"}`},
-		"everything": {
+		"all files": {
 			`{"override_authority":"a","client_certificate":"c","client_key":"k","certificate":"ca","root_prefix":"modelmesh-serving","password":"p","userid":"root","endpoints":"https://etcd.example.com:2379"}`,
 			`{"endpoints":"https://etcd.example.com:2379","userid":"root","password":"p","root_prefix":"modelmesh-serving/mm_ns/vision","certificate":"ca","client_key":"k","client_certificate":"c","override_authority":"a"}`,
 		},
@@ -87,7 +87,7 @@ func TestCopyReferencedFiles(t *testing.T) {
 		incomplete := maps.Clone(source)
 		delete(incomplete, missing)
 		if _, err := Copy(incomplete, "mesh", "vision", nil); err == nil || err.Error() != want {
-			t.Errorf("unexpected result without %s: %v", missing, err)
+			t.Errorf("Copy without %s returned error %v", missing, err)
 		}
 	}
 }
@@ -95,12 +95,12 @@ func TestCopyReferencedFiles(t *testing.T) {
 // Errors about an invalid document contain no values of it.
 func TestCopyErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"password":"hidden"`:                "breaks at byte",
+		`{"password":"hidden"`:                "invalid JSON at byte",
 		`{"endpoints":{"password":"hidden"}}`: "endpoints is a object",
 		`{"endpoints":4711,"x":"hidden"}`:     "endpoints is a number",
 		`"hidden"`:                            "is a string",
-		`hidden`:                              "breaks at byte",
-		``:                                    "breaks at byte",
+		`hidden`:                              "invalid JSON at byte",
+		``:                                    "invalid JSON at byte",
 	} {
 		_, err := Copy(map[string][]byte{ConnectionKey: []byte(text)}, "mesh", "vision", nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ConnectionKey) {
@@ -111,7 +111,7 @@ func TestCopyErrors(t *testing.T) {
 		}
 	}
 	if _, err := Copy(nil, "mesh", "vision", nil); err == nil || !strings.Contains(err.Error(), "key etcd_connection is missing") {
-		t.Errorf("unexpected result without the key: %v", err)
+		t.Errorf("got error %v, want one that names the missing key", err)
 	}
 }
 

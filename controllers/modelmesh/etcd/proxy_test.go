@@ -24,20 +24,20 @@ func TestProxyIsIgnored(t *testing.T) {
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer proxy.Close()
-	asked := make(chan struct{}, 1)
+	proxied := make(chan struct{}, 1)
 	go func() {
 		if connection, err := proxy.Accept(); err == nil {
-			asked <- struct{}{}
+			proxied <- struct{}{}
 			_ = connection.Close()
 		}
 	}()
 	command := exec.Command(os.Args[0], "-test.run=^TestProxyIsIgnored$")
 	command.Env = append(os.Environ(), childEnv+"=1", "HTTPS_PROXY=http://"+proxy.Addr().String(), "NO_PROXY=", "no_proxy=")
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("unexpected error: %v\n%s", err, out)
+		t.Fatalf("the test in the child process failed: %v\n%s", err, out)
 	}
 	select {
-	case <-asked:
+	case <-proxied:
 		t.Error("the client connected to etcd through the proxy")
 	default:
 	}

@@ -44,14 +44,14 @@ func TestEnsureAfterForgetKeepsGauge(t *testing.T) {
 	}
 	f.start(t)
 	want := map[string]float64{"fraud/vmodels": 1, "fraud/registry": 1}
-	poll.Until(t, 30*time.Second, "both watches work", func() bool { return maps.Equal(shown(t), want) })
+	poll.Until(t, 30*time.Second, "both watches work", func() bool { return maps.Equal(gaugeValues(t), want) })
 	former := f.namespaces["fraud"]
 	f.Forget("fraud")
 	f.Ensure("fraud", "mesh")
 	close(let)
 	<-former.vmodels.done
 	<-former.registry.done
-	poll.Until(t, 30*time.Second, "both watches are shown", func() bool { return maps.Equal(shown(t), want) })
+	poll.Until(t, 30*time.Second, "both watches are shown", func() bool { return maps.Equal(gaugeValues(t), want) })
 }
 
 // flood sends an endless sequence of new keys.

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// shown returns the values of the gauge by namespace and keys.
-func shown(t *testing.T) map[string]float64 {
+// gaugeValues returns the values of the gauge by namespace and keys.
+func gaugeValues(t *testing.T) map[string]float64 {
 	t.Helper()
 	collected := make(chan prometheus.Metric, 16)
 	watchingGauge.Collect(collected)
@@ -39,7 +39,7 @@ func TestWatchingGauge(t *testing.T) {
 	f := newFixture(t)
 	expect := func(description string, want map[string]float64) {
 		t.Helper()
-		poll.Until(t, 30*time.Second, description, func() bool { return maps.Equal(shown(t), want) })
+		poll.Until(t, 30*time.Second, description, func() bool { return maps.Equal(gaugeValues(t), want) })
 	}
 	f.Ensure("fraud", "mesh")
 	f.connect(t, "a", "root")

@@ -148,7 +148,7 @@ func (p *prefixWatch) handleEntry(entry meshetcd.Entry) {
 	p.onPut(id, entry, previous)
 }
 
-// onDelete notifies of a deleted vmodel. A deleted concrete model is no event: the key of its vmodel has its own.
+// onDelete notifies of a deleted vmodel. A deleted concrete model causes no event: the key of its vmodel has its own.
 func (p *prefixWatch) onDelete(previous knownKey) {
 	if previous.event != nil && !p.keysOnly {
 		p.notify(*previous.event)

@@ -53,11 +53,11 @@ func (s *modelState) change(t *rapid.T) {
 	s.verify(t, map[string]bool{name: true})
 }
 
-// leave breaks the connection.
-func (s *modelState) leave(*rapid.T) { s.away = true }
+// disconnect breaks the connection.
+func (s *modelState) disconnect(*rapid.T) { s.away = true }
 
-// back lists again, after a broken connection or a compaction.
-func (s *modelState) back(t *rapid.T) {
+// relist lists again, after a broken connection or a compaction.
+func (s *modelState) relist(t *rapid.T) {
 	s.away = false
 	s.watch.handleListing(s.listing())
 	changed := map[string]bool{}
@@ -74,8 +74,8 @@ func (s *modelState) back(t *rapid.T) {
 	s.verify(t, changed)
 }
 
-// lose replaces the store by one with other revisions, possibly with the same entries.
-func (s *modelState) lose(t *rapid.T) {
+// replaceStore replaces the store by one with other revisions, possibly with the same entries.
+func (s *modelState) replaceStore(t *rapid.T) {
 	s.watch.clusterID += 100
 	s.revision = int64(rapid.IntRange(0, 3).Draw(t, "revision"))
 	for name, entry := range s.entries {
@@ -134,9 +134,9 @@ func (s *modelState) verify(t *rapid.T, changed map[string]bool) {
 func TestEventsMatchChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newModelState()
-		w.back(t)
+		w.relist(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"change": w.change, "change more": w.change, "leave": w.leave, "back": w.back, "lose": w.lose,
+			"change": w.change, "change more": w.change, "leave": w.disconnect, "back": w.relist, "lose": w.replaceStore,
 		})
 	})
 }

@@ -105,13 +105,13 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 	}()
 	for {
 		down, cut, moved := s.down, s.cut, s.moved
-		var news []meshetcd.Entry
+		var entries []meshetcd.Entry
 		for _, entry := range s.history {
 			if entry.Revision > after && strings.HasPrefix(entry.Key, prefix) {
-				news = append(news, entry)
+				entries = append(entries, entry)
 			}
 		}
-		if after < s.compacted && len(news) > 0 {
+		if after < s.compacted && len(entries) > 0 {
 			down = rpctypes.ErrCompacted
 		}
 		after = s.revision
@@ -119,8 +119,8 @@ func (s *store) Watch(ctx context.Context, prefix string, after int64, handle fu
 		if down != nil {
 			return down
 		}
-		if len(news) > 0 {
-			handle(news)
+		if len(entries) > 0 {
+			handle(entries)
 		}
 		select {
 		case <-ctx.Done():

@@ -57,7 +57,7 @@ type Watcher struct {
 	watches    sync.WaitGroup
 }
 
-// connection is a connection to an etcd. The zero value is no connection.
+// connection is a connection to an etcd. The zero value is not a connection.
 type connection struct {
 	secret map[string][]byte
 	client etcdClient
@@ -134,8 +134,8 @@ func (w *Watcher) ConnectOwn(namespace string, data map[string][]byte) error {
 }
 
 // setConnection replaces a connection if its data changed, and restarts the watches that use it.
-func (w *Watcher) setConnection(at *connection, data map[string][]byte, restart func()) error {
-	previous, next := *at, connection{}
+func (w *Watcher) setConnection(current *connection, data map[string][]byte, restart func()) error {
+	previous, next := *current, connection{}
 	switch {
 	case data == nil && previous.client == nil, data != nil && previous.client != nil && maps.EqualFunc(previous.secret, data, slices.Equal):
 		return nil
@@ -146,7 +146,7 @@ func (w *Watcher) setConnection(at *connection, data map[string][]byte, restart 
 		}
 		next = connection{secret: maps.Clone(data), client: client}
 	}
-	*at = next
+	*current = next
 	restart()
 	w.closeConnection(previous)
 	return nil

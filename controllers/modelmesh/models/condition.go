@@ -87,11 +87,11 @@ func setModelStatus(s *v1beta1.InferenceServiceStatus, status v1alpha1.Predictor
 // service to KServe: clients must not bypass the transformer.
 func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorStatus, name string) {
 	var p v1beta1.ComponentStatus
-	var rest string
+	var restURL string
 	if status.Available {
 		p = v1beta1.ComponentStatus{URL: status.GRPCEndpoint, GRPCURL: status.GRPCEndpoint, RestURL: status.HTTPEndpoint}
 		if status.HTTPEndpoint != "" {
-			rest = status.HTTPEndpoint + "/v2/models/" + name
+			restURL = status.HTTPEndpoint + "/v2/models/" + name
 		}
 	}
 	if _, exists := s.Components[v1beta1.ComponentPredictor]; exists || p != (v1beta1.ComponentStatus{}) {
@@ -105,8 +105,8 @@ func setAddresses(s *v1beta1.InferenceServiceStatus, status v1alpha1.PredictorSt
 	}
 	s.URL = p.URL
 	switch {
-	case rest != "":
-		s.Address = &v1beta1.Address{URL: rest}
+	case restURL != "":
+		s.Address = &v1beta1.Address{URL: restURL}
 	case s.Address != nil:
 		s.Address = &v1beta1.Address{}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1beta1"
 )
 
-// brought is the YAML of a status after a model's was put into it.
-func brought(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
+// statusYAML is the YAML of a status after a model's was put into it.
+func statusYAML(t *testing.T, before string, s v1alpha1.PredictorStatus) string {
 	t.Helper()
 	var status v1beta1.InferenceServiceStatus
 	if err := yaml.Unmarshal([]byte(before), &status); err != nil {
@@ -65,7 +65,7 @@ modelStatus:
   transitionStatus: UpToDate
 url: grpc://modelmesh-serving.ns:8033
 `
-	if diff := cmp.Diff(want, brought(t, "", serving)); diff != "" {
+	if diff := cmp.Diff(want, statusYAML(t, "", serving)); diff != "" {
 		t.Error(diff)
 	}
 	plain := serving
@@ -73,7 +73,7 @@ url: grpc://modelmesh-serving.ns:8033
 	var status v1beta1.InferenceServiceStatus
 	setModelStatus(&status, plain, "digits", now)
 	if status.Address != nil || status.Components["predictor"].RestURL != "" || status.URL != grpcAddress {
-		t.Errorf("unexpected result without the REST proxy: %+v", status)
+		t.Errorf("got %+v without the REST proxy, want only the gRPC address", status)
 	}
 }
 
@@ -102,7 +102,7 @@ modelStatus:
     activeModelState: Pending
   transitionStatus: ""
 `
-	if diff := cmp.Diff(want, brought(t, "", s)); diff != "" {
+	if diff := cmp.Diff(want, statusYAML(t, "", s)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -160,7 +160,7 @@ modelStatus:
 observedGeneration: 7
 url: http://digits.example.com
 `
-	if diff := cmp.Diff(want, brought(t, ofKServe, serving)); diff != "" {
+	if diff := cmp.Diff(want, statusYAML(t, ofKServe, serving)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -177,7 +177,7 @@ func TestAddressIsRemovedWhenNotServing(t *testing.T) {
 	}
 	for _, c := range status.Conditions {
 		if c.Status != corev1.ConditionFalse || c.Reason != "ModelFailedToLoad" || c.Message == "" || !c.LastTransitionTime.Equal(metaTime(later)) {
-			t.Errorf("unexpected result: %+v", c)
+			t.Errorf("got condition %+v, want False with ModelFailedToLoad, a message and a new transition time", c)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func anyStatus(t *rapid.T) v1alpha1.PredictorStatus {
 		FailedCopies:     rapid.IntRange(0, 2).Draw(t, "failed"), TotalCopies: rapid.IntRange(0, 3).Draw(t, "total"),
 	}
 	if rapid.Bool().Draw(t, "has failed") {
-		s.LastFailureInfo = failure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", second(0))
+		s.LastFailureInfo = failure(rapid.SampledFrom([]v1alpha1.FailureReason{"ModelLoadFailed", "RuntimeUnhealthy"}).Draw(t, "reason"), "text", "m", "a", secondsAfter(0))
 	}
 	if s.Available = isAvailable(s); s.Available {
 		s.GRPCEndpoint = grpcAddress
@@ -264,7 +264,7 @@ func TestTransitionsOfAnInferenceService(t *testing.T) {
 		var status v1beta1.InferenceServiceStatus
 		setModelStatus(&status, c.status, "digits", now)
 		if got := status.ModelStatus.TransitionStatus; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 		if got := toPredictorStatus(&status).TransitionStatus; got != c.status.TransitionStatus {
 			t.Errorf("%s: read as %q, want %q", name, got, c.status.TransitionStatus)
@@ -272,8 +272,8 @@ func TestTransitionsOfAnInferenceService(t *testing.T) {
 	}
 }
 
-// A status of another writer may lack what we always write.
-func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
+// A status of another client may lack fields that this operator always sets.
+func TestPartialInferenceServiceStatusIsConverted(t *testing.T) {
 	for text, want := range map[string]v1alpha1.PredictorStatus{
 		``: {ActiveModelState: "Pending"},
 		`modelStatus: {transitionStatus: InProgress}`:                                                        {ActiveModelState: "Pending", TransitionStatus: "InProgress"},
@@ -290,7 +290,7 @@ func TestStatusOfAnInferenceServiceIsReadAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, toPredictorStatus(&status)); diff != "" {
-			t.Errorf("%s: unexpected result (-want +got):\n%s", text, diff)
+			t.Errorf("%s: the converted status differs (-want +got):\n%s", text, diff)
 		}
 	}
 }

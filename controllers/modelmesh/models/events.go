@@ -42,7 +42,7 @@ func transitionEvents(original, updated v1alpha1.PredictorStatus) []event {
 	return out
 }
 
-// isStarting reports whether a model that was never available waits for the first pods of its runtime, which is no warning.
+// isStarting reports whether a model that was never available waits for the first pods of its runtime, which causes no warning.
 func isStarting(original v1alpha1.PredictorStatus, f *v1alpha1.FailureInfo) bool {
 	return !original.Available && original.LastFailureInfo == nil && waitingPrefix(f) != "" && !needsRuntimeChange(f)
 }

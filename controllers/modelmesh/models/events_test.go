@@ -93,14 +93,14 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 		asked  string
 		want   bool
 	}{
-		"known":                  {func(*modelState) {}, "m", false},
-		"another model":          {func(*modelState) {}, "n", true},
-		"news":                   {func(e *modelState) { e.dirty = true }, "m", true},
-		"never called":           {func(e *modelState) { e.result = notCalled }, "m", true},
-		"asked in vain":          {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
-		"asked in vain long ago": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
-		"later":                  {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},
-		"now":                    {func(e *modelState) { e.nextCall = now }, "m", true},
+		"unchanged":                  {func(*modelState) {}, "m", false},
+		"another model":              {func(*modelState) {}, "n", true},
+		"news":                       {func(e *modelState) { e.dirty = true }, "m", true},
+		"never called":               {func(e *modelState) { e.result = notCalled }, "m", true},
+		"failed call, in backoff":    {func(e *modelState) { e.result, e.nextCall = notCalled, now.Add(1) }, "m", false},
+		"failed call, after backoff": {func(e *modelState) { e.result, e.nextCall = notCalled, now }, "m", true},
+		"later":                      {func(e *modelState) { e.nextCall = now.Add(1) }, "m", false},
+		"now":                        {func(e *modelState) { e.nextCall = now }, "m", true},
 	} {
 		e := known
 		tc.change(&e)
@@ -113,14 +113,14 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 		t.Error("reset cleared the attempts although the request is unchanged")
 	}
 	if e.reset("n"); e.attempts != 0 || e.loadReason != loadReasonSpecChanged || e.result != notCalled {
-		t.Errorf("unexpected result: %+v", e)
+		t.Errorf("got %+v after reset for a new request, want no attempts and a changed spec", e)
 	}
 	e.scheduleCall(now, maxBackoff)
 	e.scheduleCall(now, maxBackoff)
 	if e.attempts != 2 || e.nextCall.Before(now.Add(2*minBackoff)) {
-		t.Errorf("unexpected result: %+v", e)
+		t.Errorf("got %+v after two calls, want twice the minimal backoff", e)
 	}
 	if e.idle(); e.attempts != 0 || !e.nextCall.IsZero() {
-		t.Errorf("unexpected result: %+v", e)
+		t.Errorf("got %+v after idle, want no attempts and no scheduled call", e)
 	}
 }

@@ -86,8 +86,8 @@ func (m *layered) load(ctx context.Context, l modelmesh.Load) error {
 	return nil
 }
 
-// begun is how many loads of a path began.
-func (m *layered) begun(path string) int {
+// loadCount is how many loads of a path began.
+func (m *layered) loadCount(path string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.loads[path]
@@ -143,15 +143,15 @@ type journey struct {
 func newJourney(t *testing.T, change ...func(*modelmesh.LayerOptions)) *journey {
 	j := &journey{testEnv: newTestEnv(t), queue: map[types.NamespacedName]bool{}, timers: map[types.NamespacedName]time.Time{}, listening: true}
 	j.mesh = newLayered(t, change...)
-	j.mesh.store.OnCommit = j.wrote
+	j.mesh.store.OnCommit = j.deliverEvents
 	j.modelReconciler.client = func(string) (meshclient.Client, bool) { return j.mesh, true }
 	j.modelReconciler.clock = clock.RealClock{}
 	j.modelReconciler.recorder = events.NewFakeRecorder(10000)
 	return j
 }
 
-// wrote delivers the values as events of the stream.
-func (j *journey) wrote(values map[string][]byte) {
+// deliverEvents delivers the values as events of the stream.
+func (j *journey) deliverEvents(values map[string][]byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for key := range values {
@@ -160,13 +160,13 @@ func (j *journey) wrote(values map[string][]byte) {
 			name, _, found = strings.Cut(id, "__")
 		}
 		if found && j.listening {
-			j.wake(name)
+			j.enqueueName(name)
 		}
 	}
 }
 
-// wake queues a model by its name: those of InferenceServices begin with s.
-func (j *journey) wake(name string) {
+// enqueueName queues a model by its name: those of InferenceServices begin with s.
+func (j *journey) enqueueName(name string) {
 	source := "ksp"
 	if strings.HasPrefix(name, "s") {
 		source = "isvc"
@@ -192,8 +192,8 @@ func (j *journey) run(t testing.TB, d time.Duration) {
 	}
 }
 
-// begin starts a manager: it has no state, reconciles every resource, and lists the models of the mesh.
-func (j *journey) begin(t testing.TB) {
+// startManager starts a manager: it has no state, reconciles every resource, and lists the models of the mesh.
+func (j *journey) startManager(t testing.TB) {
 	j.states.entries, j.breakers.byNamespace = map[types.NamespacedName]modelState{}, nil
 	clear(j.timers)
 	j.enqueue(j.resources(t)...)
@@ -209,7 +209,7 @@ func (j *journey) relist(t testing.TB) {
 	j.mu.Lock()
 	j.listening = true
 	j.mu.Unlock()
-	j.wrote(all)
+	j.deliverEvents(all)
 	for _, source := range []string{"ksp", "isvc"} { // keys that have vanished are emitted too
 		for _, key := range j.states.keysOfSource(source) {
 			j.states.markDirty(key)
@@ -268,7 +268,7 @@ func (j *journey) reconcile(t testing.TB) bool {
 }
 
 // edit creates, changes or deletes the resource of a name, and queues it as its watch would.
-func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
+func (j *journey) edit(t testing.TB, name, format, path string, deleted bool) {
 	key, object := modelKey("ksp", types.NamespacedName{Namespace: "ns", Name: name}), client.Object(&v1alpha1.Predictor{})
 	if strings.HasPrefix(name, "s") {
 		key, object = modelKey("isvc", types.NamespacedName{Namespace: "ns", Name: name}), &v1beta1.InferenceService{}
@@ -292,9 +292,9 @@ func (j *journey) edit(t testing.TB, name, format, path string, gone bool) {
 		}}
 	}
 	switch {
-	case gone && exists:
+	case deleted && exists:
 		err = j.client.Delete(context.Background(), object)
-	case gone:
+	case deleted:
 	case exists:
 		err = j.client.Update(context.Background(), object)
 	default:
@@ -326,7 +326,7 @@ func TestStatusConvergesAfterRandomEvents(t *testing.T) {
 			for _, s := range steps {
 				j.step(t, s, wanted)
 			}
-			j.arrive(t)
+			j.endFaults(t)
 			problem = j.check(t, wanted)
 		})
 		if problem != nil {
@@ -360,7 +360,7 @@ func (j *journey) step(t testing.TB, s journeyStep, wanted map[string]string) {
 	case "hear":
 		j.relist(t)
 	case "restart":
-		j.begin(t)
+		j.startManager(t)
 	case "later":
 		elapse(5 * time.Second)
 	}
@@ -386,8 +386,8 @@ func (j *journey) onEndpointsChanged() {
 	j.enqueue(j.states.markPodsChanged("ns")...)
 }
 
-// arrive ends all faults and waits until nothing happens.
-func (j *journey) arrive(t testing.TB) {
+// endFaults ends all faults and waits until nothing happens.
+func (j *journey) endFaults(t testing.TB) {
 	j.mesh.silent = false
 	if !j.mesh.pods {
 		j.switchPods(t)
@@ -429,7 +429,7 @@ func (j *journey) check(t testing.TB, wanted map[string]string) error {
 		switch {
 		case path != "bad":
 			if !s.Available || !served || s.TransitionStatus != v1alpha1.UpToDate || s.LastFailureInfo != nil {
-				return fmt.Errorf("%s: %+v", name, s)
+				return fmt.Errorf("%s: got status %+v, want it loaded and up to date", name, s)
 			}
 		case s.TransitionStatus == v1alpha1.UpToDate:
 			if s.Available || s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo == nil {

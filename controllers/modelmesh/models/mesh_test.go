@@ -25,13 +25,13 @@ func onJourney(t *testing.T, test func(t *testing.T, j *journey), change ...func
 	})
 }
 
-// stays looks each second whether a status is right.
-func (j *journey) stays(t *testing.T, name string, d time.Duration, right func(v1alpha1.PredictorStatus) bool) {
+// expectStable looks each second whether a status is right.
+func (j *journey) expectStable(t *testing.T, name string, d time.Duration, right func(v1alpha1.PredictorStatus) bool) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		j.run(t, time.Second)
 		if s := j.statusOf(t, name); !right(s) {
-			t.Fatalf("%s: unexpected result: %+v", name, s)
+			t.Fatalf("%s: got status %+v", name, s)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestAnUnsupportedModelStaysFailed(t *testing.T) {
 		j.edit(t, "s1", "unheard", "good", false)
 		j.run(t, time.Second)
 		for _, name := range []string{"p1", "s1"} {
-			j.stays(t, name, 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
+			j.expectStable(t, name, 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
 				return s.ActiveModelState == v1alpha1.FailedToLoad && !s.Available && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.NoSupportingRuntime
 			})
 		}
@@ -88,20 +88,20 @@ func TestAModelWaitsForItsPod(t *testing.T) {
 		j.supports = true
 		j.edit(t, "p1", "b", "good", false)
 		j.run(t, time.Second)
-		j.stays(t, "p1", 5*time.Minute, waitForPodCondition)
+		j.expectStable(t, "p1", 5*time.Minute, waitForPodCondition)
 		j.mesh.taking = 0
 		other := modelmesh.Instance{ID: "two", Labels: []string{"mt:b"}}
 		if err := j.mesh.SetInstances(t.Context(), []modelmesh.Instance{sklearnPod, other}); err != nil {
 			t.Fatal(err)
 		}
 		j.onEndpointsChanged() // before clients can reach it
-		if j.run(t, 3*time.Second); j.mesh.begun("good") != 1 {
+		if j.run(t, 3*time.Second); j.mesh.loadCount("good") != 1 {
 			t.Error("want one load within three seconds after the pod is ready")
 		}
 		if took := j.after(t, "p1", isLoaded); took > 5*time.Second {
 			t.Errorf("shown %s after it was loaded", took)
 		}
-		j.stays(t, "p1", 5*time.Minute, isLoaded)
+		j.expectStable(t, "p1", 5*time.Minute, isLoaded)
 	})
 }
 
@@ -131,16 +131,16 @@ func TestModelsDoNotEvictEachOther(t *testing.T) {
 			j.run(t, time.Duration(n+5)*time.Second)
 		}
 		j.run(t, 5*time.Minute)
-		j.begin(t) // a manager that starts has forgotten who was dropped
+		j.startManager(t) // a manager that starts has forgotten who was dropped
 		j.run(t, 5*time.Minute)
 		j.onEndpointsChanged()
 		j.run(t, 5*time.Minute)
 		for _, path := range paths {
-			if got := j.mesh.begun(path); got != 1 {
+			if got := j.mesh.loadCount(path); got != 1 {
 				t.Errorf("%s was loaded %d times", path, got)
 			}
 			if s := j.statusOf(t, "p"+path); !s.Available || s.ActiveModelState != v1alpha1.Loaded && s.ActiveModelState != v1alpha1.Standby {
-				t.Errorf("%s: unexpected result: %+v", path, s)
+				t.Errorf("%s: got status %+v, want an available model, Loaded or Standby", path, s)
 			}
 		}
 	}, func(o *modelmesh.LayerOptions) {
@@ -167,9 +167,9 @@ func TestModelThatFailsToLoadIsLoadedOnce(t *testing.T) {
 		}
 		s := j.statusOf(t, "p1")
 		if s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != "INVALID_ARGUMENT: cannot load" || s.LastFailureInfo.Location != "one" {
-			t.Errorf("unexpected result: %+v", s)
+			t.Errorf("got status %+v, want FailedToLoad with message and location of the instance", s)
 		}
-		if got := j.mesh.begun("bad"); got != 1 || len(j.patches) != writes {
+		if got := j.mesh.loadCount("bad"); got != 1 || len(j.patches) != writes {
 			t.Errorf("%d loads, %d writes after the failure", got, len(j.patches)-writes)
 		}
 	})
@@ -188,8 +188,8 @@ func TestLostCopyIsReloaded(t *testing.T) {
 		j.mesh.Kill("one")
 		j.onEndpointsChanged()
 		j.run(t, 5*time.Second)
-		j.stays(t, "p1", time.Minute, isLoaded)
-		if got := j.mesh.begun("good"); got != 2 {
+		j.expectStable(t, "p1", time.Minute, isLoaded)
+		if got := j.mesh.loadCount("good"); got != 2 {
 			t.Errorf("loaded %d times", got)
 		}
 	})
@@ -202,7 +202,7 @@ func TestAnUnsupportedTargetIsReported(t *testing.T) {
 		j.after(t, "p1", isLoaded)
 		j.edit(t, "p1", "unheard", "good", false)
 		j.run(t, 5*time.Second)
-		j.stays(t, "p1", time.Minute, func(s v1alpha1.PredictorStatus) bool {
+		j.expectStable(t, "p1", time.Minute, func(s v1alpha1.PredictorStatus) bool {
 			return s.Available && s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.NoSupportingRuntime
 		})
 	})
@@ -217,7 +217,7 @@ func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
 		j.mesh.silent = true
 		j.run(t, 2*time.Minute)
 		writes := len(j.patches)
-		j.stays(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
+		j.expectStable(t, "p2", 10*time.Minute, func(s v1alpha1.PredictorStatus) bool {
 			return s.ActiveModelState == v1alpha1.Pending && isMeshUnreachable(s.LastFailureInfo) && strings.Contains(s.LastFailureInfo.Message, "connection refused")
 		})
 		if !isLoaded(j.statusOf(t, "p1")) || len(j.patches) != writes {
@@ -228,7 +228,7 @@ func TestAMeshThatDoesNotAnswerIsReported(t *testing.T) {
 			t.Errorf("loaded after %s", took)
 		}
 		if s := j.statusOf(t, "p2"); s.LastFailureInfo != nil {
-			t.Errorf("unexpected result: %+v", s)
+			t.Errorf("got status %+v, want no failure after the mesh answered", s)
 		}
 	})
 }

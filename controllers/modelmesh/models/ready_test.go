@@ -70,8 +70,8 @@ func TestReadyFollowsKstatus(t *testing.T) {
 	}
 }
 
-// Nothing is written of a Predictor with which nothing happens, and its time is that of the change.
-func TestSummarizedTwice(t *testing.T) {
+// Conditions of an unchanged status keep their transition time.
+func TestSummaryIsIdempotent(t *testing.T) {
 	s := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.FailedToLoad, LastFailureInfo: &v1alpha1.FailureInfo{Reason: v1alpha1.ModelLoadFailed, Message: "boom"}}
 	first := withConditions(s, 0)
 	for i := range first.Conditions {

@@ -44,7 +44,7 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 				t.Errorf("unexpected Status: %+v", s.Status)
 			}
 			if got := w.mesh.sets[0]; got.GetOwner() != "isvc" || got.GetTargetModelId() != serviceID || got.GetVModelId() != "digits" || got.GetModelInfo().GetType() != "mt:sklearn" {
-				t.Errorf("unexpected result: %v", got)
+				t.Errorf("registered as %v, want owner isvc with vmodel digits", got)
 			}
 			w.expectIdle(aService)
 			w.oneEvent("Normal ModelLoaded")
@@ -73,10 +73,10 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 	m := w.service().Status.ModelStatus
 	if m.TransitionStatus != "" || m.States.ActiveModelState != v1alpha1.Pending || *m.Copies != (v1beta1.ModelCopies{}) ||
 		*m.LastFailureInfo != (v1beta1.FailureInfo{Reason: "RuntimeUnhealthy", Message: messageNoPods, ModelRevisionName: serviceID}) {
-		t.Errorf("unexpected result: %+v", m)
+		t.Errorf("got model status %+v, want Pending with RuntimeUnhealthy and no copies", m)
 	}
 	if c := condition(w.service(), "PredictorReady"); c.Status != corev1.ConditionFalse || c.Reason != "RuntimeUnhealthy" || c.Message != messageNoPods {
-		t.Errorf("unexpected result of condition: %+v", c)
+		t.Errorf("got condition %+v, want PredictorReady False with RuntimeUnhealthy", c)
 	}
 	w.expectIdle(aService)
 }
@@ -118,8 +118,8 @@ func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
 	if after := condition(w.service(), "Ready"); after != before || after.Reason != "ModelLoadFailed" || after.Message != "broken" {
 		t.Errorf("%+v became %+v", before, after)
 	}
-	if f := w.service().Status.ModelStatus.LastFailureInfo; !f.Time.Equal(second(0)) || f.Location != "a" {
-		t.Errorf("unexpected result: %+v", f)
+	if f := w.service().Status.ModelStatus.LastFailureInfo; !f.Time.Equal(secondsAfter(0)) || f.Location != "a" {
+		t.Errorf("got failure %+v, want the time and location of the first report", f)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 		}
 	}
 	if got := w.service().Status; got.URL != "http://t.example.com" || got.Components["transformer"].URL != "http://t" || got.ObservedGeneration != 7 {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got status %+v, want the fields of other controllers unchanged", got)
 	}
 }
 
@@ -150,10 +150,10 @@ func TestConversionErrors(t *testing.T) {
 	s := w.service()
 	c, m := condition(s, "PredictorReady"), s.Status.ModelStatus
 	if c.Status != corev1.ConditionFalse || c.Reason != "InvalidPredictorSpec" || !strings.Contains(c.Message, "unsupported storageUri scheme") {
-		t.Errorf("unexpected result: %+v", c)
+		t.Errorf("got condition %+v, want PredictorReady False because of the storageUri", c)
 	}
 	if m.TransitionStatus != v1alpha1.InvalidSpec || m.LastFailureInfo.ModelRevisionName != "" {
-		t.Errorf("unexpected result: %+v", m)
+		t.Errorf("got model status %+v, want InvalidSpec without a model name", m)
 	}
 	w.oneEvent("Warning InvalidPredictorSpec")
 	w.expectIdle(aService)
@@ -196,7 +196,7 @@ func TestForeignInferenceServices(t *testing.T) {
 	}
 	w.reconcile(aService)
 	if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != "isvc" {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("got unregistered models %v, want one of owner isvc", got)
 	}
 	w.expectIdle(aService)
 }
@@ -213,6 +213,6 @@ func TestIgnoredFieldsOfAnInferenceService(t *testing.T) {
 	w.recordEvents(&resourceModel{object: s, status: after}, after)
 	w.recordEvents(&resourceModel{object: service(t, aModel), status: before}, after)
 	if got := w.newEvents(); len(got) > 0 {
-		t.Errorf("unexpected result of newEvents: %q", got)
+		t.Errorf("got events %q, want none", got)
 	}
 }

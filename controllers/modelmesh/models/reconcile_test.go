@@ -288,7 +288,7 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 	path := "sklearn/another"
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
 	fresh := modelID(t, w)
-	info := two(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("a", loading, 1)))
+	info := replacedModel(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("a", loading, 1)))
 	info.ActiveModelId, info.TargetModelId = old, fresh
 	w.mesh.answer = info
 	if again := w.reconcile(aPredictor); again == 0 {
@@ -298,7 +298,7 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 		t.Errorf("unexpected status: %+v", s)
 	}
 	if got := w.mesh.sets[1]; got.GetTargetModelId() != fresh || got.GetVModelId() != "digits" {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("registered as %v, want vmodel digits with the new model ID", got)
 	}
 	w.newEvents()
 	w.mesh.answer = statusOf(fresh, concrete(loaded))
@@ -323,7 +323,7 @@ func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
 	s := w.status()
 	want := failure("InvalidPredictorSpec", "Only one of spec.path and spec.storage.path can be specified: remove spec.path", modelID(t, w), "", nil)
 	if s.TransitionStatus != v1alpha1.InvalidSpec || !s.Available || s.ActiveModelState != v1alpha1.Loaded || !cmp.Equal(s.LastFailureInfo, want) {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got status %+v, want InvalidSpec while the previous model serves", s)
 	}
 	if len(w.mesh.sets) != 1 || len(w.mesh.gets) != 1 || w.mesh.gets[0].GetOwner() != "ksp" {
 		t.Errorf("sets %v, gets %v", w.mesh.sets, w.mesh.gets)
@@ -347,11 +347,11 @@ func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
 
 func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 	for name, arrange := range map[string]func(*testEnv){
-		"without pods":    func(w *testEnv) { w.mesh.fault = meshclient.ErrNoAddress },
-		"without answer":  func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
-		"without client":  func(w *testEnv) { w.connected = false },
-		"not served":      func(w *testEnv) { w.connected, w.served = false, false },
-		"with everything": func(w *testEnv) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
+		"without pods":           func(w *testEnv) { w.mesh.fault = meshclient.ErrNoAddress },
+		"without answer":         func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
+		"without client":         func(w *testEnv) { w.connected = false },
+		"not served":             func(w *testEnv) { w.connected, w.served = false, false },
+		"vmodel without a model": func(w *testEnv) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
@@ -359,7 +359,7 @@ func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 			w.reconcile(aPredictor)
 			s := w.status()
 			if s.TransitionStatus != v1alpha1.InvalidSpec || s.Available || s.ActiveModelState != v1alpha1.Pending || s.LastFailureInfo.Reason != v1alpha1.InvalidPredictorSpec {
-				t.Errorf("unexpected result: %+v", s)
+				t.Errorf("got status %+v, want InvalidSpec and no available model", s)
 			}
 			if len(w.mesh.sets) != 0 {
 				t.Error("an invalid model was registered in the mesh")
@@ -377,7 +377,7 @@ func TestModelIDConflictIsReported(t *testing.T) {
 	}
 	s := w.status()
 	if s.LastFailureInfo.Message != "Predictor already exists with the same name from a different source" || s.TransitionStatus != v1alpha1.InvalidSpec || s.Available {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got status %+v, want the conflict of model IDs", s)
 	}
 	w.expectIdle(aPredictor)
 	w.mesh.answer = statusOf("x", concrete(loaded))
@@ -451,7 +451,7 @@ func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
 		t.Errorf("unexpected requeue after %s", again)
 	}
 	if got := w.mesh.deletes; len(got) != 3 || got[0].GetOwner() != "ksp" || got[0].GetVModelId() != "digits" {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("got unregistered models %v, want 3, the first vmodel digits of owner ksp", got)
 	}
 	if _, known := w.states.get(aPredictor); known {
 		t.Error("the state of the deleted Predictor was not deleted")
@@ -474,7 +474,7 @@ func TestModelWithoutResourceIsRemovedFromMesh(t *testing.T) {
 			w.states.markDirty(tc.key)
 			w.reconcile(tc.key)
 			if got := w.mesh.deletes; len(got) != 1 || got[0].GetOwner() != tc.owner {
-				t.Errorf("unexpected result: %v", got)
+				t.Errorf("got unregistered models %v, want one of the expected owner", got)
 			}
 			w.expectIdle(tc.key)
 		})
@@ -609,7 +609,7 @@ func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 	w.reconcile(aPredictor)
 	got := w.newEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
-		t.Errorf("unexpected result: %q", got)
+		t.Errorf("got events %q, want one each for spec.gpu and spec.serviceAccountName", got)
 	}
 	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
 	w.states.markDirty(aPredictor)

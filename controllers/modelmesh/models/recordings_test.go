@@ -30,7 +30,7 @@ func TestRecordedStatusesMatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			input, status, _ := bytes.Cut(text, []byte("---\n"))
-			object, source := recorded(t, input)
+			object, source := readRecording(t, input)
 			w := newTestEnv(t, object)
 			w.mesh.fault = meshclient.ErrNoAddress
 			w.reconcile(types.NamespacedName{Namespace: source + "_" + object.GetNamespace(), Name: object.GetName()})
@@ -48,8 +48,8 @@ func TestRecordedStatusesMatch(t *testing.T) {
 	}
 }
 
-// recorded returns the resource as the API server stores it, and its source.
-func recorded(t *testing.T, text []byte) (client.Object, string) {
+// readRecording returns the resource as the API server stores it, and its source.
+func readRecording(t *testing.T, text []byte) (client.Object, string) {
 	t.Helper()
 	object, source := client.Object(&v1beta1.InferenceService{}), "isvc"
 	if bytes.Contains(text, []byte("kind: Predictor")) {

@@ -43,7 +43,7 @@ func TestRegister(t *testing.T) {
 		}
 		tc.want.Model = got.Model
 		if *got != tc.want {
-			t.Errorf("%s: %+v, want %+v", name, *got, tc.want)
+			t.Errorf("%s: got %+v, want %+v", name, *got, tc.want)
 		}
 	}
 	for want, object := range map[string]string{

@@ -199,14 +199,14 @@ func patchStatus(ctx context.Context, c client.Client, writes *reconciler.Status
 	if writes.Covers(original, updated) {
 		return false, nil
 	}
-	answer := updated.DeepCopyObject().(client.Object)
-	err = c.Status().Patch(ctx, answer, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
+	patched := updated.DeepCopyObject().(client.Object)
+	err = c.Status().Patch(ctx, patched, patch, client.FieldOwner(modelmeshcontroller.FieldOwner))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing the status: %w", err)
 	}
-	writes.Record(ctx, c, updated, answer)
+	writes.Record(ctx, c, updated, patched)
 	return true, nil
 }

@@ -22,7 +22,7 @@ const (
 	specMismatch              // the mesh has a model with this ID and other attributes
 )
 
-// loadReason is the reason for LoadNow in the next call. A model that is merely not in memory is no reason: an instance may have evicted
+// loadReason is the reason for LoadNow in the next call. A model that is merely not in memory is not a reason: an instance may have evicted
 // it for other models, and loading all evicted models would cause evictions without end.
 type loadReason int
 

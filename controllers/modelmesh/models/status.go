@@ -236,24 +236,24 @@ const maxUnixMilli = 253402300799999
 // status does not change with the order of the copies, else the first one.
 func (a vmodelStatus) failedCopy(stored *v1alpha1.FailureInfo) (string, *metav1.Time) {
 	var location string
-	var at *metav1.Time
+	var failedAt *metav1.Time
 	found := false
 	for _, c := range a.targetCopies {
 		if !copyFailed(c) {
 			continue
 		}
-		var when *metav1.Time
+		var copyFailedAt *metav1.Time
 		if ms := c.GetTime(); ms > 0 && ms <= maxUnixMilli {
-			when = metaTime(time.UnixMilli(int64(ms)))
+			copyFailedAt = metaTime(time.UnixMilli(int64(ms)))
 		}
-		if stored != nil && stored.ModelID == a.targetID && stored.Location == c.GetLocation() && isSameTime(stored.Time, when) {
+		if stored != nil && stored.ModelID == a.targetID && stored.Location == c.GetLocation() && isSameTime(stored.Time, copyFailedAt) {
 			return c.GetLocation(), stored.Time
 		}
 		if !found {
-			location, at, found = c.GetLocation(), when, true
+			location, failedAt, found = c.GetLocation(), copyFailedAt, true
 		}
 	}
-	return location, at
+	return location, failedAt
 }
 
 // isSameTime reports whether two times belong to one failure: the mesh changes the time slightly when it stores the failure.

@@ -19,7 +19,7 @@ var now = time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
 
 // at is a moment as the mesh counts it, and second as the API keeps it.
 func at(d time.Duration) uint64 { return uint64(now.Add(d).UnixMilli()) }
-func second(d time.Duration) *metav1.Time {
+func secondsAfter(d time.Duration) *metav1.Time {
 	return &metav1.Time{Time: now.Add(d).Truncate(time.Second)}
 }
 
@@ -53,13 +53,13 @@ const (
 	blocked       = meshpb.VModelStatusInfo_TRANSITION_FAILED
 )
 
-// one is the answer for a vmodel with one model.
-func one(m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+// singleModel is the answer for a vmodel with one model.
+func singleModel(m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	return &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: m, TargetModelStatus: m}
 }
 
-// two is the answer for a vmodel whose model is to be replaced.
-func two(s meshpb.VModelStatusInfo_VModelStatus, active, target *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
+// replacedModel is the answer for a vmodel whose model is to be replaced.
+func replacedModel(s meshpb.VModelStatusInfo_VModelStatus, active, target *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
 	return &meshpb.VModelStatusInfo{Status: s, ActiveModelId: "old", TargetModelId: "new", ActiveModelStatus: active, TargetModelStatus: target}
 }
 
@@ -81,7 +81,7 @@ func TestReadingOfAModel(t *testing.T) {
 		"no error":            {concrete(loadFailed), concreteStatus{v1alpha1.FailedToLoad, v1alpha1.ModelLoadFailed, "", true}},
 		"no home for a type": {concrete(loadFailed, home+"mt:SomeType: [mt:SomeType]"),
 			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
-		"nowhere for now": {&meshpb.ModelStatusInfo{Status: loadFailed, Errors: []string{"Nowhere available to load"}},
+		"no instance available": {&meshpb.ModelStatusInfo{Status: loadFailed, Errors: []string{"Nowhere available to load"}},
 			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
 		"only a copy that is lost": {with(concrete(loadFailed, "Nowhere available to load"), copyAt("a", unknown, 1)),
 			concreteStatus{v1alpha1.Loading, v1alpha1.RuntimeUnhealthy, "Waiting for supporting runtime Pod to become available", true}},
@@ -122,42 +122,42 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 		info   *meshpb.VModelStatusInfo
 		want   v1alpha1.PredictorStatus
 	}{
-		"loading": {fresh, one(with(concrete(loading), copyAt("a", loading, 1))),
+		"loading": {fresh, singleModel(with(concrete(loading), copyAt("a", loading, 1))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", TotalCopies: 1, Available: true}},
-		"loaded twice": {fresh, one(with(concrete(loaded), copyAt("a", loaded, 1), copyAt("b", loaded, 2))),
+		"loaded twice": {fresh, singleModel(with(concrete(loaded), copyAt("a", loaded, 1), copyAt("b", loaded, 2))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, Available: true}},
-		"loaded, and failed on another pod": {fresh, one(with(concrete(loaded, "x"), copyAt("a", loaded, 1), copyAt("b", loadFailed, 2))),
+		"loaded, and failed on another pod": {fresh, singleModel(with(concrete(loaded, "x"), copyAt("a", loaded, 1), copyAt("b", loadFailed, 2))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", TotalCopies: 2, FailedCopies: 1, Available: true}},
-		"failed": {fresh, one(with(concrete(loadFailed, "broken"), copyAt("a", loading, 1), copyAt("b", loadFailed, at(-time.Minute)), copyAt("c", loadFailed, at(0)))),
+		"failed": {fresh, singleModel(with(concrete(loadFailed, "broken"), copyAt("a", loading, 1), copyAt("b", loadFailed, at(-time.Minute)), copyAt("c", loadFailed, at(0)))),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", TotalCopies: 3, FailedCopies: 2,
-				LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "b", second(-time.Minute))}},
-		"failed without a time": {fresh, one(concrete(loadFailed, "broken")),
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
-		"no runtime": {fresh, one(with(concrete(loadFailed, noSuch), copyAt("a", loadFailed, 1))),
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", messageUnsupported, "m", "", second(0))}},
+				LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "b", secondsAfter(-time.Minute))}},
+		"failed without a time": {fresh, singleModel(concrete(loadFailed, "broken")),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", secondsAfter(0)), FailedCopies: 1, TotalCopies: 1}},
+		"no runtime": {fresh, singleModel(with(concrete(loadFailed, noSuch), copyAt("a", loadFailed, 1))),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("NoSupportingRuntime", messageUnsupported, "m", "", secondsAfter(0))}},
 		"only the active status": {fresh, &meshpb.VModelStatusInfo{Status: defined, ActiveModelId: "m", TargetModelId: "m", ActiveModelStatus: concrete(loadFailed, "broken")},
-			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", second(0)), FailedCopies: 1, TotalCopies: 1}},
-		"waiting for a pod, loading": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: unhealthy}, one(concrete(loading)),
+			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "broken", "m", "a", secondsAfter(0)), FailedCopies: 1, TotalCopies: 1}},
+		"waiting for a pod, loading": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Pending", LastFailureInfo: unhealthy}, singleModel(concrete(loading)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}},
-		"waiting for a pod, loaded": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, one(concrete(loaded)),
+		"waiting for a pod, loaded": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, singleModel(concrete(loaded)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
-		"waiting for a pod, evicted": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, one(concrete(notLoaded)),
+		"waiting for a pod, evicted": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", LastFailureInfo: unhealthy}, singleModel(concrete(notLoaded)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Standby", Available: true}},
-		"a failure that is over": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "x", "m", "", nil)}, one(concrete(loading)),
+		"a failure that is over": {v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "FailedToLoad", LastFailureInfo: failure("ModelLoadFailed", "x", "m", "", nil)}, singleModel(concrete(loading)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loading", Available: true}},
-		"replacing": {ready, two(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("b", loading, 1))),
+		"replacing": {ready, replacedModel(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("b", loading, 1))),
 			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading", TotalCopies: 2, Available: true}},
-		"replacing failed": {ready, two(blocked, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loadFailed, "broken"), copyAt("b", loadFailed, at(0)))),
+		"replacing failed": {ready, replacedModel(blocked, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loadFailed, "broken"), copyAt("b", loadFailed, at(0)))),
 			v1alpha1.PredictorStatus{TransitionStatus: "BlockedByFailedLoad", ActiveModelState: "Loaded", TargetModelState: "FailedToLoad", TotalCopies: 2, FailedCopies: 1, Available: true,
-				LastFailureInfo: failure("ModelLoadFailed", "broken", "new", "b", second(0))}},
-		"replacing waits for a pod": {ready, two(blocked, concrete(loaded), concrete(loadFailed, noInstancePrefix+"mt:a: [mt:a]")),
+				LastFailureInfo: failure("ModelLoadFailed", "broken", "new", "b", secondsAfter(0))}},
+		"replacing waits for a pod": {ready, replacedModel(blocked, concrete(loaded), concrete(loadFailed, noInstancePrefix+"mt:a: [mt:a]")),
 			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading",
-				LastFailureInfo: failure("RuntimeUnhealthy", messageNoSupportingPod, "new", "", second(0))}},
-		"no word about the target": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading"}, two(transitioning, concrete(loaded), nil),
+				LastFailureInfo: failure("RuntimeUnhealthy", messageNoSupportingPod, "new", "", secondsAfter(0))}},
+		"no word about the target": {v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading"}, replacedModel(transitioning, concrete(loaded), nil),
 			v1alpha1.PredictorStatus{TransitionStatus: "InProgress", ActiveModelState: "Loaded", TargetModelState: "Loading", Available: true}},
-		"the mesh does not know": {ready, two(meshpb.VModelStatusInfo_UNKNOWN, concrete(unknown), concrete(notFound)),
+		"the mesh does not know": {ready, replacedModel(meshpb.VModelStatusInfo_UNKNOWN, concrete(unknown), concrete(notFound)),
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
-		"there is no vmodel": {ready, &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)},
+		"vmodel does not exist": {ready, &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)},
 			v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded", Available: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,35 +172,35 @@ func TestStatusAfterAnAnswer(t *testing.T) {
 
 // A failure that continues is reported with the time at which it began, and where it was reported first.
 func TestTimeOfFailureIsKept(t *testing.T) {
-	info := one(concrete(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
+	info := singleModel(concrete(loadFailed, noInstancePrefix+"mt:a: [_no_runtime]"))
 	first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
 	later := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
 	if diff := cmp.Diff(first, later); diff != "" {
 		t.Errorf("nothing has happened:\n%s", diff)
 	}
 	info.TargetModelId, info.ActiveModelId = "n", "n"
-	if another := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(second(time.Hour)) {
+	if another := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour)); !another.LastFailureInfo.Time.Equal(secondsAfter(time.Hour)) {
 		t.Errorf("another model failed at %s", another.LastFailureInfo.Time)
 	}
 
 	a, b := copyAt("a", loadFailed, at(0)), copyAt("b", loadFailed, at(time.Minute))
-	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(one(with(concrete(loadFailed, "x"), a, b))), now)
-	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b, a))), now)
+	first = withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(singleModel(with(concrete(loadFailed, "x"), a, b))), now)
+	later = withVModelStatus(first, parseVModelStatus(singleModel(with(concrete(loadFailed, "x"), b, a))), now)
 	if diff := cmp.Diff(first, later); diff != "" || first.LastFailureInfo.Location != "a" {
 		t.Errorf("the status depends on the order of copies:\n%s", diff)
 	}
-	later = withVModelStatus(first, parseVModelStatus(one(with(concrete(loadFailed, "x"), b))), now)
+	later = withVModelStatus(first, parseVModelStatus(singleModel(with(concrete(loadFailed, "x"), b))), now)
 	if later.LastFailureInfo.Location != "b" {
 		t.Errorf("the failure at %s is over", later.LastFailureInfo.Location)
 	}
 }
 
-// The API refuses years of more than four digits, and with them the whole status.
-func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
+// The API server rejects a status with a year of more than four digits.
+func TestTimesOutOfRangeAreOmitted(t *testing.T) {
 	for ms, want := range map[uint64]*metav1.Time{
-		0: second(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: second(0), math.MaxInt64: second(0), math.MaxUint64: second(0),
+		0: secondsAfter(0), maxUnixMilli: metaTime(time.UnixMilli(maxUnixMilli)), maxUnixMilli + 1: secondsAfter(0), math.MaxInt64: secondsAfter(0), math.MaxUint64: secondsAfter(0),
 	} {
-		info := one(with(concrete(loadFailed, "x"), copyAt("a", loadFailed, ms)))
+		info := singleModel(with(concrete(loadFailed, "x"), copyAt("a", loadFailed, ms)))
 		first := withVModelStatus(v1alpha1.PredictorStatus{}, parseVModelStatus(info), now)
 		f := first.LastFailureInfo
 		if !f.Time.Equal(want) || f.Location != "a" || f.Time.UTC().Year() > 9999 {
@@ -215,11 +215,11 @@ func TestTimesThatTheAPIHasNoFormFor(t *testing.T) {
 // The pods learn the type of an existing runtime later, so its models wait.
 func TestModelOfUnknownRuntimeWaits(t *testing.T) {
 	for _, text := range []string{"mt:a: [_no_runtime]", "rt:a: [_no_runtime]"} {
-		a := parseVModelStatus(one(concrete(loadFailed, noInstancePrefix+text)))
+		a := parseVModelStatus(singleModel(concrete(loadFailed, noInstancePrefix+text)))
 		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
 		s := withVModelStatus(v1alpha1.PredictorStatus{}, a, now)
 		if s.ActiveModelState != v1alpha1.Loading || s.LastFailureInfo.Reason != v1alpha1.RuntimeUnhealthy || s.LastFailureInfo.Message != messageNoSupportingPod || isAvailable(s) {
-			t.Errorf("%s: unexpected result: %+v", text, s)
+			t.Errorf("%s: got status %+v, want Loading without a supporting pod", text, s)
 		}
 	}
 	if r := parseLoadFailure("broken", []*meshpb.ModelStatusInfo_ModelCopyInfo{copyAt("a", loadFailed, 1)}); r.waitIfUnsupported() != r {
@@ -268,11 +268,11 @@ func TestWantsLoad(t *testing.T) {
 func TestStatusOfUnregisteredModel(t *testing.T) {
 	s := withFailure(v1alpha1.PredictorStatus{TransitionStatus: "UpToDate", ActiveModelState: "Loaded"}, v1alpha1.InvalidPredictorSpec, "why", "m")
 	if s.TransitionStatus != v1alpha1.InvalidSpec || s.ActiveModelState != v1alpha1.Loaded || *s.LastFailureInfo != *failure("InvalidPredictorSpec", "why", "m", "", nil) {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got status %+v, want InvalidSpec with the loaded model unchanged", s)
 	}
 	s = withFailure(v1alpha1.PredictorStatus{ActiveModelState: "Pending"}, v1alpha1.RuntimeUnhealthy, messageNoPods, "m")
 	if s.TransitionStatus != "" || *s.LastFailureInfo != *unhealthy { // the recordings of InferenceServices have an empty one
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got status %+v, want RuntimeUnhealthy without a transition status", s)
 	}
 	for state, want := range map[v1alpha1.ModelState]v1alpha1.TransitionStatus{v1alpha1.Pending: v1alpha1.UpToDate, v1alpha1.Loaded: v1alpha1.InProgress} {
 		if got := clearInvalidSpec(v1alpha1.PredictorStatus{TransitionStatus: v1alpha1.InvalidSpec, ActiveModelState: state}); got.TransitionStatus != want {
@@ -312,7 +312,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 		}
 		before := v1alpha1.PredictorStatus{
 			TransitionStatus: v1alpha1.UpToDate, ActiveModelState: rapid.SampledFrom([]v1alpha1.ModelState{"Pending", "Loaded", "FailedToLoad"}).Draw(t, "before"),
-			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, unhealthy, failure("ModelLoadFailed", "broken", "m", "a", second(0))}).Draw(t, "failure"),
+			LastFailureInfo: rapid.SampledFrom([]*v1alpha1.FailureInfo{nil, unhealthy, failure("ModelLoadFailed", "broken", "m", "a", secondsAfter(0))}).Draw(t, "failure"),
 		}
 		first := withVModelStatus(before, parseVModelStatus(info), now)
 		second := withVModelStatus(first, parseVModelStatus(info), now.Add(time.Hour))
@@ -325,7 +325,7 @@ func TestRepeatedResponseDoesNotChangeStatus(t *testing.T) {
 			t.Fatalf("transition %q", first.TransitionStatus)
 		}
 		if first.ActiveModelState == "" || first.FailedCopies > first.TotalCopies {
-			t.Fatalf("unexpected result: %+v", first)
+			t.Fatalf("got status %+v, want an active state and no more failed copies than copies", first)
 		}
 		if f := first.LastFailureInfo; f != nil && f.Time != nil && f.Time.Nanosecond() != 0 {
 			t.Fatalf("the API would keep another time than %s", f.Time)

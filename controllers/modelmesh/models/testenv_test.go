@@ -48,7 +48,7 @@ type fakeMesh struct {
 	meanwhile func()
 }
 
-func (f *fakeMesh) interlude() {
+func (f *fakeMesh) runHook() {
 	if f.meanwhile != nil {
 		f.meanwhile()
 		f.meanwhile = nil
@@ -56,7 +56,7 @@ func (f *fakeMesh) interlude() {
 }
 
 func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
-	f.interlude()
+	f.runHook()
 	f.sets = append(f.sets, r)
 	if f.clash != nil {
 		return nil, f.clash
@@ -65,13 +65,13 @@ func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest, _ ..
 }
 
 func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
-	f.interlude()
+	f.runHook()
 	f.deletes = append(f.deletes, r)
 	return &meshpb.DeleteVModelResponse{}, f.fault
 }
 
 func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
-	f.interlude()
+	f.runHook()
 	f.gets = append(f.gets, r)
 	return f.answer, f.fault
 }
@@ -158,7 +158,7 @@ func (env *testEnv) patch(ctx context.Context, c client.Client, sub string, o cl
 	}
 	answer, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		env.t.Fatalf("unexpected result: %T", o)
+		env.t.Fatalf("the patched object %T is no client.Object", o)
 	}
 	if err := c.SubResource(sub).Patch(ctx, answer, p, opts...); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (env *testEnv) change(edit func(*v1alpha1.Predictor)) {
 
 // statusOf returns a response about the model with this ID.
 func statusOf(id string, m *meshpb.ModelStatusInfo) *meshpb.VModelStatusInfo {
-	info := one(m)
+	info := singleModel(m)
 	info.ActiveModelId, info.TargetModelId = id, id
 	return info
 }

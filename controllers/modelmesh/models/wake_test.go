@@ -50,7 +50,7 @@ func TestEventsBeforeStartAreNotLost(t *testing.T) {
 	}
 	for _, key := range []types.NamespacedName{{Namespace: "ksp_ns", Name: "a"}, {Namespace: "ksp_ns", Name: "b"}, {Namespace: "isvc_other", Name: "c"}} {
 		if e, known := w.states.get(key); !known || !e.dirty {
-			t.Errorf("%s: unexpected result: %+v", key, e)
+			t.Errorf("%s: got state %+v, want it known and dirty", key, e)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestMeshAddressChangeNotifiesNamespace(t *testing.T) {
 		t.Errorf("enqueued %q, want %q", got, want)
 	}
 	if e, _ := w.states.get(types.NamespacedName{Namespace: "ksp_ns", Name: "b"}); !e.dirty || e.attempts != 0 || e.loadReason != loadReasonPodsChanged || !e.nextCall.IsZero() || !e.waitingSince.IsZero() {
-		t.Errorf("unexpected result: %+v", e)
+		t.Errorf("got state %+v, want it dirty because of changed pods, without backoff", e)
 	}
 	w.onSourceReady("isvc")
 	if got, want := queued(q), []string{"isvc_ns/a"}; !slices.Equal(got, want) {
@@ -113,7 +113,7 @@ func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	m.markDirty(aPredictor)
 	m.store(aPredictor, e)
 	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 3 || got.result != statusReceived {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got state %+v, want it dirty with 3 attempts and the received status", got)
 	}
 	if m.deleteIfClean(aPredictor); len(m.entries) != 1 {
 		t.Error("deleteIfClean deleted a dirty entry")
@@ -122,7 +122,7 @@ func TestMemoryKeepsEventsDuringReconcile(t *testing.T) {
 	m.markPodsChanged("ns")
 	m.store(aPredictor, e)
 	if got, _ := m.get(aPredictor); !got.dirty || got.attempts != 0 {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got state %+v, want it dirty without attempts", got)
 	}
 	m.store(aPredictor, m.getAndClearDirty(aPredictor))
 	if m.deleteIfClean(aPredictor); len(m.entries) != 0 {

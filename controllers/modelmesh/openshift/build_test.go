@@ -39,8 +39,8 @@ func inputs(served capability.Set, changes ...func(*meshsettings.Settings)) Inpu
 
 func always(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }
 
-// rendered returns the objects as they are applied.
-func rendered(t *testing.T, in Inputs) []*unstructured.Unstructured {
+// renderObjects returns the objects as they are applied.
+func renderObjects(t *testing.T, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	owner := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid"}}
 	out, err := apply.Render(allDesired(in), modelmesh.ComponentName, owner)
@@ -86,7 +86,7 @@ func TestDesiredObjects(t *testing.T) {
 		"plain_guarded": inputs(plain, always),
 	} {
 		t.Run(name, func(t *testing.T) {
-			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), rendered(t, in))
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), renderObjects(t, in))
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestDesiredObjectsByInputs(t *testing.T) {
 			in := inputs(c.served)
 			c.change(&in)
 			slices.Sort(c.want)
-			if got := namesOf(rendered(t, in)); !slices.Equal(got, c.want) {
+			if got := namesOf(renderObjects(t, in)); !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -135,7 +135,7 @@ func TestDesiredObjectsByInputs(t *testing.T) {
 func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 	in := inputs(plain, always)
 	in.CABundle = []byte("PEM")
-	for _, o := range rendered(t, in) {
+	for _, o := range renderObjects(t, in) {
 		if o.GetKind() != capability.BackendTLSPolicy.Kind {
 			continue
 		}
@@ -186,22 +186,22 @@ func storedBy(manager string, labels map[string]string) *unstructured.Unstructur
 func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	in := inputs(openShift)
 	in.StorageData = map[string][]byte{"a": nil}
-	former := storedBy("manager", map[string]string{LabelManaged: "true"})
+	legacy := storedBy("manager", map[string]string{LabelManaged: "true"})
 	users := storedBy("kubectl-create", nil)
-	taken := map[string]bool{}
+	adoptable := map[string]bool{}
 	for _, o := range allDesired(in) {
 		kind, name, _ := o.Key()
 		if o.AdoptIf == nil {
 			continue
 		}
-		taken[kind.Kind+" "+name.Name] = true
-		if !o.AdoptIf(former) || o.AdoptIf(users) {
-			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.AdoptIf(former), o.AdoptIf(users))
+		adoptable[kind.Kind+" "+name.Name] = true
+		if !o.AdoptIf(legacy) || o.AdoptIf(users) {
+			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.AdoptIf(legacy), o.AdoptIf(users))
 		}
 	}
 	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",
 		"Secret storage-config", "ServiceAccount modelmesh-serving-sa"}
-	if got := slices.Sorted(maps.Keys(taken)); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(adoptable)); !slices.Equal(got, want) {
 		t.Errorf("adopted %q, want %q", got, want)
 	}
 	if isLegacyStorageSecret(storedBy("manager", map[string]string{LabelManaged: "true", LabelDashboard: "true"})) {

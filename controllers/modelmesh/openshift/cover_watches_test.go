@@ -105,8 +105,8 @@ func TestSecretPredicates(t *testing.T) {
 		"foreign object with the label":         {"", head("team", "former", map[string]string{LabelManaged: "true"}), false, false},
 		"the certificate of the mesh":           {"tls: {secretName: serving}", head("team", "serving", nil), false, true},
 		"something else":                        {"tls: {secretName: serving}", head("team", "other", nil), false, false},
-		"anything while nothing is settled":     {"tls: [", head("team", "serving", nil), false, false},
-		"the cookie all the same":               {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
+		"invalid settings":                      {"tls: [", head("team", "serving", nil), false, false},
+		"cookie Secret with invalid settings":   {"tls: [", head("team", authproxy.CookieSecret, nil), true, false},
 	} {
 		w := newControllerBuilder(t, tc.settings)
 		if got := w.managedSecrets().Create(event.CreateEvent{Object: tc.secret}); got != tc.namespaces {

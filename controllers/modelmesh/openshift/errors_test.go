@@ -15,22 +15,22 @@ import (
 
 // Joined errors are classified as conflicts only if all of them are conflicts.
 func TestClassifiesJoinedErrors(t *testing.T) {
-	stranger := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
-	leaving := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
+	foreign := &apply.Error{Err: &apply.ForeignError{Kind: "Secret"}}
+	terminating := &apply.Error{Err: &apierrors.StatusError{ErrStatus: metav1.Status{
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}},
 	}}}
 	for name, c := range map[string]struct {
 		err             error
 		foreign, ending bool
 	}{
-		"a foreign object":               {stranger, true, false},
-		"two foreign objects":            {errors.Join(stranger, stranger), true, false},
-		"joined twice":                   {errors.Join(errors.Join(stranger), stranger), true, false},
-		"foreign object and a failure":   {errors.Join(stranger, errDown), false, false},
+		"a foreign object":               {foreign, true, false},
+		"two foreign objects":            {errors.Join(foreign, foreign), true, false},
+		"joined twice":                   {errors.Join(errors.Join(foreign), foreign), true, false},
+		"foreign object and a failure":   {errors.Join(foreign, errDown), false, false},
 		"a failure":                      {errDown, false, false},
-		"a namespace that ends":          {errors.Join(leaving, leaving), false, true},
-		"that ends, and a failure":       {errors.Join(leaving, errDown), false, false},
-		"terminating and foreign object": {errors.Join(leaving, stranger), false, false},
+		"a namespace that ends":          {errors.Join(terminating, terminating), false, true},
+		"that ends, and a failure":       {errors.Join(terminating, errDown), false, false},
+		"terminating and foreign object": {errors.Join(terminating, foreign), false, false},
 	} {
 		if apply.IsBlocked(c.err) != c.foreign || isNamespaceTerminating(c.err) != c.ending {
 			t.Errorf("%s: foreign %t, ending %t", name, apply.IsBlocked(c.err), isNamespaceTerminating(c.err))

@@ -55,7 +55,7 @@ func TestRouteFollowsTheRuntime(t *testing.T) {
 	s.update(runtime)
 	s.reconcileRoute("digits")
 	got := routeObject()
-	s.has(got, "digits")
+	s.exists(got, "digits")
 	if port, _, _ := unstructured.NestedInt64(got.Object, "spec", "port", "targetPort"); port != 8443 {
 		t.Errorf("with the proxy: target port %d, want 8443", port)
 	}
@@ -144,7 +144,7 @@ func TestAdoptsLegacyRoutes(t *testing.T) {
 		}
 		writes := s.reconcileRoute("digits")
 		got := routeObject()
-		found := s.has(got, "digits")
+		found := s.exists(got, "digits")
 		host, _, _ := unstructured.NestedString(got.Object, "spec", "host")
 		if found != (annotations != nil) || found && (host != "digits-team.apps.example.com" || !isManaged(got)) {
 			t.Errorf("Route found: %t, want %t; host %s, writes %q", found, annotations != nil, host, writes)
@@ -195,7 +195,7 @@ func TestRouteTrustsMeshCA(t *testing.T) {
 	}
 	trust := func() string {
 		got := routeObject()
-		s.has(got, "digits")
+		s.exists(got, "digits")
 		text, _, _ := unstructured.NestedString(got.Object, "spec", "tls", "destinationCACertificate")
 		return text
 	}
@@ -240,7 +240,7 @@ func TestRemovesLegacyFinalizer(t *testing.T) {
 				s.remove(model)
 			}
 			s.reconcileRoute("digits")
-			if gone := !s.has(&v1beta1.InferenceService{}, "digits"); gone != c.gone {
+			if gone := !s.exists(&v1beta1.InferenceService{}, "digits"); gone != c.gone {
 				t.Errorf("InferenceService deleted: %t, want %t", gone, c.gone)
 			}
 		})
@@ -342,7 +342,7 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 	var bundle corev1.ConfigMap
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(capability.BackendTLSPolicy)
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || !s.has(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
+	if !s.exists(&issued, authproxy.TLSSecret) || !s.exists(&bundle, CAObjectName) || !s.exists(policy, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"]) {
 		t.Error("the CA ConfigMap does not contain the issued certificate")
 	}
 	if err := s.server.Delete(t.Context(), &issued); err != nil {
@@ -350,7 +350,7 @@ func TestGatewaysTrustIssuedCA(t *testing.T) {
 	}
 	before := string(issued.Data["ca.crt"])
 	s.reconcileNamespace()
-	if !s.has(&issued, authproxy.TLSSecret) || !s.has(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
+	if !s.exists(&issued, authproxy.TLSSecret) || !s.exists(&bundle, CAObjectName) || bundle.Data["ca.crt"] != string(issued.Data["ca.crt"])+before {
 		t.Error("the CA ConfigMap does not contain the certificate that pods still serve")
 	}
 	s.settings.AuthProxy.Mode = meshsettings.AuthProxyNever

@@ -41,7 +41,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 	served := openShift.UnsortedList()
 	s := newTestEnv(t, capability.NewSet(append(served, capability.InferenceService)...))
 	if writes := s.reconcileNamespace(); len(writes) > 0 {
-		t.Fatalf("unexpected result without anything: %q", writes)
+		t.Fatalf("got writes %q for a namespace without models, want none", writes)
 	}
 	model := inference("digits")
 	s.create(model, deployment(0))
@@ -53,7 +53,7 @@ func TestCreatesAndDeletesObjectsWithModels(t *testing.T) {
 		t.Fatalf("created %q, want %q", got, want)
 	}
 	var cookie corev1.Secret
-	if !s.has(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
+	if !s.exists(&cookie, "model-serving-proxy-cookie") || len(cookie.Data["cookie_secret"]) != 44 {
 		t.Errorf("cookie %q", cookie.Data)
 	}
 	s.expectNoRequests("with a model", s.reconcileNamespace)
@@ -91,7 +91,7 @@ func TestNamespaceUsage(t *testing.T) {
 		"an InferenceService of another mode": {[]client.Object{other}, usage{}},
 		"a runtime without pods":              {[]client.Object{deployment(0)}, usage{runtimes: true}},
 		"a runtime with pods":                 {[]client.Object{deployment(1)}, usage{used: true, runtimes: true}},
-		"a runtime whose pods are going": {[]client.Object{func() client.Object {
+		"runtime with terminating pods": {[]client.Object{func() client.Object {
 			d := deployment(0)
 			d.Status.Replicas = 1
 			return d
@@ -122,7 +122,7 @@ func TestNamespaceUsage(t *testing.T) {
 func entriesOf(t *testing.T, s *testEnv) map[string]map[string]string {
 	t.Helper()
 	var secret corev1.Secret
-	if !s.has(&secret, "storage-config") {
+	if !s.exists(&secret, "storage-config") {
 		return nil
 	}
 	if secret.Labels[LabelManaged] != "true" {
@@ -164,7 +164,7 @@ func TestStorageFollowsConnections(t *testing.T) {
 		t.Errorf("entries %v", got)
 	}
 	var tampered corev1.Secret
-	s.has(&tampered, "storage-config")
+	s.exists(&tampered, "storage-config")
 	tampered.Data["a"] = []byte("{}")
 	s.update(&tampered)
 	s.reconcileNamespace()
@@ -215,7 +215,7 @@ func TestKeepsForeignStorageSecret(t *testing.T) {
 		t.Errorf("entries %v", got)
 	}
 	var kept corev1.Secret
-	s.has(&kept, "storage-config")
+	s.exists(&kept, "storage-config")
 	s.reconcileNamespace()
 	s.expectNoRequests("taken over", s.reconcileNamespace)
 }
@@ -249,7 +249,7 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 		t.Fatalf("made %q", got)
 	}
 	var first, second corev1.Secret
-	if !s.has(&first, "model-serving-proxy-tls") || first.Type != corev1.SecretTypeTLS || len(first.Data["tls.key"]) == 0 {
+	if !s.exists(&first, "model-serving-proxy-tls") || first.Type != corev1.SecretTypeTLS || len(first.Data["tls.key"]) == 0 {
 		t.Fatalf("certificate %v", first.Data)
 	}
 	s.reconcileNamespace()
@@ -262,7 +262,7 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) {
 		t.Errorf("when due %q, want %q", got, []string{"apply Secret model-serving-proxy-tls"})
 	}
-	if s.has(&second, "model-serving-proxy-tls"); string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
+	if s.exists(&second, "model-serving-proxy-tls"); string(first.Data["tls.crt"]) == string(second.Data["tls.crt"]) {
 		t.Error("the certificate was not renewed")
 	}
 	s.reconcileNamespace()
@@ -271,7 +271,7 @@ func TestSidecarCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
 	if err := s.server.Update(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.has(&first, second.Name) || !isManaged(&first) {
+	if got := s.reconcileNamespace(); !slices.Equal(got, []string{"apply Secret model-serving-proxy-tls"}) || !s.exists(&first, second.Name) || !isManaged(&first) {
 		t.Errorf("unexpected writes without its labels: %q", got)
 	}
 	if string(first.Data["tls.crt"]) != string(second.Data["tls.crt"]) {
@@ -322,14 +322,14 @@ func TestAdoptsObjectsOfLegacyController(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got corev1.ServiceAccount
-			s.has(&got, "modelmesh-serving-sa")
+			s.exists(&got, "modelmesh-serving-sa")
 			formers := manager == "manager"
 			if isManaged(&got) != formers || (requeueAfter > 0) == formers || strings.Contains(s.takeEvents(), "was not created by this operator") == formers {
 				t.Errorf("labels %v, requeue after %s", got.Labels, requeueAfter)
 			}
 			s.remove(p)
 			s.reconcileNamespace()
-			if s.has(&got, "modelmesh-serving-sa") == formers {
+			if s.exists(&got, "modelmesh-serving-sa") == formers {
 				t.Errorf("after the last model: there %t", !formers)
 			}
 		})

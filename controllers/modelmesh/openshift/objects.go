@@ -198,7 +198,7 @@ func Render(namespace string, s meshsettings.Settings, served capability.Set, mo
 		}
 	}
 	if in.Proxy != nil && in.Proxy.NeedsCertificate() {
-		notes = append(notes, "Secret "+authproxy.TLSSecret+" with the certificate of the proxy is made in the cluster")
+		notes = append(notes, "Secret "+authproxy.TLSSecret+" with the certificate of the proxy is created in the cluster")
 	}
 	return rendered, notes, err
 }

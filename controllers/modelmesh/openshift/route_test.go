@@ -14,7 +14,7 @@ func TestReportsRejectedRoute(t *testing.T) {
 	answers := func(status string) string {
 		t.Helper()
 		route := routeObject()
-		if !s.has(route, "digits") {
+		if !s.exists(route, "digits") {
 			t.Fatal("the Route was not created")
 		}
 		condition := map[string]any{"type": "Admitted", "status": status, "reason": "HostAlreadyClaimed", "message": "taken by another"}

@@ -76,7 +76,7 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	if why == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
-			why = fmt.Sprintf(", because %s is no label of a host (%s): recreate the InferenceService under another name", host, errs[0])
+			why = fmt.Sprintf(", because %s is not a valid label of a host name (%s): recreate the InferenceService under another name", host, errs[0])
 		}
 		server.Host = host + "." + p.exposure.IngressDomain
 	}

@@ -71,7 +71,7 @@ func TestBuildRoute(t *testing.T) {
 		"another port":          {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Port = 9008 }), 9008, map[string]any{"termination": "edge"}, ""},
 		"guarded":               {newRouteOptions(openShift, guarded), 8443, map[string]any{"termination": "reencrypt"}, ""},
 		"not requested":         {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationAuth: "true"}), 0, nil, ""},
-		"asked for with no":     {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
+		"enable-route false":    {newRouteOptions(openShift, map[string]string{pkgmodelmesh.AnnotationRoute: "false"}), 0, nil, ""},
 		"no runtime":            {newRouteOptions(openShift, nil), 0, nil, ""},
 		"guard disabled":        {newRouteOptions(openShift, guarded, never), 0, nil, "authProxy.mode is never"},
 		"REST proxy disabled":   {newRouteOptions(openShift, routed, func(s *meshsettings.Settings) { s.RESTProxy.Enabled = false }), 0, nil, "restProxy.enabled is false"},
@@ -143,7 +143,7 @@ func TestRouteTimeout(t *testing.T) {
 		}, "5m"},
 	} {
 		if got := routeTimeout(inference("m", c.change)); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }
@@ -186,16 +186,16 @@ func TestServingRuntimeAnnotations(t *testing.T) {
 		cluster    []v1alpha1.ServingRuntime
 		want       string
 	}{
-		"none":                     {onnx, nil, nil, ""},
-		"the only one":             {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, nil, "a"},
-		"the newest":               {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 3), runtimeOf("c", 2)}, nil, "b"},
-		"of equal age the first":   {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1), runtimeOf("a", 1)}, nil, "a"},
-		"not a disabled one":       {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 2, disabled)}, nil, "a"},
-		"not one of single models": {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, single)}, nil, ""},
-		"not one chosen by hand":   {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, byHand)}, nil, ""},
-		"not another format":       {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, other)}, nil, ""},
-		"the one that is named":    {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9), runtimeOf("chosen", 1, byHand)}, nil, "chosen"},
-		"named, of the cluster":    {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9)}, []v1alpha1.ServingRuntime{runtimeOf("chosen", 1)}, "chosen"},
+		"none":                   {onnx, nil, nil, ""},
+		"the only one":           {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, nil, "a"},
+		"the newest":             {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 3), runtimeOf("c", 2)}, nil, "b"},
+		"of equal age the first": {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1), runtimeOf("a", 1)}, nil, "a"},
+		"not a disabled one":     {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1), runtimeOf("b", 2, disabled)}, nil, "a"},
+		"single-model runtime":   {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, single)}, nil, ""},
+		"not one chosen by hand": {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, byHand)}, nil, ""},
+		"not another format":     {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 2, other)}, nil, ""},
+		"the one that is named":  {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9), runtimeOf("chosen", 1, byHand)}, nil, "chosen"},
+		"named, of the cluster":  {pinned, []v1alpha1.ServingRuntime{runtimeOf("newest", 9)}, []v1alpha1.ServingRuntime{runtimeOf("chosen", 1)}, "chosen"},
 		"runtime of the namespace precedes that of the cluster": {onnx, []v1alpha1.ServingRuntime{runtimeOf("a", 1)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "a"},
 		"of the cluster":         {onnx, nil, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, "b"},
 		"hidden by its name":     {onnx, []v1alpha1.ServingRuntime{runtimeOf("b", 1, disabled)}, []v1alpha1.ServingRuntime{runtimeOf("b", 9)}, ""},
@@ -297,12 +297,12 @@ func publishedRules(kind string, port int64) []any {
 	}}
 }
 
-// A name and a namespace that are too long together are no valid host. Names with dots could match the host of another namespace.
+// A name and a namespace that are too long together are not a valid host. Names with dots could match the host of another namespace.
 func TestNoHostForLongNames(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 59), "digits.more"} {
 		p := newRouteOptions(capability.NewSet(), routed)
 		p.exposure.Exposure = config.Exposure{Kind: config.ExposeIngress, IngressDomain: "example.org"}
-		if desired, problem := buildRoute(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is no label of a host") {
+		if desired, problem := buildRoute(inference(name), p); len(desired) > 0 || !strings.Contains(problem, "is not a valid label of a host name") {
 			t.Errorf("%s: %d objects, problem %q", name, len(desired), problem)
 		}
 	}

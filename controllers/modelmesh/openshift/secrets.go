@@ -76,8 +76,8 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 	if err != nil {
 		return false, fmt.Errorf("reading Secret %s: %w", existing.Name, err)
 	}
-	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client made: add them there, "+
-		"or label it %s=%s to have it kept by the operator", existing.Namespace, existing.Name, LabelManaged, valueTrue)
+	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client created: add them there, "+
+		"or label it %s=%s to let the operator manage it", existing.Namespace, existing.Name, LabelManaged, valueTrue)
 	if replaceProblem(&state.lastStorageProblem, text) {
 		r.recordWarning(existing, text)
 	}

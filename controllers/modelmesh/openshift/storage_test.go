@@ -31,13 +31,13 @@ func s3(endpoint string) map[string]string {
 
 // The storage entries of section 14.
 func TestStorageEntriesOfDataConnections(t *testing.T) {
-	whole := map[string]string{
+	allKeys := map[string]string{
 		"type": "s3", "access_key_id": "id", "secret_access_key": "se\"cret", "endpoint_url": "http://minio:9000",
 		"bucket": "models", "default_bucket": "models", "region": "here",
 	}
 	with := func(more map[string]string) map[string]string {
 		out := map[string]string{}
-		for _, m := range []map[string]string{whole, more} {
+		for _, m := range []map[string]string{allKeys, more} {
 			for k, v := range m {
 				out[k] = v
 			}
@@ -50,11 +50,11 @@ func TestStorageEntriesOfDataConnections(t *testing.T) {
 		bundle     string
 		want       map[string]string // nil for no entry
 	}{
-		"plain":                          {connection("c", "s3", s3("http://minio:9000")), "PEM", whole},
+		"plain":                          {connection("c", "s3", s3("http://minio:9000")), "PEM", allKeys},
 		"https":                          {connection("c", "s3", s3("https://s3")), "PEM", with(trusting)},
 		"https in capitals":              {connection("c", "s3", s3("HTTPS://s3")), "PEM", with(map[string]string{"endpoint_url": "HTTPS://s3", "certificate": "PEM", "cabundle_configmap": "odh-kserve-custom-ca-bundle"})},
 		"https without CAs":              {connection("c", "s3", s3("https://s3")), "", with(map[string]string{"endpoint_url": "https://s3"})},
-		"no type":                        {connection("c", "", s3("http://minio:9000")), "", whole},
+		"no type":                        {connection("c", "", s3("http://minio:9000")), "", allKeys},
 		"some fields":                    {connection("c", "s3", map[string]string{"AWS_S3_BUCKET": "b", "OTHER": "x"}), "", map[string]string{"type": "s3", "bucket": "b", "default_bucket": "b"}},
 		"no fields":                      {connection("c", "s3", nil), "", map[string]string{"type": "s3"}},
 		"another type":                   {connection("c", "minio", map[string]string{"AWS_S3_BUCKET": "b"}), "", map[string]string{"type": "minio", "bucket": "b", "default_bucket": "b"}},
@@ -89,6 +89,6 @@ func TestInvalidEntryDoesNotAffectOthers(t *testing.T) {
 		t.Errorf("entries %q", data)
 	}
 	if data := buildStorageData(nil, "PEM"); data != nil {
-		t.Errorf("unexpected result for no entries: %q", data)
+		t.Errorf("got data %q without entries, want none", data)
 	}
 }

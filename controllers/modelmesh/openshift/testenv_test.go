@@ -106,19 +106,19 @@ func (env *testEnv) writer() client.Client {
 				GetKind() string
 				GetName() string
 			})
-			if err := env.sent("apply", named.GetKind(), named.GetName()); err != nil {
+			if err := env.recordRequest("apply", named.GetKind(), named.GetName()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := env.sent("patch", kindOf(o), o.GetName()); err != nil {
+			if err := env.recordRequest("patch", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := env.sent("delete", kindOf(o), o.GetName()); err != nil {
+			if err := env.recordRequest("delete", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -146,7 +146,7 @@ func (env *testEnv) live() client.Reader {
 	})
 }
 
-func (env *testEnv) sent(verb, kind, name string) error {
+func (env *testEnv) recordRequest(verb, kind, name string) error {
 	env.writes = append(env.writes, verb+" "+kind+" "+name)
 	return env.refuse(verb, kind)
 }
@@ -211,8 +211,8 @@ func (env *testEnv) remove(o client.Object) {
 	}
 }
 
-// has reads an object of the namespace and reports whether it exists.
-func (env *testEnv) has(o client.Object, name string) bool {
+// exists reads an object of the namespace and reports whether it exists.
+func (env *testEnv) exists(o client.Object, name string) bool {
 	env.t.Helper()
 	err := env.server.Get(env.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {

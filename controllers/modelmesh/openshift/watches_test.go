@@ -26,7 +26,7 @@ func update(before, after client.Object) event.UpdateEvent {
 }
 
 // Frequent updates without an effect enqueue no reconcile.
-func TestUpdatesThatCount(t *testing.T) {
+func TestUpdatePredicates(t *testing.T) {
 	now := metav1.Now()
 	model := func(changes ...func(*v1beta1.InferenceService)) *v1beta1.InferenceService {
 		return inference("digits", append([]func(*v1beta1.InferenceService){func(s *v1beta1.InferenceService) { s.UID = "one" }}, changes...)...)
@@ -100,7 +100,7 @@ func TestDataConnectionCacheHoldsOnlyMetadata(t *testing.T) {
 	}
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "team/aws"}
 	if out, err := component.StripMetadata(tombstone); err != nil || out != any(tombstone) {
-		t.Errorf("unexpected result for a tombstone: %v, error %v", out, err)
+		t.Errorf("StripMetadata of a tombstone returned %v, error %v, want it unchanged", out, err)
 	}
 }
 

@@ -37,15 +37,15 @@ func TestAffinity(t *testing.T) {
 	withPreferred := preferred()
 	withPreferred.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = required(term(arch)).NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	for name, c := range map[string]struct{ given, current, original *corev1.Affinity }{
-		"no affinity":        {nil, required(term(arch)), required(term(arch))},
-		"empty":              {&corev1.Affinity{}, required(term(arch)), required(term(arch))},
-		"no terms":           {required(), required(term(arch)), required(term(arch))},
-		"a GPU":              {required(term(gpu)), required(term(gpu, arch)), required(term(gpu), term(arch))},
-		"alternatives":       {required(term(gpu), term(zone)), required(term(gpu, arch), term(zone, arch)), required(term(gpu), term(zone), term(arch))},
-		"its own choice":     {required(term(own)), required(term(own)), required(term(own), term(arch))},
-		"a node by its name": {required(byName), required(both), required(byName, term(arch))},
-		"a term for no node": {required(term()), required(term()), required(term(), term(arch))},
-		"preferred terms":    {preferred(), withPreferred, withPreferred},
+		"no affinity":                     {nil, required(term(arch)), required(term(arch))},
+		"empty":                           {&corev1.Affinity{}, required(term(arch)), required(term(arch))},
+		"no terms":                        {required(), required(term(arch)), required(term(arch))},
+		"a GPU":                           {required(term(gpu)), required(term(gpu, arch)), required(term(gpu), term(arch))},
+		"alternatives":                    {required(term(gpu), term(zone)), required(term(gpu, arch), term(zone, arch)), required(term(gpu), term(zone), term(arch))},
+		"architecture chosen by the user": {required(term(own)), required(term(own)), required(term(own), term(arch))},
+		"a node by its name":              {required(byName), required(both), required(byName, term(arch))},
+		"a term for no node":              {required(term()), required(term()), required(term(), term(arch))},
+		"preferred terms":                 {preferred(), withPreferred, withPreferred},
 	} {
 		for form, want := range map[string]*corev1.Affinity{"current": c.current, "original": c.original} {
 			in := inputs(runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Affinity = c.given }), forms[form])
@@ -69,7 +69,7 @@ func TestArchitecturesSetNodeAffinity(t *testing.T) {
 	}
 	in.Settings.RuntimeArchitectures = nil
 	if got := podOf(t, in).Affinity; got != nil {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got affinity %+v without architectures, want none", got)
 	}
 }
 

@@ -225,7 +225,7 @@ func TestPodLabelsAndAnnotations(t *testing.T) {
 	}
 	none := typed[appsv1.Deployment](t, buildDeploymentFor(t, inputs(runtimeSpec(), plainMesh))).Spec.Template
 	if none.Annotations != nil || len(none.Labels) != 5 {
-		t.Errorf("unexpected result without any: %v, %v", none.Annotations, none.Labels)
+		t.Errorf("got labels %v and annotations %v without configured ones", none.Annotations, none.Labels)
 	}
 }
 
@@ -367,7 +367,7 @@ func TestTemplateHash(t *testing.T) {
 		}
 		h, err := TemplateHash(d.Config)
 		if err != nil || len(h) != 16 {
-			t.Fatalf("unexpected result %q, error %v", h, err)
+			t.Fatalf("TemplateHash returned %q, error %v, want 16 characters", h, err)
 		}
 		return h
 	}

@@ -76,9 +76,9 @@ func TestGoldenAllSettings(t *testing.T) {
 			namespace.Name, namespace.UID = in.Namespace, "1"
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), []*unstructured.Unstructured{
 				buildDeploymentFor(t, in),
-				rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, nil, scale)}),
-				rendered(t, namespace, apply.Object{Config: BuildService(ofNamespace)}),
-				rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(ofNamespace)}),
+				renderObject(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, nil, scale)}),
+				renderObject(t, namespace, apply.Object{Config: BuildService(ofNamespace)}),
+				renderObject(t, namespace, apply.Object{Config: BuildServiceMonitor(ofNamespace)}),
 			})
 		})
 	}
@@ -95,7 +95,7 @@ func TestLabelsOfBuiltInRuntimes(t *testing.T) {
 	}
 	for _, in := range builtIn(t) {
 		if got := strings.Join(modelmesh.Labels(in.Name, in.Spec, false), ","); got != want[in.Name] {
-			t.Errorf("%s: %s, want %s", in.Name, got, want[in.Name])
+			t.Errorf("%s: got %s, want %s", in.Name, got, want[in.Name])
 		}
 	}
 }

@@ -94,10 +94,10 @@ func buildDeploymentFor(t testing.TB, in RuntimeInputs) *unstructured.Unstructur
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rendered(t, servingRuntime(in), apply.Object{Config: d.Config})
+	return renderObject(t, servingRuntime(in), apply.Object{Config: d.Config})
 }
 
-func rendered(t testing.TB, owner client.Object, object apply.Object) *unstructured.Unstructured {
+func renderObject(t testing.TB, owner client.Object, object apply.Object) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := apply.Render(apply.Desired{object}, componentName, owner)
 	if err != nil {

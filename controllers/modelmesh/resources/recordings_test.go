@@ -129,21 +129,21 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 	constraints := BuildConstraints(r.in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{r.in.Name: r.in.Spec}, r.in.Settings.RESTProxy.Enabled)
 	all := []*unstructured.Unstructured{
 		buildDeploymentFor(t, r.in),
-		rendered(t, namespace, apply.Object{Config: BuildService(in)}),
-		rendered(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
+		renderObject(t, namespace, apply.Object{Config: BuildService(in)}),
+		renderObject(t, namespace, apply.Object{Config: constraints, Ownership: apply.Unowned}),
 	}
 	if ServiceMonitorEnabled(in.Settings) {
-		all = append(all, rendered(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
+		all = append(all, renderObject(t, service, apply.Object{Config: BuildServiceMonitor(in)}))
 	}
 	if scale, _ := modelmesh.ParseAutoscaling(r.in.Annotations); scale.Enabled {
-		all = append(all, rendered(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
+		all = append(all, renderObject(t, owner, apply.Object{Config: BuildAutoscaler(r.in, owner.Labels, scale)}))
 	}
 	if r.in.Namespace != "modelmesh-serving" {
 		data, err := meshetcd.Copy(map[string][]byte{meshetcd.ConnectionKey: []byte(`{"endpoints":"http://10.0.0.10:2379","root_prefix":"modelmesh-serving"}`)}, "modelmesh-serving", r.in.Namespace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, rendered(t, namespace, apply.Object{Config: BuildEtcdSecret(in.Settings.EtcdSecretName, r.in.Namespace, data), Ownership: apply.Unowned}))
+		all = append(all, renderObject(t, namespace, apply.Object{Config: BuildEtcdSecret(in.Settings.EtcdSecretName, r.in.Namespace, data), Ownership: apply.Unowned}))
 	}
 	return all
 }
@@ -151,7 +151,7 @@ func (r *recording) buildObjects(t *testing.T) []*unstructured.Unstructured {
 // TestRecordings compares built objects with those of the legacy controller, field by field, in both forms. [modelmesh-31]
 func TestRecordings(t *testing.T) {
 	for form, accepted := range map[Form][]acceptedDifference{Legacy: inBothForms, Current: slices.Concat(inBothForms, inCurrentForm)} {
-		met := map[int]bool{}
+		matched := map[int]bool{}
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
 				r.liveInputs(form)
@@ -160,12 +160,12 @@ func TestRecordings(t *testing.T) {
 					if at < 0 {
 						t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
 					}
-					met[at] = true
+					matched[at] = true
 				}
 			})
 		}
 		for i, a := range accepted {
-			if !met[i] {
+			if !matched[i] {
 				t.Errorf("no recording differs in %s in form %d: take it from the list", a.path, form)
 			}
 		}

@@ -159,7 +159,7 @@ func TestAuthenticationProxy(t *testing.T) {
 			got += name
 		}
 		if got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	if _, err := BuildDeployment(inputs(runtimeSpec(inServer(func(c *corev1.Container) { c.Name = "oauth-proxy" })), proxied)); err == nil {

@@ -29,7 +29,7 @@ func serviceOf(t testing.TB, in NamespaceInputs) *corev1.Service {
 	t.Helper()
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = in.Namespace, "1"
-	return typed[corev1.Service](t, rendered(t, namespace, apply.Object{Config: BuildService(in)}))
+	return typed[corev1.Service](t, renderObject(t, namespace, apply.Object{Config: BuildService(in)}))
 }
 
 // The ports of the Service, in their order.
@@ -50,7 +50,7 @@ func TestServicePorts(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d>%s", p.Name, p.Port, p.TargetPort.String()))
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("got ports %s, want %s", got, want)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestServicePorts(t *testing.T) {
 func TestServiceOfNamespace(t *testing.T) {
 	s := serviceOf(t, namespaceInputs())
 	if s.Name != "modelmesh-serving" || s.Spec.ClusterIP != corev1.ClusterIPNone || s.Labels[LabelService] != "modelmesh-serving" || s.Annotations != nil {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got Service %+v, want a headless one without annotations", s)
 	}
 	if diff := cmp.Diff(map[string]string{LabelService: "modelmesh-serving"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
@@ -68,14 +68,14 @@ func TestServiceOfNamespace(t *testing.T) {
 		in.Proxy = withOAuthProxy()
 	}))
 	if s.Name != "served" || s.Spec.ClusterIP != "" || s.Spec.Selector[LabelService] != "served" {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got Service %+v, want one with a cluster IP that selects the configured name", s)
 	}
 	if diff := cmp.Diff(map[string]string{"service.alpha.openshift.io/serving-cert-secret-name": "model-serving-proxy-tls"}, s.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
 
-// [M9] Metrics have a certificate that the routing layer signs itself, even if there is a Secret for TLS.
+// [M9] The routing layer serves metrics with a self-signed certificate, even with a TLS Secret.
 func TestServiceMonitorSkipsVerification(t *testing.T) {
 	for name, change := range map[string]func(*NamespaceInputs){
 		"no TLS Secret":   func(*NamespaceInputs) {},
@@ -85,7 +85,7 @@ func TestServiceMonitorSkipsVerification(t *testing.T) {
 		in := namespaceInputs(change)
 		namespace := &corev1.Namespace{}
 		namespace.Name, namespace.UID = in.Namespace, "1"
-		u := rendered(t, namespace, apply.Object{Config: BuildServiceMonitor(in)})
+		u := renderObject(t, namespace, apply.Object{Config: BuildServiceMonitor(in)})
 		endpoints, _, _ := unstructured.NestedSlice(u.Object, "spec", "endpoints")
 		want := []any{map[string]any{
 			"port": "prometheus", "interval": "30s", "scheme": in.Settings.Metrics.Scheme, "tlsConfig": map[string]any{"insecureSkipVerify": true},
@@ -101,28 +101,28 @@ func TestServiceMonitorEnabled(t *testing.T) {
 		s := meshsettings.Default()
 		s.Metrics.Enabled, s.Metrics.DisablePrometheusOperatorSupport = c.metrics, c.disabled
 		if ServiceMonitorEnabled(s) != c.want {
-			t.Errorf("unexpected result: %+v", c)
+			t.Errorf("ServiceMonitorEnabled is wrong for %+v", c)
 		}
 	}
 }
 
-// Each namespace has one file for all of its runtimes. [modelmesh-11]
+// All runtimes of a namespace share one file of type constraints. [modelmesh-11]
 func TestBuildConstraints(t *testing.T) {
 	runtimes := map[string]*v1alpha1.ServingRuntimeSpec{"own": runtimeSpec(), "off": runtimeSpec(func(s *v1alpha1.ServingRuntimeSpec) { s.Disabled = new(true) })}
 	config := BuildConstraints("vision", runtimes, true)
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.UID = "vision", "1"
-	m := typed[corev1.ConfigMap](t, rendered(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))
+	m := typed[corev1.ConfigMap](t, renderObject(t, namespace, apply.Object{Config: config, Ownership: apply.Unowned}))
 	want := `{"_default":{"required":["_no_runtime"]},"mt:own":{"required":["mt:own"]},"rt:own":{"required":["rt:own"]}}`
 	if got := string(m.BinaryData["type_constraints"]); got != want || m.Data != nil || len(m.BinaryData) != 2 {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got constraints %s, want %s", got, want)
 	}
 	if !json.Valid(m.BinaryData["dataplane_api_config"]) || m.Name != "tc-config" || m.OwnerReferences != nil {
-		t.Errorf("unexpected result: %+v", m)
+		t.Errorf("got ConfigMap %+v, want valid JSON under tc-config without owner", m)
 	}
 }
 
-// The autoscaler has the values of the annotations, and the annotations of KServe only. [modelmesh-100] [M18]
+// The HorizontalPodAutoscaler has the values of the annotations, and copies only annotations of KServe. [modelmesh-100] [M18]
 func TestBuildAutoscaler(t *testing.T) {
 	in := inputs(runtimeSpec())
 	in.Annotations = map[string]string{
@@ -130,7 +130,7 @@ func TestBuildAutoscaler(t *testing.T) {
 		"productConfig": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	}
 	scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
-	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, rendered(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
+	h := typed[autoscalingv2.HorizontalPodAutoscaler](t, renderObject(t, servingRuntime(in), apply.Object{Config: BuildAutoscaler(in, map[string]string{"team": "a"}, scale)}))
 	if h.Name != "modelmesh-serving-own" || h.Spec.ScaleTargetRef.Name != h.Name || *h.Spec.MinReplicas != 2 || h.Spec.MaxReplicas != 4 {
 		t.Errorf("unexpected Spec: %+v", h.Spec)
 	}
@@ -139,6 +139,6 @@ func TestBuildAutoscaler(t *testing.T) {
 		t.Errorf("unexpected metric: %+v", metric)
 	}
 	if len(h.Annotations) != 5 || h.Labels["team"] != "a" || h.Labels["component"] != "predictor" || h.Labels["serving.kserve.io/inferenceservice"] != "own" {
-		t.Errorf("annotations %v, labels %v", h.Annotations, h.Labels)
+		t.Errorf("got annotations %v and labels %v, want 5 annotations and the labels of runtime and settings", h.Annotations, h.Labels)
 	}
 }

@@ -28,12 +28,12 @@ func TestVolumes(t *testing.T) {
 		"no puller and no adapter": {inputs(runtimeSpec(pullerless)), "models-dir tc-config etcd-config"},
 		"an adapter anyway":        {inputs(runtimeSpec(withAdapter, pullerless)), "models-dir storage-config tc-config etcd-config"},
 		"claims":                   {inputs(runtimeSpec(), claiming("b", "a", "b")), "models-dir storage-config a b tc-config etcd-config"},
-		"everything": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
+		"all volumes": {inputs(runtimeSpec(onSockets, ownVolume("own")), encrypted, claiming("a"), func(in *RuntimeInputs) {
 			in.Proxy = withOAuthProxy()
 		}), "own proxy-tls models-dir domain-socket storage-config a tc-config etcd-config tls-certs"},
 	} {
 		if got := strings.Join(volumeNames(podOf(t, c.in)), " "); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }

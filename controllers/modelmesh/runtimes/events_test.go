@@ -61,7 +61,7 @@ func TestReporterRecordsMessageOnce(t *testing.T) {
 	} {
 		step.do()
 		if got := recordedEvents(recorder); !slices.Equal(got, step.want) {
-			t.Errorf("%s: %q, want %q", step.name, got, step.want)
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestNoDeploymentUpdateWithoutGuards(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), policy.DeepCopy()))
 	w.create(policy.DeepCopy())
 	w.settings.PodsPerRuntime = 5
-	w.expect("beside a foreign policy", w.reconcileUntilStable("ns"), nil)
+	w.expect("with a foreign policy", w.reconcileUntilStable("ns"), nil)
 	if w.replicasOf("r") != 2 || len(recordedEvents(w.events)) != 2 {
 		t.Errorf("%d replicas", w.replicasOf("r"))
 	}
@@ -113,7 +113,7 @@ func TestGuardWithoutManagedLabels(t *testing.T) {
 
 // Guards are deleted after the last Deployment: when the last runtime is deleted, the label is removed, or a setting disables them.
 func TestGuardsAreDeletedLast(t *testing.T) {
-	gone := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
+	deletions := []string{"delete ConfigMap ns/model-serving-proxy-rules", "delete NetworkPolicy ns/modelmesh-runtimes"}
 	for name, c := range map[string]func(*testEnv){
 		"runtimes": func(w *testEnv) {
 			w.must(w.api.Delete(t.Context(), localRuntime("r", "onnx")))
@@ -130,15 +130,15 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 		w.reconcileUntilStable("ns")
 		c(w)
 		w.reconcileOnce("ns")
-		if wrote := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(wrote, gone[1]) {
+		if wrote := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(wrote, deletions[1]) {
 			t.Errorf("%s: first %q", name, wrote)
 		}
-		w.expect(name+": then", w.reconcileUntilStable("ns"), gone)
+		w.expect(name+": then", w.reconcileUntilStable("ns"), deletions)
 	}
 	w := newTestEnvWithGuards(t)
 	w.reconcileUntilStable("ns")
 	w.settings.NetworkPolicy = false
-	w.expect("disabled", w.reconcileUntilStable("ns"), gone[1:])
+	w.expect("disabled", w.reconcileUntilStable("ns"), deletions[1:])
 }
 
 func guardREST(s *meshsettings.Settings) { s.AuthProxy.Mode = meshsettings.AuthProxyAlways }

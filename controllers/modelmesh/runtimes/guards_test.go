@@ -41,7 +41,7 @@ func TestNoGuardsInSingleNamespace(t *testing.T) {
 	w := newOpenShiftWorld(t)
 	w.reconcileUntilStable("ns")
 	if pods, service, account := w.hasProxy(); !pods || !service || account != "modelmesh-serving-sa" {
-		t.Errorf("unexpected result in a cluster: %t, %t, account %q", pods, service, account)
+		t.Errorf("got proxy in pods %t, in the Service %t, account %q, want a cluster-wide runtime without the proxy's account", pods, service, account)
 	}
 
 	for mode, warned := range map[string]bool{meshsettings.AuthProxyAuto: false, meshsettings.AuthProxyAlways: true} {

@@ -227,7 +227,7 @@ func TestRandomNamespaceChangesConverge(t *testing.T) {
 			description := j.step()
 			for range 5 {
 				if _, err := j.Reconcile(t.Context(), modelmesh.RequestFor("ns")); err != nil {
-					r.Fatalf("unexpected result after %s: %v", description, err)
+					r.Fatalf("reconciling after %s failed: %v", description, err)
 				}
 				if len(j.takeWrites()) == 0 {
 					break

@@ -65,7 +65,7 @@ func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, liv
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
 	}
-	text := fmt.Sprintf("Deployment %s is replaced once: the earlier controller gave its OAuth proxy a public cookie key; ", live.Name)
+	text := fmt.Sprintf("Deployment %s is replaced once: the legacy controller gave its OAuth proxy a public cookie key; ", live.Name)
 	switch {
 	case in.Proxy == nil:
 		return text + "the proxy was removed, and REST has no authentication"

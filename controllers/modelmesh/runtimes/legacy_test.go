@@ -49,14 +49,14 @@ func liveTemplate() *corev1.PodTemplateSpec {
 	return t
 }
 
-// [M40] Defaults and additional fields do not count as a difference, any other difference does.
+// [M40] Defaults and additional fields of the live template are ignored.
 func TestTemplateContains(t *testing.T) {
 	container := func(fields string) string {
 		return `{"spec":{"containers":[{"name":"mm","image":"mm:1"` + fields + `}]}}`
 	}
 	for name, tc := range map[string]struct {
-		want string
-		is   bool
+		desired  string
+		contains bool
 	}{
 		"empty template":                    {`{}`, true},
 		"labels":                            {`{"metadata":{"labels":{"name":"modelmesh-serving-r"}}}`, true},
@@ -69,7 +69,7 @@ func TestTemplateContains(t *testing.T) {
 		"another quantity":                  {container(`,"resources":{"limits":{"cpu":"1001m"}}`), false},
 		"env":                               {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"modelmesh-serving"}]`), true},
 		"env of another value":              {container(`,"env":[{"name":"MM_SERVICE_NAME","value":"other"}]`), false},
-		"env that is missing":               {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
+		"missing env":                       {container(`,"env":[{"name":"MM_LABELS","value":""}]`), false},
 		"mount":                             {container(`,"volumeMounts":[{"name":"tc-config","mountPath":"/etc/watson/mmesh/config"}]`), true},
 		"mount of another volume":           {container(`,"volumeMounts":[{"name":"other","mountPath":"/etc/watson/mmesh/config"}]`), false},
 		"port":                              {container(`,"ports":[{"name":"grpc","containerPort":8033}]`), true},
@@ -84,12 +84,12 @@ func TestTemplateContains(t *testing.T) {
 		"another grace period":              {`{"spec":{"terminationGracePeriodSeconds":30}}`, false},
 		"tolerations":                       {`{"spec":{"tolerations":[{"key":"gpu"}]}}`, true},
 		"another toleration":                {`{"spec":{"tolerations":[{"key":"cpu"}]}}`, false},
-		"a volume, which it lacks":          {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
+		"another volume":                    {`{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := templateContains(rawJSON(tc.want), liveTemplate())
-			if err != nil || got != tc.is {
-				t.Errorf("%v, %v, want %v", got, err, tc.is)
+			got, err := templateContains(rawJSON(tc.desired), liveTemplate())
+			if err != nil || got != tc.contains {
+				t.Errorf("templateContains returned %t, error %v, want %t", got, err, tc.contains)
 			}
 		})
 	}
@@ -182,14 +182,14 @@ func TestFormOfAdoptedDeployment(t *testing.T) {
 			w.restart()
 			w.reconcileUntilStable("ns")
 			if got := w.hasCurrentForm("r"); got != tc.currentAfterAdoption || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterAdoption {
-				t.Errorf("unexpected result after the take-over: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+				t.Errorf("hasCurrentForm is %t after the take-over, want the opposite; annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 			if tc.afterAdoption != nil {
 				tc.afterAdoption(w, r, w.deploymentOf("r"))
 			}
 			w.reconcileUntilStable("ns")
 			if got := w.hasCurrentForm("r"); got != tc.currentAfterChange || (w.deploymentOf("r").Annotations[AnnotationLegacyTemplate] == "") != tc.currentAfterChange {
-				t.Errorf("afterwards: %v, annotations %v", got, w.deploymentOf("r").Annotations)
+				t.Errorf("hasCurrentForm is %t after the change, want the opposite; annotations %v", got, w.deploymentOf("r").Annotations)
 			}
 		})
 	}
@@ -213,17 +213,17 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 		managed bool // adopted by an earlier release
 		prepare func(*testEnv)
 		model   bool
-		// waits: nothing is written until the Secret is there. note is how the Event describes the new proxy.
+		// waits is set if the Deployment is written only after the cookie Secret exists. note is part of the Event.
 		waits bool
 		note  string
 	}{
-		"a model waits for it": {prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"no model":             {prepare: always, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"already adopted":      {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
-		"an OpenShift without OAuth": {prepare: func(w *testEnv) {
+		"a model":         {prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"no model":        {prepare: always, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"already adopted": {managed: true, prepare: always, model: true, waits: true, note: "the new key is in Secret model-serving-proxy-cookie"},
+		"OpenShift without OAuth": {prepare: func(w *testEnv) {
 			w.kinds = capability.NewSet(append(plainKinds, capability.Route, capability.OpenShiftIngress)...)
 		}, model: true, note: "the new proxy has no cookies"},
-		"a proxy is not wanted at all": {prepare: func(w *testEnv) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST has no authentication"},
+		"proxy disabled": {prepare: func(w *testEnv) { w.settings.AuthProxy.Mode = meshsettings.AuthProxyNever }, model: true, note: "REST has no authentication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := localRuntime("r", "onnx")
@@ -247,7 +247,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			w.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
 			if wrote := w.reconcileUntilStable("ns"); slices.Contains(wrote, deployment) == tc.waits {
-				t.Errorf("unexpected result without the key: %q", wrote)
+				t.Errorf("the Deployment must be written only if it needs no cookie key; writes without the key: %q", wrote)
 			}
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
 			w.reconcileUntilStable("ns")
@@ -256,7 +256,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			}
 			text, err := json.Marshal(w.deploymentOf("r"))
 			if err != nil || strings.Contains(string(text), "=SECRET") || !w.hasCurrentForm("r") {
-				t.Errorf("%s, error %v", text, err)
+				t.Errorf("got Deployment %s, error %v, want the current form without the public cookie key", text, err)
 			}
 			before := w.deploymentOf("r").Spec
 			w.restart()
@@ -265,7 +265,7 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 				t.Errorf("pods roll after a restart (-before +after):\n%s", diff)
 			}
 			if emitted := recordedEvents(w.events); len(emitted) > 0 {
-				t.Errorf("unexpected result after a restart: %q", emitted)
+				t.Errorf("got events %q after a restart, want none", emitted)
 			}
 		})
 	}
@@ -288,9 +288,9 @@ func TestRuntimeContainerNamedLikeProxy(t *testing.T) {
 // [M40] Reconciles with a stale cache after an adoption change neither template nor replicas. For a new Deployment there is one additional
 // read from the API server.
 func TestAdoptionWithStaleCache(t *testing.T) {
-	for name, leave := range map[string]func(*testEnv, *v1alpha1.ServingRuntime){
-		"pods that run": func(*testEnv, *v1alpha1.ServingRuntime) {},
-		"pods that no model needs any more": func(w *testEnv, _ *v1alpha1.ServingRuntime) {
+	for name, change := range map[string]func(*testEnv, *v1alpha1.ServingRuntime){
+		"pods in use": func(*testEnv, *v1alpha1.ServingRuntime) {},
+		"pods without a model": func(w *testEnv, _ *v1alpha1.ServingRuntime) {
 			w.must(w.api.Delete(w.Context(), predictorOf("m", "onnx")))
 		},
 	} {
@@ -298,39 +298,39 @@ func TestAdoptionWithStaleCache(t *testing.T) {
 			r := localRuntime("r", "onnx")
 			w := newTestEnv(t, r, predictorOf("m", "onnx"))
 			w.must(w.api.Create(t.Context(), newLegacyDeployment(t, w, r), client.FieldOwner("manager")))
-			leave(w, r)
+			change(w, r)
 			w.restart()
 			w.behind = true
 			w.reconcileOnce("ns")
-			taken := w.deploymentOf("r")
-			if !isManaged(taken) || taken.Annotations[AnnotationLegacyTemplate] == "" || w.hasCurrentForm("r") {
-				t.Fatalf("not taken over as it was: labels %v, annotations %v", taken.Labels, taken.Annotations)
+			adopted := w.deploymentOf("r")
+			if !isManaged(adopted) || adopted.Annotations[AnnotationLegacyTemplate] == "" || w.hasCurrentForm("r") {
+				t.Fatalf("the Deployment was not adopted in its legacy form: labels %v, annotations %v", adopted.Labels, adopted.Annotations)
 			}
 			for range 3 {
 				w.reconcileOnce("ns")
 			}
 			w.behind = false
 			w.reconcileUntilStable("ns")
-			if diff := cmp.Diff(taken.Spec, w.deploymentOf("r").Spec); diff != "" {
+			if diff := cmp.Diff(adopted.Spec, w.deploymentOf("r").Spec); diff != "" {
 				t.Errorf("pods roll (-after the take-over +now):\n%s", diff)
 			}
 		})
 	}
-	t.Run("a new one", func(t *testing.T) {
+	t.Run("new Deployment", func(t *testing.T) {
 		w := newTestEnv(t, localRuntime("r", "onnx"), predictorOf("m", "onnx"))
 		w.behind = true
 		for range 3 {
 			w.reconcileOnce("ns")
 		}
-		var looks int
+		var reads int
 		for _, read := range w.reads {
 			if strings.Contains(read, "get Deployment ns/modelmesh-serving-r") {
-				looks++
+				reads++
 			}
 		}
-		// It is made without one.
-		if got := w.deploymentOf("r"); looks != 2*3-1 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
-			t.Errorf("%d looks, %+v", looks, got.Spec.Replicas)
+		// The first reconcile creates the Deployment with a single read.
+		if got := w.deploymentOf("r"); reads != 2*3-1 || got.Spec.Replicas == nil || *got.Spec.Replicas == 0 {
+			t.Errorf("got %d reads and replicas %+v, want 5 reads and at least one replica", reads, got.Spec.Replicas)
 		}
 	})
 }

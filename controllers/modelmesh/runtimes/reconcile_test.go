@@ -148,13 +148,13 @@ func TestPausedRuntimeIsNotReconciled(t *testing.T) {
 // [M6] A field that cannot be decoded affects one runtime only.
 func TestMalformedRuntimeIsReported(t *testing.T) {
 	w := newTestEnv(t)
-	odd := localRuntime("odd", "onnx")
-	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.replicas cannot be read"})
+	malformed := localRuntime("odd", "onnx")
+	text := RenderInputs{}.validateSpec(modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.replicas cannot be read"})
 	if text == nil || text.Error() != "Invalid runtime Spec: spec.replicas cannot be read" {
-		t.Errorf("unexpected result: %v", text)
+		t.Errorf("got error %v, want that of the malformed field", text)
 	}
 	f := &namespaceState{RenderInputs: RenderInputs{Namespace: "ns", Settings: w.settings, OperatorNamespace: "own"}}
-	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: odd, Spec: &odd.Spec, Malformed: "spec.x cannot be read"})
+	problem, err := w.validate(t.Context(), f, modelmesh.Runtime{Object: malformed, Spec: &malformed.Spec, Malformed: "spec.x cannot be read"})
 	if problem == nil || err != nil {
 		t.Errorf("unexpected problem %v, error %v", problem, err)
 	}
@@ -197,13 +197,13 @@ func TestDeleteAllKeepsForeignObjects(t *testing.T) {
 	w.get(namespace, "", "ns")
 	namespace.Labels[modelmesh.LabelEnabled] = "false"
 	w.must(w.api.Update(t.Context(), namespace))
-	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs", Labels: map[string]string{"modelmesh-service": "x"}}}
-	w.create(theirs)
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "theirs", Labels: map[string]string{"modelmesh-service": "x"}}}
+	w.create(foreign)
 	w.expect("removed", w.reconcileUntilStable("ns"), []string{
 		"delete ConfigMap ns/tc-config", "delete Deployment ns/modelmesh-serving-r", "delete Secret ns/model-serving-etcd", "delete Service ns/modelmesh-serving",
 		"delete NetworkPolicy ns/modelmesh-runtimes",
 	})
-	if !w.get(theirs, "ns", "theirs") {
+	if !w.get(foreign, "ns", "theirs") {
 		t.Error("a foreign Service was deleted")
 	}
 	if len(w.mesh.targets)+len(w.mesh.services) > 0 {
@@ -245,8 +245,8 @@ func TestForeignObjectsAreReported(t *testing.T) {
 
 // [M11] A foreign Service with the name of the managed one is reported by an Event on each runtime until it is deleted.
 func TestForeignServiceIsReported(t *testing.T) {
-	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
-	w := newTestEnv(t, theirs, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modelmesh-serving"}}
+	w := newTestEnv(t, foreign, localRuntime("r", "onnx"), clusterRuntime("shared", "onnx"), localRuntime("off", "onnx", disabled))
 	if again := w.reconcileOnce("ns"); again != reconciler.RequeueBlocked {
 		t.Errorf("requeue after %s, want %s", again, reconciler.RequeueBlocked)
 	}
@@ -260,7 +260,7 @@ func TestForeignServiceIsReported(t *testing.T) {
 	if reported != 2 {
 		t.Errorf("%d of 2 runtimes have the event: %q", reported, emitted)
 	}
-	w.must(w.api.Delete(t.Context(), theirs))
+	w.must(w.api.Delete(t.Context(), foreign))
 	w.reconcileUntilStable("ns")
 	if !w.get(&corev1.Service{}, "ns", "modelmesh-serving") {
 		t.Error("the Service was not created after its name became free")
@@ -446,7 +446,7 @@ func TestScaleToZero(t *testing.T) {
 	w.clock.Step(time.Hour)
 	w.reconcileUntilStable("ns")
 	if got := w.replicasOf("r"); got != 2 {
-		t.Errorf("unexpected result with a model: %d replicas", got)
+		t.Errorf("got %d replicas with a model, want 2", got)
 	}
 	w.must(w.api.Delete(t.Context(), model))
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
@@ -458,7 +458,7 @@ func TestScaleToZero(t *testing.T) {
 	}
 	w.restart()
 	if again := w.reconcileOnce("ns"); again != time.Minute || w.replicasOf("r") != 2 {
-		t.Errorf("unexpected result after a restart: %d replicas, again after %s", w.replicasOf("r"), again)
+		t.Errorf("got %d replicas after a restart and a requeue after %s, want 2 and one minute", w.replicasOf("r"), again)
 	}
 	w.clock.Step(time.Minute)
 	if again := w.reconcileOnce("ns"); again != 0 || w.replicasOf("r") != 0 {
@@ -489,7 +489,7 @@ func TestModelsKeepRuntimeScaled(t *testing.T) {
 	}
 	for label, want := range map[string]bool{"mt:onnx": true, "mt:onnx:9": false, "rt:other": true, "rt:none": false} {
 		if got, err := w.HasSupportingRuntime(t.Context(), "ns", label); err != nil || got != want {
-			t.Errorf("%s: unexpected result %v, error %v", label, got, err)
+			t.Errorf("%s: HasSupportingRuntime returned %v, error %v", label, got, err)
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "elsewhere", "mt:onnx"); err != nil || got {
@@ -545,7 +545,7 @@ func TestToResult(t *testing.T) {
 	} {
 		result, err := toResult(tc.again, tc.err)
 		if result.RequeueAfter != tc.want || (err != nil) != tc.fails {
-			t.Errorf("%s: unexpected result %v, error %v", name, result, err)
+			t.Errorf("%s: toResult returned %v, error %v", name, result, err)
 		}
 	}
 	for _, tc := range [][3]time.Duration{{0, 0, 0}, {0, 1, 1}, {1, 0, 1}, {2, 1, 1}, {1, 2, 1}} {

@@ -133,7 +133,7 @@ func TestForeignSecretData(t *testing.T) {
 		t.Errorf("%q: an empty Secret of a user is one all the same", got)
 	}
 	if got := foreignSecretData(etcdSecret("ns")); len(got["etcd_connection"]) == 0 {
-		t.Errorf("unexpected result of foreignSecretData: %q", got)
+		t.Errorf("foreignSecretData returned %q, want the key etcd_connection", got)
 	}
 }
 

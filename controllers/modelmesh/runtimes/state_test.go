@@ -158,7 +158,7 @@ func TestHasSupportingRuntime(t *testing.T) {
 	} {
 		got, err := w.HasSupportingRuntime(t.Context(), "ns", label)
 		if err != nil || got != want {
-			t.Errorf("%s: unexpected result %t, error %v", label, got, err)
+			t.Errorf("%s: HasSupportingRuntime returned %t, error %v", label, got, err)
 		}
 	}
 	if got, err := w.HasSupportingRuntime(t.Context(), "stranger", "mt:xgboost"); err != nil || got {
@@ -190,6 +190,6 @@ func TestBuildErrorIsReportedOnce(t *testing.T) {
 		emitted = append(emitted, <-w.events.Events)
 	}
 	if len(emitted) != 1 || !strings.Contains(emitted[0], ReasonInvalid) || !strings.Contains(emitted[0], "not-there") {
-		t.Errorf("unexpected result: %q", emitted)
+		t.Errorf("got events %q, want one that names the missing object", emitted)
 	}
 }

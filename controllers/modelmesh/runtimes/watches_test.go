@@ -77,7 +77,7 @@ func TestOperatorNamespaceIsEnqueuedAtStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := queue.Get(); queue.Len() != 0 || got != modelmesh.RequestFor("own") {
-			t.Errorf("%s: %d requests beside %s", name, queue.Len(), got)
+			t.Errorf("%s: %d more requests, and the first for %s", name, queue.Len(), got)
 		}
 		queue.ShutDown()
 	}
@@ -118,17 +118,17 @@ func TestEnqueueForSecret(t *testing.T) {
 		secret *corev1.Secret
 		want   []string
 	}{
-		"etcd in the manager's namespace":          {"", false, secretNamed("own", meshsettings.DefaultEtcdSecret), all},
-		"the copy of it":                           {"", false, secretNamed("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
-		"the copy of it where nothing is served":   {"", false, secretNamed("stranger", meshsettings.DefaultEtcdSecret), nil},
-		"storage entries":                          {"", false, secretNamed("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
-		"those of the manager's own namespace":     {"", false, secretNamed("own", meshsettings.DefaultStorageSecret), []string{"own"}},
-		"those that are not to be followed":        {"", true, secretNamed("ns", meshsettings.DefaultStorageSecret), nil},
-		"those where nothing is served":            {"", false, secretNamed("closed", meshsettings.DefaultStorageSecret), nil},
-		"TLS of one namespace":                     {"serving-tls", false, secretNamed("ns", "serving-tls"), []string{"ns"}},
-		"TLS of the manager, which others go with": {"serving-tls", true, secretNamed("own", "serving-tls"), all},
-		"TLS that is off":                          {"", false, secretNamed("own", "serving-tls"), nil},
-		"anything else":                            {"serving-tls", false, secretNamed("ns", "something"), nil},
+		"etcd in the manager's namespace":                 {"", false, secretNamed("own", meshsettings.DefaultEtcdSecret), all},
+		"the copy of it":                                  {"", false, secretNamed("ns", meshsettings.DefaultEtcdSecret), []string{"ns"}},
+		"etcd Secret of a namespace without ModelMesh":    {"", false, secretNamed("stranger", meshsettings.DefaultEtcdSecret), nil},
+		"storage entries":                                 {"", false, secretNamed("ns", meshsettings.DefaultStorageSecret), []string{"ns"}},
+		"those of the manager's own namespace":            {"", false, secretNamed("own", meshsettings.DefaultStorageSecret), []string{"own"}},
+		"those that are not to be followed":               {"", true, secretNamed("ns", meshsettings.DefaultStorageSecret), nil},
+		"storage Secret of a namespace without ModelMesh": {"", false, secretNamed("closed", meshsettings.DefaultStorageSecret), nil},
+		"TLS of one namespace":                            {"serving-tls", false, secretNamed("ns", "serving-tls"), []string{"ns"}},
+		"TLS Secret that all namespaces copy":             {"serving-tls", true, secretNamed("own", "serving-tls"), all},
+		"TLS that is off":                                 {"", false, secretNamed("own", "serving-tls"), nil},
+		"anything else":                                   {"serving-tls", false, secretNamed("ns", "something"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchWorld(t)
@@ -159,8 +159,8 @@ func TestUsesClusterRuntimes(t *testing.T) {
 	}
 }
 
-// passes reports whether a predicate admits a change.
-func passes(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
+// admitsUpdate reports whether a predicate admits a change.
+func admitsUpdate(p predicate.Predicate, change func(*v1alpha1.ServingRuntime)) bool {
 	before := localRuntime("r", "f")
 	before.Generation, before.ResourceVersion = 1, "1"
 	before.Labels, before.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
@@ -194,13 +194,13 @@ func TestPredicatesFilterUpdates(t *testing.T) {
 	} {
 		var lets []string
 		for description, change := range changes {
-			if passes(tc.predicate, change) {
+			if admitsUpdate(tc.predicate, change) {
 				lets = append(lets, description)
 			}
 		}
 		slices.Sort(lets)
 		if !slices.Equal(lets, tc.lets) {
-			t.Errorf("%s: %q, want %q", name, lets, tc.lets)
+			t.Errorf("%s: got %q, want %q", name, lets, tc.lets)
 		}
 		if !tc.predicate.Create(event.CreateEvent{Object: localRuntime("r", "f")}) || !tc.predicate.Delete(event.DeleteEvent{Object: localRuntime("r", "f")}) {
 			t.Errorf("%s: coming and going always matters", name)
@@ -222,10 +222,10 @@ func TestClaimCacheStripsMetadata(t *testing.T) {
 	}
 	m := kept.(*metav1.PartialObjectMetadata)
 	if m.Name != "data" || m.UID != "u" || m.Labels != nil || m.Annotations != nil || m.Finalizers != nil || m.Kind != "PersistentVolumeClaim" {
-		t.Errorf("unexpected result: %+v", m)
+		t.Errorf("got metadata %+v, want only name, UID and kind", m)
 	}
 	if other, err := component.StripMetadata("tombstone"); err != nil || other != "tombstone" {
-		t.Errorf("unexpected result %v, error %v", other, err)
+		t.Errorf("StripMetadata of a tombstone returned %v, error %v, want it unchanged", other, err)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestBackupCondition(t *testing.T) {
 		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-backup"}, Status: c.status}
 		job.Spec.Schedule, job.Spec.Suspend = "15 3 * * *", c.suspend
 		if got := BackupCondition(job); got.Status != c.want || got.Reason != c.reason || !strings.Contains(got.Message, c.part) {
-			t.Errorf("%s: unexpected result: %+v", name, got)
+			t.Errorf("%s: got condition %+v", name, got)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestImageOfData(t *testing.T) {
 // An unknown version is not recorded, so that a known one is kept.
 func TestImageAnnotations(t *testing.T) {
 	if got := (Image{Name: "x"}).Annotations(); len(got) > 0 {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("got annotations %v of an unpinned image, want none", got)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCheckImage(t *testing.T) {
 		reason        string
 		parts         []string
 	}{
-		"the same":            {Image{"postgres:16.4", 16}, Image{"postgres:16.3", 16}, "", nil},
+		"same major version":  {Image{"postgres:16.4", 16}, Image{"postgres:16.3", 16}, "", nil},
 		"no data yet":         {Image{"postgres:17", 17}, Image{}, "", nil},
 		"newer":               {Image{"postgres:17", 17}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"spec.postgres.image is postgres:17 with PostgreSQL 17", "PostgreSQL 16 wrote", "stays at image postgres:16", "docs/production.md"}},
 		"older":               {Image{"postgres:15", 15}, Image{"postgres:16", 16}, ReasonMajorDiffers, []string{"PostgreSQL 15"}},

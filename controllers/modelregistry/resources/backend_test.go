@@ -25,7 +25,7 @@ func dsnOf(t *testing.T, server corev1.Container) string {
 // serverOf returns the container of the server and the volumes of its pod.
 func serverOf(t *testing.T, m *v1beta1.ModelRegistry) (corev1.Container, []corev1.Volume) {
 	t.Helper()
-	pod := podOf(t, built(t, m, plain), "team-a")
+	pod := podOf(t, buildObjects(t, m, plain), "team-a")
 	return pod.Containers[0], pod.Volumes
 }
 
@@ -175,7 +175,7 @@ func TestDatabaseVolumes(t *testing.T) {
 // [S3] No object contains a password: the kubelet expands it.
 func TestPasswordsAreInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
-	for _, o := range append(builtDatabase(t, m, plain), built(t, m, plain)...) {
+	for _, o := range append(builtDatabase(t, m, plain), buildObjects(t, m, plain)...) {
 		text, err := o.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)

@@ -40,14 +40,14 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 	return in
 }
 
-// built returns the objects of a registry without its generated database.
-func built(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
+// buildObjects returns the objects of a registry without its generated database.
+func buildObjects(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := Build(m, in)
 	if err != nil {
 		t.Fatalf("building: %v", err)
 	}
-	return rendered(t, m, desired)
+	return renderObjects(t, m, desired)
 }
 
 // builtDatabase returns the objects of a generated database.
@@ -58,10 +58,10 @@ func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstruc
 		t.Fatalf("building the database: %v", err)
 	}
 	desired = append(apply.Desired{CredentialsSecret(m, DefaultDatabaseUser, DefaultDatabase, "generated"), DatabaseClaim(m)}, desired...)
-	return rendered(t, m, desired)
+	return renderObjects(t, m, desired)
 }
 
-func rendered(t testing.TB, m *v1beta1.ModelRegistry, desired apply.Desired) []*unstructured.Unstructured {
+func renderObjects(t testing.TB, m *v1beta1.ModelRegistry, desired apply.Desired) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := apply.Render(desired, "modelregistry", m)
 	if err != nil {

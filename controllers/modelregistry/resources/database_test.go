@@ -104,7 +104,7 @@ func TestDataIsNotInBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range append(rendered(t, m, desired), built(t, m, plain)...) {
+	for _, o := range append(renderObjects(t, m, desired), buildObjects(t, m, plain)...) {
 		if o.GetKind() == "PersistentVolumeClaim" || o.GetKind() == "Secret" {
 			t.Errorf("%s %s is applied", o.GetKind(), o.GetName())
 		}
@@ -133,7 +133,7 @@ func TestCredentials(t *testing.T) {
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
 		m := registrytest.Registry(registrytest.Generated)
-		got := typed[corev1.Secret](t, rendered(t, m, apply.Desired{CredentialsSecret(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
+		got := typed[corev1.Secret](t, renderObjects(t, m, apply.Desired{CredentialsSecret(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
 		if diff := cmp.Diff(c.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
 		}
@@ -173,7 +173,7 @@ func TestLongNames(t *testing.T) {
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
 		t.Errorf("long names collide in %s or %s", DatabaseName(long), routeHost(long))
 	}
-	for _, o := range append(built(t, long, gateway), builtDatabase(t, long, gateway)...) {
+	for _, o := range append(buildObjects(t, long, gateway), builtDatabase(t, long, gateway)...) {
 		limit := 253
 		if o.GetKind() == "Service" {
 			limit = 63

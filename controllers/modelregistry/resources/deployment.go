@@ -132,14 +132,14 @@ func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.Secret
 }
 
 // checkPorts rejects ports that two containers of the pod would use.
-func checkPorts(rest, proxy int32) error {
+func checkPorts(restPort, proxyPort int32) error {
 	switch {
-	case proxy == rbacproxy.HealthPort:
-		return fmt.Errorf("spec.kubeRBACProxy.port %d is the one on which the proxy answers probes: choose another", proxy)
-	case rest == rbacproxy.HealthPort:
-		return fmt.Errorf("spec.rest.port %d is the one on which the proxy answers probes: choose another", rest)
-	case proxy == rest:
-		return fmt.Errorf("spec.kubeRBACProxy.port and spec.rest.port are both %d: choose two", rest)
+	case proxyPort == rbacproxy.HealthPort:
+		return fmt.Errorf("spec.kubeRBACProxy.port %d is reserved for probes of the proxy: choose another", proxyPort)
+	case restPort == rbacproxy.HealthPort:
+		return fmt.Errorf("spec.rest.port %d is reserved for probes of the proxy: choose another", restPort)
+	case proxyPort == restPort:
+		return fmt.Errorf("spec.kubeRBACProxy.port and spec.rest.port are both %d: choose two", restPort)
 	}
 	return nil
 }

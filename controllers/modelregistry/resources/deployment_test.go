@@ -16,7 +16,7 @@ import (
 
 func deploymentOf(t *testing.T, m *v1beta1.ModelRegistry, in Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, built(t, m, in), "Deployment", "team-a")
+	return typed[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a")
 }
 
 // [modelregistry-27] The selector is that of the legacy operator: it is immutable.
@@ -40,10 +40,10 @@ func TestServerContainer(t *testing.T) {
 		m                *v1beta1.ModelRegistry
 		requests, limits corev1.ResourceList
 	}{
-		"defaults": {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
-		"given":    {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
-		"emptied":  {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
-		"none":     {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
+		"defaults":     {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
+		"given":        {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
+		"emptied":      {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
+		"no resources": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
 	} {
 		server := deploymentOf(t, c.m, plain).Spec.Template.Spec.Containers[0]
 		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}, server.Resources); diff != "" {
@@ -166,7 +166,7 @@ func TestFSGroup(t *testing.T) {
 		in   Inputs
 		want bool
 	}{
-		"nothing to read":   {registrytest.Registry(), plain, false},
+		"no references":     {registrytest.Registry(), plain, false},
 		"a proxy":           {registrytest.Registry(registrytest.Proxied), plain, true},
 		"files of database": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), plain, true},
 		"OpenShift":         {registrytest.Registry(registrytest.Proxied), openshift, false},
@@ -183,12 +183,12 @@ func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}
 	})
-	objects := append(built(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
+	objects := append(buildObjects(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
 		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
 		got := [2]string{d.Annotations[reference.HashesAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
 		if got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	d := deploymentOf(t, registrytest.Registry(), plain)

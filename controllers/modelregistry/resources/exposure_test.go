@@ -43,7 +43,7 @@ func TestExposure(t *testing.T) {
 		"gateway, a foreign certificate": {by(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
 			[]string{"ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
 		"ingress":                 {by(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
-		"ingress, not wanted":     {by(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
+		"ingress, route disabled": {by(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
 		"ingress without a proxy": {by(config.ExposeIngress), nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			if m.Spec.Postgres == nil {
 				before.Spec.Postgres = nil
 			}
-			if diff := cmp.Diff(shapeOf(built(t, before, gateway)), shapeOf(rendered(t, m, objects))); diff != "" {
+			if diff := cmp.Diff(shapeOf(buildObjects(t, before, gateway)), shapeOf(renderObjects(t, m, objects))); diff != "" {
 				t.Errorf("%s: %q changed the structure (-want +got):\n%s", field, text, diff)
 			}
 		}
@@ -110,7 +110,7 @@ func textMySQL(s *v1beta1.ModelRegistrySpec, text string) {
 // fieldShapes returns path and type of every field of every object, except annotations copied by name.
 func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	t.Helper()
-	objects := built(t, m, gateway)
+	objects := buildObjects(t, m, gateway)
 	if m.Spec.Postgres != nil {
 		m := m.DeepCopy()
 		m.Spec.Postgres.Database = DefaultDatabase // the name of a generated one is checked, see TestDatabaseNames
@@ -138,7 +138,7 @@ func expandVariables(argument string) string {
 // checkAddress parses the URL of the database like the server.
 func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	t.Helper()
-	container := podOf(t, built(t, m, gateway), "team-a").Containers[0]
+	container := podOf(t, buildObjects(t, m, gateway), "team-a").Containers[0]
 	address := expandVariables(dsnOf(t, container))
 	if m.Spec.Postgres == nil {
 		checkMySQL(t, m.Spec.MySQL, container, address, text)

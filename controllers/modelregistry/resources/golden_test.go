@@ -63,11 +63,11 @@ func TestGolden(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := built(t, c.m, c.in)
+			objects := buildObjects(t, c.m, c.in)
 			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
 				objects = append(objects, builtDatabase(t, c.m, c.in)...)
 				if p.Backup != nil {
-					objects = append(objects, rendered(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
+					objects = append(objects, renderObjects(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
 				}
 			}
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)

@@ -55,7 +55,7 @@ func (v variant) inputs() Inputs {
 	})
 }
 
-// row is one of the list of objects.
+// row is an expected object, its instance label, whether the registry owns it, and the variants that have it.
 type row struct {
 	object, instance string
 	owned            bool
@@ -65,9 +65,9 @@ type row struct {
 // [modelregistry-29] [modelregistry-30] [modelregistry-32] [modelregistry-38] The objects of a registry in every variant.
 func TestObjectsOfEveryVariant(t *testing.T) {
 	always := func(variant) bool { return true }
-	guarded := func(v variant) bool { return v.proxy }
+	proxied := func(v variant) bool { return v.proxy }
 	routed := func(v variant) bool { return v.ocp && v.proxy && v.route }
-	behind := func(v variant) bool { return v.ocp && v.gateway }
+	viaGateway := func(v variant) bool { return v.ocp && v.gateway }
 	rows := []row{
 		{"ServiceAccount/team-a", "team-a", true, always},
 		{"Service/team-a", "team-a", true, always},
@@ -76,19 +76,19 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		{"Group/team-a-users", "team-a-users", false, func(v variant) bool { return v.ocp && v.users }},
 		{"RoleBinding/team-a-users", "team-a-users", true, func(v variant) bool { return v.ocp }},
 		{"Route/team-a-http", "team-a-http", true, func(v variant) bool { return v.ocp && v.plainRoute }},
-		{"ConfigMap/team-a-kube-rbac-proxy-config", "team-a", true, guarded},
-		{"ClusterRoleBinding/team-a-auth-delegator", "team-a-auth-delegator", false, guarded},
+		{"ConfigMap/team-a-kube-rbac-proxy-config", "team-a", true, proxied},
+		{"ClusterRoleBinding/team-a-auth-delegator", "team-a-auth-delegator", false, proxied},
 		{"NetworkPolicy/team-a-egress", "team-a-egress", true, always},
-		{"NetworkPolicy/team-a-ingress", "team-a-ingress", true, guarded},
+		{"NetworkPolicy/team-a-ingress", "team-a-ingress", true, proxied},
 		{"Route/team-a-https", "team-a-https", true, routed},
 		{"NetworkPolicy/team-a-https-route", "team-a-https-route", true, routed},
-		{"HTTPRoute/model-registry-team-a", "model-registry-team-a", false, behind},
-		{"ReferenceGrant/allow-gateway-httproutes-team-a", "allow-gateway-httproutes-team-a", true, behind},
+		{"HTTPRoute/model-registry-team-a", "model-registry-team-a", false, viaGateway},
+		{"ReferenceGrant/allow-gateway-httproutes-team-a", "allow-gateway-httproutes-team-a", true, viaGateway},
 	}
 	clusterWide := []string{"Group", "ClusterRoleBinding", "HTTPRoute"}
 	for _, v := range variants() {
 		m := v.registry()
-		objects := built(t, m, v.inputs())
+		objects := buildObjects(t, m, v.inputs())
 		var want []string
 		for _, r := range rows {
 			if r.when(v) {
@@ -102,12 +102,12 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", v, diff)
 		}
 		for _, o := range objects {
-			at := slices.IndexFunc(rows, func(r row) bool { return r.object == o.GetKind()+"/"+o.GetName() })
-			if at < 0 {
+			index := slices.IndexFunc(rows, func(r row) bool { return r.object == o.GetKind()+"/"+o.GetName() })
+			if index < 0 {
 				continue // reported above
 			}
 			labels := map[string]string{
-				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": rows[at].instance,
+				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": rows[index].instance,
 				"app.kubernetes.io/component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
 				"app.kubernetes.io/part-of": "model-registry", "app.kubernetes.io/managed-by": "model-registry-operator",
 				"platform.opendatahub.io/component": "modelregistry", "platform.opendatahub.io/operator": "odh-platform-operator",
@@ -116,10 +116,10 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 				labels["modelregistry.opendatahub.io/namespace"] = "lab-registries"
 			}
 			if diff := cmp.Diff(labels, o.GetLabels()); diff != "" {
-				t.Errorf("%+v: labels of %s (-want +got):\n%s", v, rows[at].object, diff)
+				t.Errorf("%+v: labels of %s (-want +got):\n%s", v, rows[index].object, diff)
 			}
-			if metav1.IsControlledBy(o, m) != rows[at].owned {
-				t.Errorf("%+v: %s is owned by %v", v, rows[at].object, o.GetOwnerReferences())
+			if metav1.IsControlledBy(o, m) != rows[index].owned {
+				t.Errorf("%+v: %s is owned by %v", v, rows[index].object, o.GetOwnerReferences())
 			}
 		}
 	}
@@ -132,7 +132,7 @@ const (
 	absent form = iota
 	bySecret
 	byConfigMap
-	byBoth // the ConfigMap wins
+	byBoth // the ConfigMap takes precedence
 )
 
 func (f form) given() (*v1beta1.SecretKeyValue, *v1beta1.ConfigMapKeyValue) {
@@ -155,7 +155,7 @@ func (f form) file() (key, source string) {
 	return "ca.pem", "ConfigMap ca-map"
 }
 
-// checkServer compares the arguments after the port, the volumes and their mounts with the tables.
+// checkServer compares the database address, the arguments after the port, and the mounted volumes with the expected ones.
 func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, address string, args []string, volumes map[string]string) {
 	t.Helper()
 	container, pod := serverOf(t, m)

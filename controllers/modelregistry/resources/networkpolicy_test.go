@@ -42,7 +42,7 @@ func TestPolicies(t *testing.T) {
 		"another port":              {registrytest.Registry(registrytest.Proxied, registrytest.Customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := built(t, c.m, c.in)
+			objects := buildObjects(t, c.m, c.in)
 			got := map[string][]networkingv1.NetworkPolicyIngressRule{}
 			for _, o := range objects {
 				if o.GetKind() != "NetworkPolicy" || o.GetName() == "team-a-egress" {
@@ -87,8 +87,8 @@ func TestEgressPolicies(t *testing.T) {
 		pods    string
 		rules   []any
 	}{
-		"server":         {built(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"guarded server": {built(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"server":         {buildObjects(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"guarded server": {buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
 		"database":       {builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
 	} {
 		want := map[string]any{
@@ -136,7 +136,7 @@ func TestRoutes(t *testing.T) {
 		"[modelregistry-30] to the proxy":    {registrytest.Registry(registrytest.Proxied), "team-a-https", secure},
 		"[D22] to the proxy, under any name": {registrytest.Registry(registrytest.Proxied, noDomain), "team-a-https", hostless},
 	} {
-		objects := built(t, c.m, openshift)
+		objects := buildObjects(t, c.m, openshift)
 		if diff := cmp.Diff(c.want, specOf(t, objects, "Route", c.route)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -155,7 +155,7 @@ func TestGateway(t *testing.T) {
 	}{
 		"with a proxy": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), 9443}, "without": {registrytest.Registry(registrytest.Everywhere), 9090},
 	} {
-		objects := built(t, c.m, gateway)
+		objects := buildObjects(t, c.m, gateway)
 		route := map[string]any{
 			"parentRefs": []any{map[string]any{
 				"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "data-science-gateway", "namespace": "openshift-ingress",

@@ -61,7 +61,7 @@ func TestObjects(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, kinds(built(t, c.m, c.in))); diff != "" {
+			if diff := cmp.Diff(c.want, kinds(buildObjects(t, c.m, c.in))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -77,7 +77,7 @@ func TestDatabaseObjects(t *testing.T) {
 	if diff := cmp.Diff(want, kinds(builtDatabase(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, o := range built(t, registrytest.Registry(registrytest.Proxied), openshift) {
+	for _, o := range buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift) {
 		if o.GetName() == "team-a-postgres" {
 			t.Errorf("%s %s for a database that is not ours", o.GetKind(), o.GetName())
 		}

@@ -14,7 +14,7 @@ import (
 
 // [modelregistry-65]
 func TestRole(t *testing.T) {
-	r := typed[rbacv1.Role](t, built(t, registrytest.Registry(), plain), "Role", "registry-user-team-a")
+	r := typed[rbacv1.Role](t, buildObjects(t, registrytest.Registry(), plain), "Role", "registry-user-team-a")
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get", "create"}},
 		{APIGroups: []string{""}, Resources: []string{"endpoints"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
@@ -35,7 +35,7 @@ func TestRole(t *testing.T) {
 
 // [modelregistry-27] [modelregistry-32] The ServiceAccount of the proxy may create token and access reviews.
 func TestDelegator(t *testing.T) {
-	b := typed[rbacv1.ClusterRoleBinding](t, built(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
+	b := typed[rbacv1.ClusterRoleBinding](t, buildObjects(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
 	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
 		t.Errorf("role %+v", b.RoleRef)
 	}
@@ -49,7 +49,7 @@ func TestDelegator(t *testing.T) {
 
 // [modelregistry-27] [S4] The proxy checks one right: get on the Service of the registry.
 func TestProxyConfig(t *testing.T) {
-	config := typed[corev1.ConfigMap](t, built(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
+	config := typed[corev1.ConfigMap](t, buildObjects(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
 	var got map[string]any
 	if err := yaml.UnmarshalStrict([]byte(config.Data["config-file.yaml"]), &got); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestProxyConfig(t *testing.T) {
 
 // [modelregistry-29] [D5] The Group does not set users: those of administrators are kept.
 func TestGroup(t *testing.T) {
-	objects := built(t, registrytest.Registry(), openshift)
+	objects := buildObjects(t, registrytest.Registry(), openshift)
 	if fields := object(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the Group has more than its metadata: %v", fields)
 	}
@@ -77,7 +77,7 @@ func TestGroup(t *testing.T) {
 
 // [D5] ServiceAccounts set no fields: pull secrets and others are not owned.
 func TestServiceAccountHasNoFields(t *testing.T) {
-	fields := object(built(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
+	fields := object(buildObjects(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the account has more than its metadata: %v", fields)
 	}
@@ -86,7 +86,7 @@ func TestServiceAccountHasNoFields(t *testing.T) {
 // Objects in the namespace are controlled by the registry; others name it in their labels.
 func TestOnlyObjectsInNamespaceHaveControllerReference(t *testing.T) {
 	m := registrytest.Registry(registrytest.Proxied, registrytest.Everywhere)
-	for _, o := range built(t, m, gateway) {
+	for _, o := range buildObjects(t, m, gateway) {
 		switch o.GetKind() {
 		case "Group", "ClusterRoleBinding", "HTTPRoute":
 			if len(o.GetOwnerReferences()) != 0 || o.GetLabels()[LabelNamespace] != "lab-registries" {

@@ -179,11 +179,11 @@ func (r recording) generates() bool {
 
 // TestRecordings compares the builders with the legacy operator, field by field.
 func TestRecordings(t *testing.T) {
-	met := map[int]bool{}
+	matched := map[int]bool{}
 	for _, r := range recordings(t) {
 		t.Run(r.name, func(t *testing.T) {
 			m := r.completed(t)
-			managed := built(t, m, r.in)
+			managed := buildObjects(t, m, r.in)
 			if r.generates() {
 				m.Spec.Postgres.Image = "quay.io/example/postgresql:16"
 				managed = append(managed, builtDatabase(t, m, r.in)...)
@@ -198,12 +198,12 @@ func TestRecordings(t *testing.T) {
 				if at < 0 {
 					t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
 				}
-				met[at] = true
+				matched[at] = true
 			}
 		})
 	}
 	for i, a := range accepted {
-		if !met[i] {
+		if !matched[i] {
 			t.Errorf("no recording differs in %s: take it from the list", a.path)
 		}
 	}

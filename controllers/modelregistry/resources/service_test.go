@@ -38,7 +38,7 @@ func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 		"OpenShift without a Route":              {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
 		"OpenShift whose domain no one reported": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
 		"gateway":                                {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
-		"gateway, as its setting stands":         {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
+		"gateway domain with scheme":             {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
 		"gateway without a Route":                {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
 		"gateway without a proxy":                {registrytest.Registry(), gateway, []string{public}, ""},
 		"gateway whose API is not served":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
@@ -48,7 +48,7 @@ func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 			if diff := cmp.Diff(append(c.hosts, inside...), Hosts(c.m, c.in)); diff != "" {
 				t.Errorf("hosts (-want +got):\n%s", diff)
 			}
-			annotations := typed[corev1.Service](t, built(t, c.m, c.in), "Service", "team-a").Annotations
+			annotations := typed[corev1.Service](t, buildObjects(t, c.m, c.in), "Service", "team-a").Annotations
 			if got, found := annotations["routing.opendatahub.io/external-address-rest"]; got != c.address || found != (c.address != "") {
 				t.Errorf("address %q, want %q", got, c.address)
 			}
@@ -74,7 +74,7 @@ func TestServiceAnnotations(t *testing.T) {
 			"openshift.io/display-name": "Team A", "openshift.io/description": "",
 		}},
 	} {
-		got := typed[corev1.Service](t, built(t, c.m, c.in), "Service", "team-a").Annotations
+		got := typed[corev1.Service](t, buildObjects(t, c.m, c.in), "Service", "team-a").Annotations
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -95,7 +95,7 @@ func TestServicePort(t *testing.T) {
 		"[D31] no number": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
 			corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 	} {
-		service := typed[corev1.Service](t, built(t, c.m, plain), "Service", "team-a")
+		service := typed[corev1.Service](t, buildObjects(t, c.m, plain), "Service", "team-a")
 		if diff := cmp.Diff([]corev1.ServicePort{c.want}, service.Spec.Ports); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -81,7 +81,7 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 }
 
 // A new replica continues the migration of a stopped one.
-func TestTheNextReplicaContinues(t *testing.T) {
+func TestNewReplicaContinuesMigration(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
@@ -94,7 +94,7 @@ func TestTheNextReplicaContinues(t *testing.T) {
 			if w.migration().run(t.Context()) == nil {
 				t.Fatalf("stopped at write %d: no error", stop)
 			}
-			if !slices.Contains(w.stored(), "v1alpha1") {
+			if !slices.Contains(w.storedObjects(), "v1alpha1") {
 				t.Errorf("stopped at write %d: trimmed", stop)
 			}
 			w.fails = func(string) error { return nil }
@@ -125,7 +125,7 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 		"denied by a webhook":       {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
 		"bad request":               {apierrors.NewBadRequest("no ModelRegistry"), true},
 		"deleted by another client": {apierrors.NewNotFound(resource, "a"), true},
-		"changed by other":          {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
+		"conflict":                  {apierrors.NewConflict(resource, "a", errors.New("modified")), false},
 		"too many":                  {apierrors.NewTooManyRequests("later", 1), false},
 		"no answer":                 {apierrors.NewInternalError(errors.New("failed calling webhook")), false},
 	} {
@@ -140,7 +140,7 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 				}
 				m := w.migration()
 				w.run(m, time.Minute)
-				if got := slices.Contains(w.stored(), "v1alpha1"); got == c.moved {
+				if got := slices.Contains(w.storedObjects(), "v1alpha1"); got == c.moved {
 					t.Errorf("the old version is still listed: %t, wrote %q", got, w.writes)
 				}
 				if !slices.Contains(w.writes, "patch b") {

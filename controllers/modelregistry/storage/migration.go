@@ -141,7 +141,7 @@ func (m *Migration) rewriteObjects(ctx context.Context) error {
 			object := &list.Items[i]
 			object.SetGroupVersionKind(m.gvk(""))
 			if err := m.rewriteObject(ctx, object); err != nil {
-				errs = append(errs, fmt.Errorf("writing ModelRegistry %s/%s back: %w", object.Namespace, object.Name, err))
+				errs = append(errs, fmt.Errorf("rewriting ModelRegistry %s/%s: %w", object.Namespace, object.Name, err))
 			}
 		}
 		if token = list.Continue; token == "" {
@@ -166,12 +166,12 @@ func (m *Migration) rewriteObject(ctx context.Context, object *metav1.PartialObj
 			marker: m.Clock.Now().UTC().Format(time.RFC3339), lastMigratedAnnotation: object.ResourceVersion,
 		}}})
 		if err != nil {
-			return fmt.Errorf("encoding the mark: %w", err)
+			return fmt.Errorf("encoding the annotations: %w", err)
 		}
 	}
 	err := m.Client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		m.Log.Info("Admission refuses an object as it is; writing it back through its status",
+		m.Log.Info("Admission rejects the stored object; rewriting it with a patch of its status",
 			"namespace", object.Namespace, "name", object.Name, "reason", err.Error())
 		err = m.Client.Status().Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte("{}")))
 	}

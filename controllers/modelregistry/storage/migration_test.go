@@ -33,7 +33,7 @@ const mark = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 type testEnv struct {
 	t      *testing.T
 	client client.Client
-	// writes lists the requests that are no reads.
+	// writes lists the requests that are not reads.
 	writes []string
 	// fails returns the error of a request, by its text.
 	fails func(request string) error
@@ -136,7 +136,7 @@ func (w *testEnv) run(m *Migration, span time.Duration) {
 	}
 }
 
-func (w *testEnv) stored() []string {
+func (w *testEnv) storedObjects() []string {
 	w.t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(certs.Conversion)
@@ -148,7 +148,7 @@ func (w *testEnv) stored() []string {
 
 func (w *testEnv) mustHave(stored ...string) {
 	w.t.Helper()
-	if got := w.stored(); !slices.Equal(got, stored) {
+	if got := w.storedObjects(); !slices.Equal(got, stored) {
 		w.t.Errorf("stored versions %v, want %v", got, stored)
 	}
 }

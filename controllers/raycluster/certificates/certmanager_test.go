@@ -122,7 +122,7 @@ func TestCertManagerIsMissing(t *testing.T) {
 	w.served = capability.NewSet(capability.Certificate)
 	before := w.secret(head)
 	w.mustReconcile(cluster, byCertManager)
-	if !same(before.Data, w.secret(head).Data) {
+	if !equalData(before.Data, w.secret(head).Data) {
 		t.Error("the previous certificate was replaced before the next one was issued")
 	}
 }

@@ -221,5 +221,5 @@ func manyPods(n int, start time.Time) []corev1.Pod {
 	return out
 }
 
-// same reports whether two Secrets have equal content.
-func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
+// equalData reports whether two Secrets have equal content.
+func equalData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

@@ -30,8 +30,8 @@ type reader struct {
 	ends    time.Time
 }
 
-// trusts fails unless both accept the certificate of the other. It returns the first expiry in the chain.
-func (r reader) trusts(other reader, now time.Time) (time.Time, error) {
+// verifyPeer fails unless both accept the certificate of the other. It returns the first expiry in the chain.
+func (r reader) verifyPeer(other reader, now time.Time) (time.Time, error) {
 	options := x509.VerifyOptions{Roots: r.trusted, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
 	chains, err := other.leaf.Verify(options)
 	if err != nil {
@@ -65,8 +65,8 @@ type life struct {
 
 func (l *life) names() raycluster.Names { return raycluster.View(l.cluster.Object).Names() }
 
-// wake reconciles until nothing is due.
-func (l *life) wake() {
+// reconcileDue reconciles until nothing is due.
+func (l *life) reconcileDue() {
 	l.t.Helper()
 	for range 5 {
 		after := l.mustReconcile(l.cluster, l.mode)
@@ -100,7 +100,7 @@ func (l *life) pod() {
 	name := fmt.Sprintf("p%d", l.made)
 	l.create(pending(name, role, ip))
 	l.clock.Step(addressBatchWindow)
-	l.wake()
+	l.reconcileDue()
 	data := l.secret(secret).Data
 	leaf := certificateOf(l.t, data["tls.crt"])
 	if err := leaf.VerifyHostname(ip); err != nil {
@@ -173,7 +173,7 @@ func (l *life) check() {
 			if !now.After(l.trusted[pair]) {
 				continue
 			}
-			until, err := a.trusts(b, now)
+			until, err := a.verifyPeer(b, now)
 			if err != nil {
 				l.t.Fatalf("at %s: %v", now.Format(time.DateOnly), err)
 			}
@@ -182,8 +182,8 @@ func (l *life) check() {
 	}
 }
 
-// rest reconciles at a time at which nothing is due.
-func (l *life) rest() {
+// expectNothingDue reconciles at a time at which nothing is due.
+func (l *life) expectNothingDue() {
 	l.t.Helper()
 	reads, writes, patches := l.reads, l.writes, l.patches
 	l.mustReconcile(l.cluster, l.mode)
@@ -198,7 +198,7 @@ func (l *life) step() {
 	quiet := time.Duration(1+l.dice.IntN(24*45)) * time.Hour
 	if due := l.wakes.Sub(l.clock.Now()); due > 0 && due <= quiet {
 		l.clock.Step(due)
-		l.wake()
+		l.reconcileDue()
 		l.check()
 		return
 	}
@@ -216,13 +216,13 @@ func (l *life) step() {
 	default: // a new leader with an empty cache reads, and has nothing to write
 		writes := l.writes
 		l.memory = Memory{}
-		l.wake()
+		l.reconcileDue()
 		if l.writes != writes {
 			l.t.Fatalf("another leader wrote %d times", l.writes-writes)
 		}
 	}
 	l.check()
-	l.rest()
+	l.expectNothingDue()
 }
 
 // [R11] Over ten years with several rotations, all pods and clients that issue their own certificates trust each other whenever they
@@ -246,15 +246,15 @@ func TestRenewalOverTenYears(t *testing.T) {
 				l.least = leafLifetime*2/3 - 24*time.Hour
 				l.settings.CertificateKeyAlgorithm = tc.algorithm
 				tc.change(l.cluster)
-				l.wake()
-				most := 0
+				l.reconcileDue()
+				maxRotations := 0
 				for start := l.clock.Now(); l.clock.Since(start) < years*leafLifetime; {
 					l.step()
-					most = max(most, len(l.readers))
+					maxRotations = max(maxRotations, len(l.readers))
 					l.eventsSince()
 				}
-				if len(l.signers) < 4 || most < 3 {
-					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), most)
+				if len(l.signers) < 4 || maxRotations < 3 {
+					t.Errorf("%d CAs signed and at most %d talked: the story is too quiet", len(l.signers), maxRotations)
 				}
 			})
 		}
@@ -264,16 +264,16 @@ func TestRenewalOverTenYears(t *testing.T) {
 // After downtime of the operator, running processes trust new ones until their own certificate expires, unless the downtime exceeds the
 // time between publication of a CA and its first signature.
 func TestRenewalAfterDowntime(t *testing.T) {
-	for name, away := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
+	for name, downtime := range map[string]time.Duration{"a month": 30 * 24 * time.Hour, "half a year": leafLifetime / 2, "eleven months": leafLifetime * 11 / 12} {
 		t.Run(name, func(t *testing.T) {
 			l := &life{fixture: newFixture(t), dice: rand.New(rand.NewPCG(1, 1)), cluster: demo(t), mode: byOperator, signers: map[string]bool{}, trusted: map[trust]time.Time{}}
 			l.least = leafLifetime / 4 // a CA that was announced late signs almost to its end, and no certificate outlives it
-			l.wake()
+			l.reconcileDue()
 			for range 12 {
 				l.pod()
 				before := l.readers[len(l.readers)-1]
-				l.clock.Step(away)
-				l.wake()
+				l.clock.Step(downtime)
+				l.reconcileDue()
 				l.pod()
 				l.client()
 				now := l.clock.Now()
@@ -282,12 +282,12 @@ func TestRenewalAfterDowntime(t *testing.T) {
 						continue
 					}
 					for _, pair := range [][2]reader{{before, after}, {after, before}} {
-						if _, err := pair[0].trusts(pair[1], now); err != nil {
+						if _, err := pair[0].verifyPeer(pair[1], now); err != nil {
 							t.Errorf("%s: unexpected error: %v", now.Format(time.DateOnly), err)
 						}
 					}
 				}
-				l.rest()
+				l.expectNothingDue()
 			}
 		})
 	}

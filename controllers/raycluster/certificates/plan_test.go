@@ -60,8 +60,8 @@ func TestNamesInCertificates(t *testing.T) {
 }
 
 func TestPlanCertificates(t *testing.T) {
-	alone := demo(t)
-	unstructured.RemoveNestedField(alone.Object, "spec", "workerGroupSpecs")
+	cluster := demo(t)
+	unstructured.RemoveNestedField(cluster.Object, "spec", "workerGroupSpecs")
 	rsa := config.DefaultRayCluster()
 	rsa.CertificateKeyAlgorithm = "RSA"
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestPlanCertificates(t *testing.T) {
 		key      string
 	}{
 		"workers":    {demo(t), byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret, workerSecret}, "ECDSA"},
-		"no workers": {alone, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
+		"no workers": {cluster, byOperator, config.DefaultRayCluster(), []string{caSecret, headSecret}, "ECDSA"},
 		"RSA":        {demo(t), byOperator, rsa, []string{caSecret, headSecret, workerSecret}, "RSA"},
 		"mTLS and kube-rbac-proxy": {
 			demo(t), raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerOperator, Auth: raycluster.AuthProxy}, config.DefaultRayCluster(),
@@ -156,7 +156,7 @@ func TestPodsOfRole(t *testing.T) {
 			got = append(got, pod.Name)
 		}
 		if strings.Join(got, ",") != want {
-			t.Errorf("%s: unexpected result: %v", role, got)
+			t.Errorf("pods with role %s are %v", role, got)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func demoSecrets(t *testing.T) (ca, head, worker string) {
 	t.Helper()
 	n := raycluster.View(demo(t).Object).Names()
 	if !strings.HasPrefix(n.CASecret, caSecret) || !strings.HasPrefix(n.HeadTLS, headSecret) || !strings.HasPrefix(n.WorkerTLS, workerSecret) {
-		t.Fatalf("unexpected result: %+v", n)
+		t.Fatalf("the names %+v do not have the prefixes that these tests expect", n)
 	}
 	return n.CASecret, n.HeadTLS, n.WorkerTLS
 }
@@ -308,7 +308,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 	w, cluster := newFixture(t, old), demo(t)
 	w.mustReconcile(cluster, raycluster.Mode{MTLS: true, Issuer: raycluster.IssuerPod})
 	got := w.secret(ca)
-	if !same(got.Data, root.Data) || !apply.HasComponentLabels(got, raycluster.ComponentName) || w.writes != 1 {
+	if !equalData(got.Data, root.Data) || !apply.HasComponentLabels(got, raycluster.ComponentName) || w.writes != 1 {
 		t.Errorf("%d writes, labels %v", w.writes, got.Labels)
 	}
 	if reported := w.eventsSince(); reported != "" {
@@ -321,7 +321,7 @@ func TestAnExistingCAIsKept(t *testing.T) {
 func TestSecretsOfUsers(t *testing.T) {
 	ca, head, _ := demoSecrets(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	mine, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: 10 * 24 * time.Hour}, now)
+	userCA, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "mine", Lifetime: 10 * 24 * time.Hour}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,12 +329,12 @@ func TestSecretsOfUsers(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Data: data}
 	}
 	t.Run("a CA", func(t *testing.T) {
-		w, cluster := newFixture(t, user(ca, mine.Data)), demo(t)
+		w, cluster := newFixture(t, user(ca, userCA.Data)), demo(t)
 		w.mustReconcile(cluster, byOperator)
 		if c := certificateOf(t, w.secret(head).Data["tls.crt"]); c.Issuer.CommonName != "mine" {
 			t.Errorf("issued by %s", c.Issuer)
 		}
-		if got := w.secret(ca); !same(got.Data, mine.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
+		if got := w.secret(ca); !equalData(got.Data, userCA.Data) || len(got.Labels) > 0 || len(got.OwnerReferences) > 0 {
 			t.Errorf("the Secret was changed: %v", got.ObjectMeta)
 		}
 		if reported := w.eventsSince(); !strings.Contains(reported, "Warning CertificateExpiring the CA in Secret "+ca) {
@@ -428,7 +428,7 @@ func TestChangedSecretsAreCheckedOnce(t *testing.T) {
 	}
 	writes, before := w.writes, w.secret(head).Data
 	w.mustReconcile(cluster, byOperator)
-	if w.writes != writes || !same(before, w.secret(head).Data) {
+	if w.writes != writes || !equalData(before, w.secret(head).Data) {
 		t.Errorf("%d writes for annotations", w.writes-writes)
 	}
 	w.expectIdle(cluster, byOperator)
@@ -436,7 +436,7 @@ func TestChangedSecretsAreCheckedOnce(t *testing.T) {
 	delete(s.Labels, raycluster.LabelClusterName)
 	w.update(s)
 	w.mustReconcile(cluster, byOperator)
-	if s := w.secret(head); s.Labels[raycluster.LabelClusterName] != "demo" || !same(before, s.Data) {
+	if s := w.secret(head); s.Labels[raycluster.LabelClusterName] != "demo" || !equalData(before, s.Data) {
 		t.Errorf("labels %v", s.Labels)
 	}
 	w.expectIdle(cluster, byOperator)
@@ -478,7 +478,7 @@ func TestNothingIsReadForANewCluster(t *testing.T) {
 	}
 	clear(w.hidden)
 	w.mustReconcile(cluster, byOperator)
-	if !same(made, w.secret(ca).Data) {
+	if !equalData(made, w.secret(ca).Data) {
 		t.Error("the CA was replaced")
 	}
 	w.expectIdle(cluster, byOperator)
@@ -503,7 +503,7 @@ func TestReconcileErrorNamesObjectAndIsRetried(t *testing.T) {
 	ca, _, _ := demoSecrets(t)
 	w.fail = errors.New("away")
 	if _, err := w.reconcile(t.Context(), cluster, byOperator); err == nil || !strings.Contains(err.Error(), ca) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want one that names the Secret %s", err, ca)
 	}
 	w.fail = nil
 	w.mustReconcile(cluster, byOperator)
@@ -527,7 +527,7 @@ func TestTheProxyHasACertificate(t *testing.T) {
 	}
 	w.clock.Step(leafLifetime * 3 / 4)
 	w.mustReconcile(cluster, mode)
-	if same(secret.Data, w.secret(name).Data) {
+	if equalData(secret.Data, w.secret(name).Data) {
 		t.Error("the certificate of the proxy was not renewed")
 	}
 	if authority, _ := w.memory.Authority(name, w.clock.Now()); !bytes.Equal(authority, w.secret(name).Data["ca.crt"]) {

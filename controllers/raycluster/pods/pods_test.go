@@ -90,17 +90,17 @@ func TestAddresses(t *testing.T) {
 
 // Pods belong to the cluster that controls them; labels do not count.
 func TestList(t *testing.T) {
-	own, older, foreign := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
+	own, previous, foreign := raytest.Pod("own", "head", "u", "10.0.0.1"), raytest.Pod("older", "head", "old", "10.0.0.2"), raytest.Pod("stranger", "worker", "u", "10.0.0.3")
 	foreign.OwnerReferences = nil
 	ofJob := raytest.Pod("job", "worker", "u", "10.0.0.4")
 	ofJob.OwnerReferences[0].Kind = "Job"
 	elsewhere := raytest.Pod("elsewhere", "head", "u", "10.0.0.5")
 	elsewhere.Namespace = "other"
-	pods := fake.NewClientBuilder().WithObjects(own, older, foreign, ofJob, elsewhere).
+	pods := fake.NewClientBuilder().WithObjects(own, previous, foreign, ofJob, elsewhere).
 		WithIndex(&corev1.Pod{}, Index, IndexValue).Build()
 	got, err := List(t.Context(), pods, "team", "u")
 	if err != nil || len(got) != 1 || got[0].Name != "own" {
-		t.Errorf("unexpected result %v, error %v", got, err)
+		t.Errorf("List returned %v, error %v, want only the pod of this cluster", got, err)
 	}
 	for _, pod := range []client.Object{foreign, ofJob} {
 		if requests := ToCluster(context.Background(), pod); requests != nil {

@@ -1,4 +1,4 @@
-// Package takeover deletes what the CodeFlare operator left: its objects of Ray clusters, and its webhooks. The manager registers it in one
+// Package takeover deletes leftovers of the CodeFlare operator: objects of Ray clusters, and webhooks. The manager registers it in one
 // line, and works without it. Version 1.0 can delete it, unless it supports a direct upgrade from that operator.
 package takeover
 
@@ -116,7 +116,7 @@ func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKi
 			continue // the API was removed after discovery
 		}
 		if err != nil {
-			return nil, fmt.Errorf("listing what the CodeFlare operator left of %s: %w", kind.Kind, err)
+			return nil, fmt.Errorf("listing %s objects of the CodeFlare operator: %w", kind.Kind, err)
 		}
 		for _, object := range items.Items {
 			object.SetGroupVersionKind(kind)

@@ -99,11 +99,11 @@ func TestWebhookCleanerKeepsWebhooksWithService(t *testing.T) {
 }
 
 func TestWebhookCleanerRetries(t *testing.T) {
-	trouble := errors.New("refused")
+	requestErr := errors.New("refused")
 	c := fake.NewClientBuilder().WithObjects(configurations()...).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if trouble != nil {
-				return trouble
+			if requestErr != nil {
+				return requestErr
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -114,7 +114,7 @@ func TestWebhookCleanerRetries(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- o.Start(ctx) }()
 	awaitWaiter(t, clk)
-	trouble = nil
+	requestErr = nil
 	clk.Step(webhookInterval)
 	if err := <-done; err != nil {
 		t.Error(err)

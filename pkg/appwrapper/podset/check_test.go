@@ -173,11 +173,11 @@ func FuzzInfer(f *testing.F) {
 			return
 		}
 		if count, _, errs := Check(sets, u, nil); count != len(sets) || len(errs) != 0 {
-			t.Fatalf("%s infers %s, and its check finds %d and %v", raw, shown(sets), count, errs)
+			t.Fatalf("%s infers %s, and its check finds %d and %v", raw, formatPodSets(sets), count, errs)
 		}
 		for _, set := range sets {
 			if *set.Replicas < 0 {
-				t.Fatalf("%s infers %s", raw, shown(sets))
+				t.Fatalf("%s infers %s", raw, formatPodSets(sets))
 			}
 		}
 		if least, total := MinReady(u, sets), Total(sets); least < 0 || least > total {

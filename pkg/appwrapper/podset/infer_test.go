@@ -10,8 +10,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// shown formats pod sets as "path=replicas" with annotations.
-func shown(sets []awv1beta2.AppWrapperPodSet) string {
+// formatPodSets formats pod sets as "path=replicas" with annotations.
+func formatPodSets(sets []awv1beta2.AppWrapperPodSet) string {
 	var lines []string
 	for _, set := range sets {
 		line := fmt.Sprintf("%s=%d", set.Path, *set.Replicas)
@@ -95,7 +95,7 @@ func TestInfer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := shown(sets); got != test.want {
+			if got := formatPodSets(sets); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 			if sets == nil {
@@ -138,7 +138,7 @@ func TestInferRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sets, err := Infer(object(t, test.text))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %s and %v, want an error with %q", shown(sets), err, test.want)
+				t.Errorf("got %s and %v, want an error with %q", formatPodSets(sets), err, test.want)
 			}
 		})
 	}
@@ -148,8 +148,8 @@ func TestInferRefuses(t *testing.T) {
 func TestForComponent(t *testing.T) {
 	c := component(t, job("parallelism: 4, "))
 	sets, err := ForComponent(c)
-	if err != nil || shown(sets) != "template.spec.template=4"+jobHint {
-		t.Errorf("undeclared: %s, %v", shown(sets), err)
+	if err != nil || formatPodSets(sets) != "template.spec.template=4"+jobHint {
+		t.Errorf("undeclared: %s, %v", formatPodSets(sets), err)
 	}
 	c.PodSets = []awv1beta2.AppWrapperPodSet{{Path: "template.spec.template"}}
 	sets, err = ForComponent(c)
@@ -161,10 +161,10 @@ func TestForComponent(t *testing.T) {
 		t.Error("the result shares its entries with the component")
 	}
 	if sets, err = ForComponent(component(t, `{apiVersion: v1, kind: ConfigMap}`)); err != nil || sets == nil || len(sets) != 0 {
-		t.Errorf("unexpected result without pods: %#v, %v", sets, err)
+		t.Errorf("ForComponent of a ConfigMap returned %#v, error %v, want an empty list", sets, err)
 	}
 	if sets, err = ForComponent(component(t, `{kind: Pod}`)); err == nil {
-		t.Errorf("unexpected result without a version: %#v", sets)
+		t.Errorf("ForComponent without an apiVersion returned %#v, want an error", sets)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestTemplateAt(t *testing.T) {
 		"template.spec.replicatedJobs[1].template.spec.template.spec.containers[0]": "image",
 	} {
 		if at, err := TemplateAt(u.Object, path); err != nil || at[want] == nil {
-			t.Errorf("%s: got %v, %v", path, at, err)
+			t.Errorf("TemplateAt(%s) = %v, error %v, want a map with %s", path, at, err, want)
 		}
 	}
 	at, err := TemplateAt(u.Object, "template.metadata")

@@ -14,7 +14,7 @@ func TestParseQuantity(t *testing.T) {
 	}
 	for _, text := range []string{"", "x", "1e-2000000000", "1E2000000000", "1e-101", "1e-99999999999999999999", "0." + strings.Repeat("0", 70) + "1"} {
 		if got, err := ParseQuantity(text); err == nil {
-			t.Errorf("%q: got %s", text, got.String())
+			t.Errorf("ParseQuantity(%q) = %s, want an error", text, got.String())
 		}
 	}
 }

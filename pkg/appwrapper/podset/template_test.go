@@ -102,7 +102,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 	for _, path := range []string{"template.metadata", "x"} {
 		if got := UnknownFields(u.Object, path); got != nil {
-			t.Errorf("%s: got %q", path, got)
+			t.Errorf("%s: got unknown fields %q, want none", path, got)
 		}
 	}
 }

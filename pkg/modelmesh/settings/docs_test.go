@@ -70,7 +70,7 @@ func TestDocumentationListsAllKeys(t *testing.T) {
 	}
 	got := mustRead(t, zero, text.String())
 	got.RuntimePodLabels, got.RuntimePodAnnotations = nil, nil // {} changes nothing
-	same(t, got, Default())
+	requireEqual(t, got, Default())
 }
 
 func nest(tree map[string]any, path []string, value string) {

@@ -25,7 +25,7 @@ func FuzzDocuments(f *testing.F) {
 		got, _, err := Read(below, text)
 		want := Default()
 		want.RuntimePodLabels = map[string]string{"below": "1"}
-		same(t, below, want)
+		requireEqual(t, below, want)
 		if err == nil {
 			checkPodValues(t, got)
 		}
@@ -47,7 +47,7 @@ func FuzzDocuments(f *testing.F) {
 func checkPodValues(t *testing.T, s Settings) {
 	t.Helper()
 	if len(validation.IsDNS1035Label(s.ServiceName)) > 0 || s.ServicePort < 1 || s.ServicePort > 65535 || s.PodsPerRuntime < 0 || s.ScaleToZero.GracePeriod < 0 {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("the settings %+v are not valid in pods", s)
 	}
 	for _, r := range resourcesOf(&s) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -45,7 +45,7 @@ func TestResolve(t *testing.T) {
 		"must contain a key named " + DefaultsKey:                   {Defaults: mapOf("home", DefaultsName, "other", "")},
 		"ConfigMap home/" + ConfigMapName + ": podsPerRuntime":      {Admin: mapOf("home", ConfigMapName, ConfigMapKey, "podsPerRuntime: x")},
 		"ConfigMap team/" + ConfigMapName + ": User ConfigMap must": {Namespace: mapOf("team", ConfigMapName, "other", "")},
-		"inferenceServiceName may not be set for one namespace":     {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "inferenceServiceName: a")},
+		"inferenceServiceName cannot be set for a single namespace": {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "inferenceServiceName: a")},
 		"ConfigMap team/" + ConfigMapName + ": podsPerRuntime":      {Namespace: mapOf("team", ConfigMapName, ConfigMapKey, "podsPerRuntime: x")},
 	} {
 		if _, _, err := Resolve(config.ModelMesh{}, d); err == nil || !strings.Contains(err.Error(), want) {

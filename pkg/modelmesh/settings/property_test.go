@@ -70,7 +70,7 @@ func TestEachKeyChangesOneSetting(t *testing.T) {
 	}
 	want := everySetting()
 	want.AuthProxy.Image.Digest = "" // a tag removes it
-	same(t, all, want)
+	requireEqual(t, all, want)
 }
 
 // Neither the order of independent keys nor their distribution over documents matters.
@@ -111,13 +111,13 @@ func TestNamespaceDocumentEqualsAdminDocument(t *testing.T) {
 		tenant, _, err := ReadOverride(Default(), line)
 		switch {
 		case settingPaths()[path] == adminOnly:
-			if err == nil || !strings.Contains(err.Error(), path+" may not be set for one namespace") {
+			if err == nil || !strings.Contains(err.Error(), path+" cannot be set for a single namespace") {
 				t.Errorf("%s: unexpected error: %v", line, err)
 			}
 		case (err == nil) != (adminErr == nil):
 			t.Errorf("%s: %v and %v", line, adminErr, err)
 		case err == nil:
-			same(t, tenant, admin)
+			requireEqual(t, tenant, admin)
 		}
 	}
 }
@@ -185,24 +185,24 @@ func TestSourceMatchesModel(t *testing.T) {
 			remove := rapid.IntRange(0, 4).Draw(r, "remove") == 0
 			where := rapid.SampledFrom([]string{"defaults", "admin", "one", "two"}).Draw(r, "where")
 			expected.write(where, text, remove)
-			f.show(t, expected)
+			f.deliverDocuments(t, expected)
 			for _, namespace := range append(namespaces, "three") {
 				want, served := expected.answer(namespace)
 				got, err := f.For(t.Context(), namespace)
 				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-					r.Fatalf("unexpected result after %q in %s (removed: %t), of %s, %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
+					r.Fatalf("after %q in %s (removed: %t), the settings of %s are wrong, error %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)
 				}
 			}
 			for len(f.recorder.Events) > 0 {
 				<-f.recorder.Events
 			}
-			f.show(t, expected) // nothing new
+			f.deliverDocuments(t, expected) // nothing new
 			for _, namespace := range namespaces {
 				if _, err := f.For(t.Context(), namespace); err != nil {
 					r.Fatal(err)
 				}
 			}
-			f.quiet(t)
+			f.expectNoEvents(t)
 		}
 	})
 }
@@ -229,8 +229,8 @@ func (s *sourceModel) write(where, text string, remove bool) {
 	s.update()
 }
 
-// show delivers the documents of the model to the source, as watches do.
-func (f *fixture) show(t *testing.T, s *sourceModel) {
+// deliverDocuments delivers the documents of the model to the source, as watches do.
+func (f *fixture) deliverDocuments(t *testing.T, s *sourceModel) {
 	t.Helper()
 	var all []*unstructured.Unstructured
 	if s.admin != nil {

@@ -43,7 +43,7 @@ func Read(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOnly)
 }
 
-// ReadOverride is Read for the document of a namespace, which can set some keys only.
+// ReadOverride is like Read for the document of a namespace, which can set only some keys.
 func ReadOverride(base Settings, text string) (Settings, []string, error) {
 	return read(base, text, adminOrNamespace)
 }
@@ -73,7 +73,7 @@ func read(base Settings, text string, author authority) (Settings, []string, err
 // changed, and quotes around numbers and booleans have no effect.
 func parse(text string) (map[string]any, error) {
 	if len(text) > maxDocumentBytes {
-		return nil, fmt.Errorf("it has %d bytes: it must have at most %d", len(text), maxDocumentBytes)
+		return nil, fmt.Errorf("the settings have %d bytes: write at most %d", len(text), maxDocumentBytes)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	root := &yaml.Node{}
@@ -81,7 +81,7 @@ func parse(text string) (map[string]any, error) {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it must be one YAML document: remove what follows the first")
+		return nil, errors.New("the settings must be one YAML document: remove the other documents")
 	}
 	keepScalars(root)
 	var document any
@@ -90,7 +90,7 @@ func parse(text string) (map[string]any, error) {
 	}
 	fields, ok := document.(map[string]any)
 	if document != nil && !ok {
-		return nil, fmt.Errorf("it must be one YAML object with the settings: it is %s", quoteValue(document))
+		return nil, fmt.Errorf("the settings must be a YAML object and not %s", quoteValue(document))
 	}
 	return fields, nil
 }
@@ -121,8 +121,8 @@ func (r *parser) object(path string, fields map[string]any, keys []keySpec) {
 			r.noteUnknown(path, name, keys)
 			continue
 		}
-		if other, twice := foundAs[keys[i].name]; twice {
-			r.fail("%s%s: it is given as %s and as %s: leave one", path, keys[i].name, other, name)
+		if other, found := foundAs[keys[i].name]; found {
+			r.fail("%s%s is set as %s and as %s: remove one of them", path, keys[i].name, other, name)
 		}
 		foundAs[keys[i].name] = name
 		if value := fields[name]; value != nil {
@@ -136,7 +136,7 @@ func (r *parser) readKey(path string, raw any, spec keySpec) {
 	fields, isObject := raw.(map[string]any)
 	switch {
 	case spec.set != nil && r.documentAuthority == adminOrNamespace && spec.authority == adminOnly:
-		r.fail("%s may not be set for one namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
+		r.fail("%s cannot be set for a single namespace: set it in ConfigMap %s of the manager's namespace", path, ConfigMapName)
 	case spec.set != nil:
 		spec.set(r, path, raw)
 	case !isObject:
@@ -237,7 +237,7 @@ func (s Settings) requestsAboveLimits() (errs []error) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := c.resources.Requests[name], c.resources.Limits[name]
 			if request.Cmp(limit) > 0 {
-				errs = append(errs, invalidResources(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the one or raise the other",
+				errs = append(errs, invalidResources(c.name, fmt.Errorf("requests.%s %s is more than limits.%s %s: lower the request or raise the limit",
 					name, request.String(), name, limit.String())))
 			}
 		}
@@ -247,7 +247,7 @@ func (s Settings) requestsAboveLimits() (errs []error) {
 
 // portConflicts returns errors for listeners of a pod on the same port. Ports without a setting are fixed.
 func (s Settings) portConflicts() []error {
-	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the end of the pod"}
+	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the preStop hooks"}
 	var errs []error
 	for _, listener := range []struct {
 		name string
@@ -260,8 +260,8 @@ func (s Settings) portConflicts() []error {
 		if !listener.on {
 			continue
 		}
-		if other, taken := used[listener.port]; taken {
-			errs = append(errs, fmt.Errorf("%s %d is the port of %s too: give it one of its own", listener.name, listener.port, other))
+		if other, found := used[listener.port]; found {
+			errs = append(errs, fmt.Errorf("%s %d is also the port of %s: choose another", listener.name, listener.port, other))
 		}
 		used[listener.port] = listener.name
 	}

@@ -31,8 +31,8 @@ func expectRejected(t *testing.T, text string, want ...string) {
 	}
 }
 
-// same compares settings, with semantic equality of quantities.
-func same(t *testing.T, got, want Settings) {
+// requireEqual compares settings, with semantic equality of quantities.
+func requireEqual(t *testing.T, got, want Settings) {
 	t.Helper()
 	if !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got, cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })))
@@ -112,7 +112,7 @@ func everySetting() Settings {
 }
 
 func TestEveryKeyIsRead(t *testing.T) {
-	same(t, mustRead(t, Default(), allKeysDocument), everySetting())
+	requireEqual(t, mustRead(t, Default(), allKeysDocument), everySetting())
 }
 
 // [M36] Keys are case-insensitive; the keys of labels and annotations keep their case.
@@ -124,12 +124,12 @@ func TestKeysAreCaseInsensitive(t *testing.T) {
 		}
 		shouted.WriteString(line)
 	}
-	same(t, mustRead(t, Default(), shouted.String()), everySetting())
+	requireEqual(t, mustRead(t, Default(), shouted.String()), everySetting())
 	got := mustRead(t, Default(), "RestProxy: {SKIPVERIFY: true, Image: {TAG: v2}}\nrunTimePodLabels: {App: Mine, app: yours}")
 	if !got.RESTProxy.SkipVerify || got.RESTProxy.Image.Tag != "v2" || got.RuntimePodLabels["App"] != "Mine" || got.RuntimePodLabels["app"] != "yours" {
 		t.Errorf("unexpected restProxy %+v or runtimePodLabels %v", got.RESTProxy, got.RuntimePodLabels)
 	}
-	expectRejected(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime: it is given as PodsPerRuntime and as podsPerRuntime: leave one")
+	expectRejected(t, "podsPerRuntime: 1\nPodsPerRuntime: 2", "podsPerRuntime is set as PodsPerRuntime and as podsPerRuntime: remove one of them")
 	expectRejected(t, "podsPerRuntime: 1\npodsPerRuntime: 2", `line 2: mapping key "podsPerRuntime" already defined at line 1`)
 }
 
@@ -137,10 +137,10 @@ func TestKeysAreCaseInsensitive(t *testing.T) {
 func TestUntouchedKeysKeepDefaults(t *testing.T) {
 	got := mustRead(t, Default(), `storageHelperImage: {name: override, tag: "1.0"}`)
 	if got.StorageHelper.Image.Reference() != "override:1.0" || got.PodsPerRuntime != 2 || !slices.Equal(got.StorageHelper.Command, []string{"/opt/app/puller"}) {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want the defaults and the changed image", got)
 	}
 	for _, nothing := range []string{"", "# nothing", "{}", "null", "---\n", "podsPerRuntime:\nrestProxy: ~\nmetrics: {port: null}"} {
-		same(t, mustRead(t, Default(), nothing), Default())
+		requireEqual(t, mustRead(t, Default(), nothing), Default())
 	}
 }
 
@@ -176,7 +176,7 @@ func TestValueTypes(t *testing.T) {
 	// Quotes do not matter where there is one reading.
 	got := mustRead(t, Default(), `{podsPerRuntime: "3", headlessService: "no", enableAccessLogging: 'True', runtimePodLabels: {on: 007}}`)
 	if got.PodsPerRuntime != 3 || got.HeadlessService || !got.EnableAccessLogging || got.RuntimePodLabels["on"] != "007" {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want quoted and unquoted values decoded", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestValueTypes(t *testing.T) {
 func TestMetricsAndMessageSize(t *testing.T) {
 	got := mustRead(t, builtIn(), "metrics: {enabled: true}\ngrpcMaxMessageSizeBytes: 33554432")
 	if !got.Metrics.Enabled || got.GRPCMaxMessageSizeBytes != 33554432 {
-		t.Errorf("unexpected result: %+v", got)
+		t.Errorf("got %+v, want metrics and the message size", got)
 	}
 }
 
@@ -192,10 +192,10 @@ func TestMetricsAndMessageSize(t *testing.T) {
 func TestListsReplace(t *testing.T) {
 	got := mustRead(t, Default(), "builtInServerTypes: [one, two]")
 	if !slices.Equal(got.BuiltInServerTypes, []string{"one", "two"}) {
-		t.Errorf("unexpected result.BuiltInServerTypes: %v", got.BuiltInServerTypes)
+		t.Errorf("builtInServerTypes is %v, want it replaced", got.BuiltInServerTypes)
 	}
 	if got = mustRead(t, got, "builtInServerTypes: []\npayloadProcessors: ''"); len(got.BuiltInServerTypes) != 0 || len(got.PayloadProcessors) != 0 {
-		t.Errorf("unexpected result: %v", got)
+		t.Errorf("got %v, want both lists emptied", got)
 	}
 	below := Default()
 	below.PayloadProcessors, below.ImagePullSecrets = []string{"a"}, []corev1.LocalObjectReference{{Name: "x"}}
@@ -208,7 +208,7 @@ func TestListsReplace(t *testing.T) {
 func TestQuantitiesAreComparedByValue(t *testing.T) {
 	a := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15000m, memory: 0.5Gi}, limits: {cpu: 15000m, memory: 0.5Gi}}")
 	b := mustRead(t, Default(), "modelMeshResources: {requests: {cpu: 15, memory: 512Mi}, limits: {cpu: 15, memory: 512Mi}}")
-	same(t, a, b)
+	requireEqual(t, a, b)
 	for _, text := range []string{"invalid", "''", "-1", "[1]", "{}", "1Kg"} {
 		for _, section := range []string{"modelMeshResources", "storageHelperResources"} {
 			expectRejected(t, section+": {limits: {cpu: "+text+"}}", "Invalid config for '"+section+"'", "must be a quantity")

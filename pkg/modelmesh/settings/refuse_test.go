@@ -53,16 +53,16 @@ func TestReadErrors(t *testing.T) {
 		"authProxy: {mode: on}":                                       `authProxy.mode "on": must be auto, always or never`,
 		"authProxy: {extraArgs: [[]]}":                                "authProxy.extraArgs[0] a list",
 		"networkPolicy: {enabled: 7}":                                 `networkPolicy.enabled "7"`,
-		"podsPerRuntime: 1 #" + strings.Repeat("x", maxDocumentBytes): "it has 65555 bytes: it must have at most 65536",
-		"- a":                        "it must be one YAML object with the settings: it is a list",
-		"text":                       `it must be one YAML object with the settings: it is "text"`,
+		"podsPerRuntime: 1 #" + strings.Repeat("x", maxDocumentBytes): "the settings have 65555 bytes: write at most 65536",
+		"- a":                        "the settings must be a YAML object and not a list",
+		"text":                       `the settings must be a YAML object and not "text"`,
 		"a: [":                       "not valid YAML",
-		"a: 1\n---\nb: 2":            "it must be one YAML document: remove what follows the first",
-		"a: 1\n--- {":                "it must be one YAML document",
-		"inferenceServicePort: 8089": "inferenceServicePort 8089 is the port of the probes too: give it one of its own",
-		"metrics: {port: 8033}":      "metrics.port 8033 is the port of inferenceServicePort too",
-		"restProxy: {port: 8080}":    "restProxy.port 8080 is the port of the traffic between pods too",
-		"restProxy: {port: 2112}":    "metrics.port 2112 is the port of restProxy.port too",
+		"a: 1\n---\nb: 2":            "the settings must be one YAML document: remove the other documents",
+		"a: 1\n--- {":                "the settings must be one YAML document",
+		"inferenceServicePort: 8089": "inferenceServicePort 8089 is also the port of the probes: choose another",
+		"metrics: {port: 8033}":      "metrics.port 8033 is also the port of inferenceServicePort",
+		"restProxy: {port: 8080}":    "restProxy.port 8080 is also the port of the traffic between pods",
+		"restProxy: {port: 2112}":    "metrics.port 2112 is also the port of restProxy.port",
 		"podsPerRuntime: " + strings.Repeat("long", 100):              "long...",
 		"storageHelperResources: {limits: {memory: 1Mi}}":             "Invalid config for 'storageHelperResources': requests.memory 96Mi is more than limits.memory 1Mi",
 		"restProxy: {resources: {requests: {memory: 1Gi}}}":           "Invalid config for 'restProxy.resources': requests.memory 1Gi",
@@ -101,7 +101,7 @@ func TestReadSupportsAnchorsAndMergeKeys(t *testing.T) {
 		got.RESTProxy.Resources.Limits.Cpu().String() + "!": "5!",
 	} {
 		if name != have {
-			t.Errorf("%s, want %s", name, have)
+			t.Errorf("got %s, want %s", name, have)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestNamespaceAuthority(t *testing.T) {
 		}
 		if _, _, err := ReadOverride(Default(), line); err == nil {
 			allowed = append(allowed, key)
-		} else if !strings.Contains(err.Error(), "may not be set for one namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+		} else if !strings.Contains(err.Error(), "cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
 			t.Errorf("%s: unexpected error: %v", key, err)
 		}
 	}

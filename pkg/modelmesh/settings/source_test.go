@@ -25,7 +25,7 @@ import (
 func TestDefaultsWithoutConfigMaps(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	for _, namespace := range []string{home, "any"} {
-		same(t, f.of(t, namespace), Default())
+		requireEqual(t, f.settingsFor(t, namespace), Default())
 	}
 	if f.reads.Load() != 2 {
 		t.Errorf("%d reads, want one for each name", f.reads.Load())
@@ -39,13 +39,13 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 		defaults("podsPerRuntime: 3\nmodelMeshImage: {name: default/mm, tag: old}\nstorageHelperImage: {name: default/helper}\nmetrics: {port: 2222}\nrunTimePodLabels: {a: d, b: d, c: d}"),
 		settingsConfigMap(home, "restProxy: {image: {tag: admin}}\nmetrics: {enabled: true, scheme: http}\nrunTimePodLabels: {b: a, c: a}"),
 		settingsConfigMap("tenant", "metrics: {scheme: https}\nenableAccessLogging: true\nscaleToZero: {gracePeriodSeconds: 7}"))
-	admin, tenant := f.of(t, "other"), f.of(t, "tenant")
+	admin, tenant := f.settingsFor(t, "other"), f.settingsFor(t, "tenant")
 	if admin.PodsPerRuntime != 3 || admin.HeadlessService || admin.RESTProxy.Enabled || admin.Metrics.Port != 2222 || admin.Metrics.Scheme != "http" {
 		t.Errorf("unexpected admin: %+v", admin)
 	}
 	for want, image := range map[string]Image{"env/mm:1": admin.ModelMeshImage, "env/rest:admin": admin.RESTProxy.Image, "default/helper:latest": admin.StorageHelper.Image} {
 		if image.Reference() != want {
-			t.Errorf("%q, want %q", image.Reference(), want)
+			t.Errorf("got %q, want %q", image.Reference(), want)
 		}
 	}
 	labels := func(s Settings) string {
@@ -61,7 +61,7 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, own, admin)
+	requireEqual(t, own, admin)
 	if f.reads.Load() != 2 {
 		t.Errorf("%d reads for all of it", f.reads.Load())
 	}
@@ -69,7 +69,7 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 
 func TestDefaultsFile(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{Defaults: "podsPerRuntime: 5", DefaultsFile: "/d.yaml"})
-	got := f.of(t, "any")
+	got := f.settingsFor(t, "any")
 	if got.PodsPerRuntime != 5 || got.HeadlessService || got.RESTProxy.Enabled || got.Metrics.Enabled {
 		t.Errorf("what a document of defaults leaves out is what the original's program had: %+v", got)
 	}
@@ -88,7 +88,7 @@ func TestEtcdSecretName(t *testing.T) {
 		if tc.key != "" {
 			text = "etcdSecretName: " + tc.key
 		}
-		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, settingsConfigMap(home, text)).of(t, "any").EtcdSecretName; got != tc.want {
+		if got := newFixture(t, config.ModelMesh{EtcdSecretName: tc.env}, settingsConfigMap(home, text)).settingsFor(t, "any").EtcdSecretName; got != tc.want {
 			t.Errorf("%+v: got %q, want %q", tc, got, tc.want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, keptNone) {
 		t.Error(said)
 	}
-	f.quiet(t)
+	f.expectNoEvents(t)
 	f.runs(t)
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 4"))
 	poll.Until(t, 10*time.Second, "the mended ones are in force", func() bool { got, err := f.For(t.Context(), "any"); return err == nil && got.PodsPerRuntime == 4 })
@@ -129,14 +129,14 @@ func TestAPIServerErrors(t *testing.T) {
 		t.Errorf("got error %v, want one containing 'reading ConfigMap serving/model-serving-config-defaults: refused'", err)
 	}
 	f.broken.Store(nil)
-	if got := f.of(t, "any"); got.PodsPerRuntime != 4 {
-		t.Errorf("unexpected result: %+v", got)
+	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 {
+		t.Errorf("got %+v, want the last valid settings", got)
 	}
 	f.broken.Store(&rejected)
-	if got := f.of(t, "other"); got.PodsPerRuntime != 4 {
+	if got := f.settingsFor(t, "other"); got.PodsPerRuntime != 4 {
 		t.Error("want the cached settings, without another read")
 	}
-	f.quiet(t)
+	f.expectNoEvents(t)
 }
 
 // A change of the administrators' ConfigMap or of the defaults takes effect without a restart. An invalid one is reported once on its
@@ -164,13 +164,13 @@ func TestChangesTakeEffect(t *testing.T) {
 		t.Error(said)
 	}
 	f.put(t, settingsConfigMap(home, "enableAccessLogging: true")) // takes effect when the defaults are valid
-	if got := f.of(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 || got.EnableAccessLogging {
-		t.Errorf("unexpected result of of: %+v", got)
+	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 9 || got.Metrics.Port != 2222 || got.EnableAccessLogging {
+		t.Errorf("got %+v, want the changed settings", got)
 	}
 	f.remove(t, defaults(""))
 	f.pods(t, "any", 2)
-	poll.Until(t, 10*time.Second, "the document of the administrators counts", func() bool { return f.of(t, "any").EnableAccessLogging })
-	f.quiet(t)
+	poll.Until(t, 10*time.Second, "the document of the administrators counts", func() bool { return f.settingsFor(t, "any").EnableAccessLogging })
+	f.expectNoEvents(t)
 	if f.reads.Load() > 2 {
 		t.Errorf("%d live reads", f.reads.Load())
 	}
@@ -185,26 +185,26 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 	f.pods(t, "other", 6)
 
 	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: many"))
-	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.of(t, "tenant"); return len(f.recorder.Events) == 1 })
+	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.settingsFor(t, "tenant"); return len(f.recorder.Events) == 1 })
 	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, keptPrevious) {
 		t.Error(said)
 	}
 	f.pods(t, "tenant", 5) // the last good one
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
-	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.of(t, "other").EnableAccessLogging })
-	if got := f.of(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
+	poll.Until(t, 10*time.Second, "the change below has come", func() bool { return f.settingsFor(t, "other").EnableAccessLogging })
+	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 5 || got.EnableAccessLogging {
 		t.Errorf("the settings changed although the document of the administrator is invalid: %+v", got)
 	}
 	f.put(t, settingsConfigMap("tenant", "metrics: {port: 2113}"))
-	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.of(t, "tenant").Metrics.Port == 2113 })
-	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
-		t.Errorf("unexpected result of of: %+v", got)
+	poll.Until(t, 10*time.Second, "it is mended", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2113 })
+	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 3 || !got.EnableAccessLogging {
+		t.Errorf("got %+v, want the settings of the namespace", got)
 	}
 	f.remove(t, settingsConfigMap("tenant", ""))
 	f.remove(t, settingsConfigMap("other", ""))
 	f.pods(t, "other", 3)
-	poll.Until(t, 10*time.Second, "nothing is left", func() bool { return f.of(t, "tenant").Metrics.Port == 2112 })
-	f.quiet(t)
+	poll.Until(t, 10*time.Second, "nothing is left", func() bool { return f.settingsFor(t, "tenant").Metrics.Port == 2112 })
+	f.expectNoEvents(t)
 }
 
 // A namespace whose document was never valid gets the settings of the administrators. Nothing is reported until its settings are
@@ -212,30 +212,30 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 func TestInvalidNamespaceDocuments(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
-	same(t, f.of(t, "tenant"), Default())
-	if said := f.event(t); !strings.Contains(said, "inferenceServiceName may not be set for one namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+	requireEqual(t, f.settingsFor(t, "tenant"), Default())
+	if said := f.event(t); !strings.Contains(said, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
 		t.Error(said)
 	}
-	same(t, f.of(t, "tenant"), Default())
-	f.quiet(t)
-	same(t, f.of(t, "keyless"), Default())
+	requireEqual(t, f.settingsFor(t, "tenant"), Default())
+	f.expectNoEvents(t)
+	requireEqual(t, f.settingsFor(t, "keyless"), Default())
 	if said := f.event(t); !strings.Contains(said, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
 		t.Error(said)
 	}
-	f.quiet(t)
+	f.expectNoEvents(t)
 }
 
 // Keys without effect are reported once, and again when they change.
 func TestKeysWithoutEffectAreReported(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podPerRuntime: 3"))
-	f.of(t, "any")
+	f.settingsFor(t, "any")
 	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
 		t.Error(said)
 	}
 	f.runs(t)
 	f.put(t, defaults("podsPerRuntime: 7"))
 	f.pods(t, "any", 7)
-	f.quiet(t)
+	f.expectNoEvents(t)
 	long := map[string]string{}
 	for i := range 40 {
 		long[strings.Repeat("long", 10)+strings.Repeat("x", i)] = "1"
@@ -253,7 +253,7 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 // Listeners are called for changed namespaces, or for all, and only then.
 func TestChangesNotifiesNamespaces(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
-	f.of(t, "any")
+	f.settingsFor(t, "any")
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	if err := f.Changes(&handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
@@ -294,8 +294,8 @@ func TestChangesNotifiesNamespaces(t *testing.T) {
 // In a single-namespace installation only that namespace is read.
 func TestNamespaceScope(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{NamespaceScope: true}, settingsConfigMap(home, "podsPerRuntime: 3"), settingsConfigMap("tenant", "podsPerRuntime: 5"))
-	if got := f.of(t, "tenant"); got.PodsPerRuntime != 3 {
-		t.Errorf("unexpected result: %+v", got)
+	if got := f.settingsFor(t, "tenant"); got.PodsPerRuntime != 3 {
+		t.Errorf("got %+v, want the settings of the namespace", got)
 	}
 	f.runs(t)
 	for _, action := range f.dynamic.Actions() {
@@ -312,9 +312,9 @@ func TestNamespaceScope(t *testing.T) {
 func TestConcurrentReads(t *testing.T) {
 	texts := []string{"podsPerRuntime: 1\nmetrics: {port: 2001}", "podsPerRuntime: 2\nmetrics: {port: 2002}"}
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, texts[0]), settingsConfigMap("tenant", "enableAccessLogging: true")).runs(t)
-	var askers sync.WaitGroup
+	var readers sync.WaitGroup
 	for _, namespace := range []string{"tenant", "other", "tenant", home} {
-		askers.Go(func() {
+		readers.Go(func() {
 			for range 200 {
 				got, err := f.For(t.Context(), namespace)
 				if err != nil || got.PodsPerRuntime+2000 != got.Metrics.Port || got.EnableAccessLogging != (namespace == "tenant") {
@@ -326,7 +326,7 @@ func TestConcurrentReads(t *testing.T) {
 	for i := range 200 {
 		f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, settingsConfigMap(home, texts[i%2])), toUnstructured(t, settingsConfigMap("tenant", "enableAccessLogging: true"))})
 	}
-	askers.Wait()
+	readers.Wait()
 }
 
 // Documents of a watch are not read again.
@@ -334,10 +334,10 @@ func TestWatchedDocumentsAreNotRead(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{})
 	f.onDefaults(nil)
 	f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, settingsConfigMap(home, "podsPerRuntime: 4"))})
-	if got := f.of(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
+	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
 		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
 	}
-	if !slices.Equal(f.of(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
+	if !slices.Equal(f.settingsFor(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
 		t.Error("want the default server types")
 	}
 }
@@ -361,7 +361,7 @@ func TestEventsHaveResourceVersion(t *testing.T) {
 	}
 	if len(regarding) != 2 || regarding[0].ResourceVersion != "1" || regarding[1].ResourceVersion != "3" ||
 		regarding[0].Kind != "ConfigMap" || regarding[0].APIVersion != "v1" || regarding[0].Namespace != home || regarding[0].Name != ConfigMapName || regarding[0].UID == "" {
-		t.Errorf("unexpected result: %+v", regarding)
+		t.Errorf("events regard %+v, want each ConfigMap with its resourceVersion", regarding)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestStorageClaims(t *testing.T) {
 		"no JSON":                     {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is left out: it must be a JSON object"}},
 		"no object":                   {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},
 		"no name of an object":        {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is left out: its name must be that", "y is"}},
-		"other case of the type":      {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
+		"type in another case":        {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims, notices := StorageClaims(tc.data)

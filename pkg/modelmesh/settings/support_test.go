@@ -141,7 +141,7 @@ func (f *fixture) remove(t *testing.T, m *corev1.ConfigMap) {
 	}
 }
 
-func (f *fixture) of(t *testing.T, namespace string) Settings {
+func (f *fixture) settingsFor(t *testing.T, namespace string) Settings {
 	t.Helper()
 	got, err := f.For(t.Context(), namespace)
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *fixture) of(t *testing.T, namespace string) Settings {
 // pods waits until a namespace has that many pods for each runtime.
 func (f *fixture) pods(t *testing.T, namespace string, want int32) {
 	t.Helper()
-	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.of(t, namespace).PodsPerRuntime == want })
+	poll.Until(t, 10*time.Second, "the settings of "+namespace+" have changed", func() bool { return f.settingsFor(t, namespace).PodsPerRuntime == want })
 }
 
 // event returns the next Event, and that there is no other.
@@ -168,7 +168,7 @@ func (f *fixture) event(t *testing.T) string {
 	}
 }
 
-func (f *fixture) quiet(t *testing.T) {
+func (f *fixture) expectNoEvents(t *testing.T) {
 	t.Helper()
 	select {
 	case event := <-f.recorder.Events:

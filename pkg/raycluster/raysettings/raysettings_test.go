@@ -28,15 +28,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-func stored(text string) *corev1.ConfigMap {
+func configMapOf(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: ConfigMapName}, Data: map[string]string{"config.yaml": text},
 	}
 }
 
-// loose is the form in which the dynamic client has objects.
-func loose(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
+// toUnstructured is the form in which the dynamic client has objects.
+func toUnstructured(t *testing.T, m *corev1.ConfigMap) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
 	if err != nil {
@@ -74,7 +74,7 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 	f.dynamic = dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)
 	for _, m := range maps {
 		builder.WithObjects(m)
-		if err := f.dynamic.Tracker().Add(loose(t, m)); err != nil {
+		if err := f.dynamic.Tracker().Add(toUnstructured(t, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,11 +90,11 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 }
 
 func TestGetReadsConfigMapOnce(t *testing.T) {
-	f := newFixture(t, stored("kuberay: {mTLSEnabled: false, odd: 1}"))
+	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: false, odd: 1}"))
 	for range 3 {
 		got, err := f.Get(t.Context())
 		if err != nil || got.MTLS || !got.OAuth {
-			t.Fatalf("unexpected result %+v, error %v", got, err)
+			t.Fatalf("got %+v, error %v, want the mode of the ConfigMap", got, err)
 		}
 	}
 	if f.reads.Load() != 1 || f.notes.Load() != 1 {
@@ -105,12 +105,12 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 	got, err := newFixture(t).Get(t.Context())
 	if err != nil || !got.MTLS || !got.OAuth || got.IngressDomain != "" {
-		t.Errorf("unexpected result %+v, error %v", got, err)
+		t.Errorf("got %+v, error %v, want the defaults", got, err)
 	}
 }
 
 func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
-	f := newFixture(t, stored("kuberay: {mTLSEnabled: perhaps}"))
+	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: perhaps}"))
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
 		t.Errorf("error %v", err)
 	}
@@ -125,13 +125,13 @@ func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
 
 // [R24] A change takes effect without a restart; a bad one is reported, and the last good one stays.
 func TestUpdateAppliesChanges(t *testing.T) {
-	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
+	f := newFixture(t, configMapOf("kuberay: {ingressDomain: one.example.org}"))
 	if _, err := f.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	if err := f.EventSource(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := f.EventSource(configMapOf(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +140,7 @@ func TestUpdateAppliesChanges(t *testing.T) {
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
 	put := func(text string) {
 		t.Helper()
-		if err := f.dynamic.Tracker().Update(configMaps, loose(t, stored(text)), "opendatahub"); err != nil {
+		if err := f.dynamic.Tracker().Update(configMaps, toUnstructured(t, configMapOf(text)), "opendatahub"); err != nil {
 			t.Fatal(err)
 		}
 	}

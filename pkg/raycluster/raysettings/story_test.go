@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-// follows runs the source and returns a way to end it.
-func (f *fixture) follows(t *testing.T) (end func()) {
+// start runs the source and returns a way to end it.
+func (f *fixture) start(t *testing.T) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -38,9 +38,9 @@ func (f *fixture) follows(t *testing.T) (end func()) {
 // edits stores another text, or for none removes the ConfigMap.
 func (f *fixture) edits(t *testing.T, data map[string]string) {
 	t.Helper()
-	m := stored("")
+	m := configMapOf("")
 	m.Data = data
-	if err := f.dynamic.Tracker().Update(configMaps, loose(t, m), "opendatahub"); err != nil {
+	if err := f.dynamic.Tracker().Update(configMaps, toUnstructured(t, m), "opendatahub"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -58,7 +58,7 @@ func queueOf(t *testing.T, f *fixture) workqueue.TypedRateLimitingInterface[reco
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
-	if err := f.EventSource(stored(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	if err := f.EventSource(configMapOf(""), &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	return queue
@@ -80,11 +80,11 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 		"no domain":    {map[string]string{"x": "kuberay: {ingressDomain: 'a b'}"}, `kuberay.ingressDomain "a b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, stored("kuberay: {ingressDomain: good.example.org, mTLSEnabled: false}"))
+			f := newFixture(t, configMapOf("kuberay: {ingressDomain: good.example.org, mTLSEnabled: false}"))
 			if f.domain(t) != "good.example.org" {
 				t.Fatal("want the domain of the initial ConfigMap")
 			}
-			end := f.follows(t)
+			end := f.start(t)
 			defer end()
 			f.edits(t, tc.data)
 			said := <-f.recorder.Events
@@ -94,7 +94,7 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 				}
 			}
 			if got, err := f.Get(t.Context()); err != nil || got.IngressDomain != "good.example.org" || got.MTLS {
-				t.Errorf("unexpected result %+v, error %v", got, err)
+				t.Errorf("got %+v, error %v, want the last valid settings", got, err)
 			}
 			f.edits(t, map[string]string{"any-name": "kuberay: {ingressDomain: better.example.org}"})
 			poll.Until(t, 10*time.Second, "the good one is in force", func() bool { return f.domain(t) == "better.example.org" })
@@ -110,10 +110,10 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 
 // Only changes notify listeners, each change notifies all of them, and keys of the other component have no effect.
 func TestNotifiesOnlyChanges(t *testing.T) {
-	f := newFixture(t, stored("kuberay: {ingressDomain: one.example.org}"))
+	f := newFixture(t, configMapOf("kuberay: {ingressDomain: one.example.org}"))
 	f.domain(t)
 	queues := []workqueue.TypedRateLimitingInterface[reconcile.Request]{queueOf(t, f), queueOf(t, f)}
-	end := f.follows(t)
+	end := f.start(t)
 	defer end()
 	// The last change is made by the test, so the earlier ones have been read once it takes effect.
 	for _, text := range []string{
@@ -145,7 +145,7 @@ func TestNotesAreLoggedOnce(t *testing.T) {
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
-		if _, err := f.apply(stored(tc.text)); err != nil {
+		if _, err := f.apply(configMapOf(tc.text)); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.notes.Load(); got != tc.reported {
@@ -157,10 +157,10 @@ func TestNotesAreLoggedOnce(t *testing.T) {
 // Webhooks and controllers ask at the same time, before and while the settings change: none of them sees half of a change.
 func TestConcurrentGet(t *testing.T) {
 	texts := []string{"kuberay: {ingressDomain: one.example.org, mTLSEnabled: true}", "kuberay: {ingressDomain: two.example.org, mTLSEnabled: false}"}
-	f := newFixture(t, stored(texts[0]))
-	var askers sync.WaitGroup
+	f := newFixture(t, configMapOf(texts[0]))
+	var readers sync.WaitGroup
 	for range 4 {
-		askers.Go(func() {
+		readers.Go(func() {
 			for range 200 {
 				got, err := f.Get(t.Context())
 				if err != nil || got.MTLS != (got.IngressDomain == "one.example.org") {
@@ -170,16 +170,16 @@ func TestConcurrentGet(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		if _, err := f.apply(stored(texts[i%2])); err != nil {
+		if _, err := f.apply(configMapOf(texts[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
-	askers.Wait()
+	readers.Wait()
 }
 
 // A failed first read is retried at the next use; settings that were never read are not replaced by defaults.
 func TestGetFailsWithoutAPIServer(t *testing.T) {
-	f := newFixture(t, stored("kuberay: {mTLSEnabled: false}"))
+	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: false}"))
 	f.broken = errors.New("no connection")
 	for range 2 {
 		if got, err := f.Get(t.Context()); err == nil || got.OAuth {
@@ -188,11 +188,11 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 	}
 	f.broken = nil
 	if got, err := f.Get(t.Context()); err != nil || got.MTLS || !got.OAuth {
-		t.Errorf("unexpected result %+v, error %v", got, err)
+		t.Errorf("got %+v, error %v, want the last read settings", got, err)
 	}
 	var none *corev1.ConfigMap
 	if got, err := f.apply(none); err != nil || !got.MTLS {
-		t.Errorf("unexpected result after the ConfigMap was deleted: %+v, %v", got, err)
+		t.Errorf("got %+v, error %v after the ConfigMap was deleted, want the defaults", got, err)
 	}
 }
 
@@ -218,14 +218,14 @@ func TestUpdateReportsEachErrorOnce(t *testing.T) {
 	for _, step := range []struct{ version, text string }{
 		{"1", "kuberay: [a]"}, {"1", "kuberay: [a]"}, {"2", "kuberay: [a]"}, {"3", "{"}, {"4", ""}, {"5", "{"}, {"6", "kuberay: [a]"},
 	} {
-		m := stored(step.text)
+		m := configMapOf(step.text)
 		m.UID, m.ResourceVersion = "uid", step.version
-		f.update(loose(t, m))
+		f.update(toUnstructured(t, m))
 	}
 	f.update(nil)
-	m := stored("kuberay: [a]")
+	m := configMapOf("kuberay: [a]")
 	m.UID, m.ResourceVersion = "uid", "7"
-	f.update(loose(t, m))
+	f.update(toUnstructured(t, m))
 	if got := strings.Join(versions, " "); got != "1 3 5 6 7" {
 		t.Errorf("reported the versions %s, want %s", got, "1 3 5 6 7")
 	}

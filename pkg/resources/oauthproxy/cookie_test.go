@@ -15,7 +15,7 @@ import (
 
 var seal = client.ObjectKey{Namespace: "ns", Name: "seal"}
 
-func stored(data map[string][]byte) *corev1.Secret {
+func secretOf(data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seal.Namespace, Name: seal.Name}, Data: data}
 }
 
@@ -34,7 +34,7 @@ func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 
 func TestEnsureCookie(t *testing.T) {
 	broken := errors.New("no API server")
-	good := stored(map[string][]byte{KeyCookie: []byte("theirs")})
+	good := secretOf(map[string][]byte{KeyCookie: []byte("theirs")})
 	for name, c := range map[string]struct {
 		objects      []client.Object
 		known        string
@@ -43,13 +43,13 @@ func TestEnsureCookie(t *testing.T) {
 		requests     int
 		fails        bool
 	}{
-		"no Secret, not in memory": {requests: 1},
-		"there, known":             {objects: []client.Object{good}, known: "mine", want: "mine"},
-		"there, not known":         {objects: []client.Object{good}, want: "theirs", requests: 1},
-		"deleted, in memory":       {known: "mine", requests: 1},
-		"there without the key":    {objects: []client.Object{stored(map[string][]byte{"other": []byte("x")})}, requests: 1},
-		"the cache fails":          {known: "mine", cached: broken, fails: true},
-		"the API server fails":     {objects: []client.Object{good}, live: broken, requests: 1, fails: true},
+		"no Secret, not in memory":        {requests: 1},
+		"existing Secret, key known":      {objects: []client.Object{good}, known: "mine", want: "mine"},
+		"existing Secret, key unknown":    {objects: []client.Object{good}, want: "theirs", requests: 1},
+		"deleted, in memory":              {known: "mine", requests: 1},
+		"existing Secret without the key": {objects: []client.Object{secretOf(map[string][]byte{"other": []byte("x")})}, requests: 1},
+		"the cache fails":                 {known: "mine", cached: broken, fails: true},
+		"the API server fails":            {objects: []client.Object{good}, live: broken, requests: 1, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int

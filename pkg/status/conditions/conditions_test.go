@@ -20,7 +20,7 @@ func TestSetAndGet(t *testing.T) {
 	}
 	got, ok := Get(list, "Available")
 	if !ok || got.Reason != "Starting" || got.ObservedGeneration != 3 || got.LastTransitionTime.IsZero() {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want reason Starting for generation 3 with a transition time", got)
 	}
 	old := metav1.NewTime(time.Unix(1000, 0))
 	list[0].LastTransitionTime = old
@@ -61,8 +61,8 @@ func TestSeverity(t *testing.T) {
 	}{
 		"first sight":                     {nil, starting, "Normal"},
 		"good":                            {&starting, up, "Normal"},
-		"went bad":                        {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
-		"went unknown":                    {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
+		"True to False":                   {&up, condition("Available", metav1.ConditionFalse, "RolloutUpdating"), "Warning"},
+		"True to Unknown":                 {&up, condition("Available", metav1.ConditionUnknown, "NoAnswer"), "Warning"},
 		"another reason":                  {&starting, condition("Available", metav1.ConditionFalse, "StillStarting"), "Normal"},
 		"failure":                         {&starting, condition("Available", metav1.ConditionFalse, "DatabaseUnreachable"), "Warning"},
 		"failure at first sight":          {nil, condition("DatabaseReady", metav1.ConditionFalse, "SecretNotFound"), "Warning"},

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func stated(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func newCondition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "because " + reason}
 }
 
-// computed returns the kstatus of an object with the conditions.
-func computed(t *testing.T, list []metav1.Condition) kstatus.Status {
+// kstatusOf returns the kstatus of an object with the conditions.
+func kstatusOf(t *testing.T, list []metav1.Condition) kstatus.Status {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		Status struct {
@@ -42,7 +42,7 @@ func computed(t *testing.T, list []metav1.Condition) kstatus.Status {
 }
 
 func TestSummarize(t *testing.T) {
-	up, down := stated("Available", metav1.ConditionTrue, "Up"), stated("Available", metav1.ConditionFalse, "Down")
+	up, down := newCondition("Available", metav1.ConditionTrue, "Up"), newCondition("Available", metav1.ConditionFalse, "Down")
 	rollout := &Pending{Reason: "Rollout", Message: "because Rollout"}
 	for name, tc := range map[string]struct {
 		list    []metav1.Condition
@@ -53,19 +53,19 @@ func TestSummarize(t *testing.T) {
 	}{
 		"up":                               {[]metav1.Condition{up}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 		"down":                             {[]metav1.Condition{down}, SummaryOptions{}, metav1.ConditionFalse, "Down", kstatus.InProgressStatus},
-		"not known":                        {nil, SummaryOptions{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
-		"not known and wrong":              {[]metav1.Condition{stated("Reconciled", metav1.ConditionFalse, "ReconcileError")}, SummaryOptions{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
-		"said to be unknown":               {[]metav1.Condition{stated("Available", metav1.ConditionUnknown, "Gone")}, SummaryOptions{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
+		"no conditions":                    {nil, SummaryOptions{}, metav1.ConditionUnknown, NotYetKnown, kstatus.InProgressStatus},
+		"only a False condition":           {[]metav1.Condition{newCondition("Reconciled", metav1.ConditionFalse, "ReconcileError")}, SummaryOptions{}, metav1.ConditionFalse, "ReconcileError", kstatus.InProgressStatus},
+		"Unknown condition":                {[]metav1.Condition{newCondition("Available", metav1.ConditionUnknown, "Gone")}, SummaryOptions{}, metav1.ConditionUnknown, "Gone", kstatus.InProgressStatus},
 		"down, and a user has to act":      {[]metav1.Condition{down}, SummaryOptions{Stalled: true}, metav1.ConditionFalse, "Down", kstatus.FailedStatus},
 		"previous version serves":          {[]metav1.Condition{up}, SummaryOptions{Pending: rollout}, metav1.ConditionFalse, "Rollout", kstatus.InProgressStatus},
 		"previous version serves, stalled": {[]metav1.Condition{up}, SummaryOptions{Pending: rollout, Stalled: true}, metav1.ConditionFalse, "Rollout", kstatus.FailedStatus},
-		"progressing":                      {[]metav1.Condition{up, stated("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
-		"rests":                            {[]metav1.Condition{up, stated("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"another condition is False":       {[]metav1.Condition{up, stated("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
-		"something negative":               {[]metav1.Condition{up, stated("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
-		"advice by its type":               {[]metav1.Condition{up, stated("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"advice by its reason":             {[]metav1.Condition{up, stated("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
-		"another condition is Unknown":     {[]metav1.Condition{up, stated("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"progressing":                      {[]metav1.Condition{up, newCondition("Progressing", metav1.ConditionTrue, "Updating")}, SummaryOptions{}, metav1.ConditionFalse, "Updating", kstatus.InProgressStatus},
+		"not progressing":                  {[]metav1.Condition{up, newCondition("Progressing", metav1.ConditionFalse, "Done")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"another condition is False":       {[]metav1.Condition{up, newCondition("StorageInSync", metav1.ConditionFalse, "ClaimDiffers")}, SummaryOptions{}, metav1.ConditionFalse, "ClaimDiffers", kstatus.InProgressStatus},
+		"something negative":               {[]metav1.Condition{up, newCondition("Degraded", metav1.ConditionTrue, "Worn")}, SummaryOptions{}, metav1.ConditionFalse, "Worn", kstatus.InProgressStatus},
+		"advice by its type":               {[]metav1.Condition{up, newCondition("CredentialsInSpec", metav1.ConditionTrue, "Password")}, SummaryOptions{InformationalConditions: []string{"CredentialsInSpec"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"advice by its reason":             {[]metav1.Condition{up, newCondition("CertificateReady", metav1.ConditionFalse, "Expires")}, SummaryOptions{InformationalConditions: []string{"Expires"}}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
+		"another condition is Unknown":     {[]metav1.Condition{up, newCondition("RouteAccepted", metav1.ConditionUnknown, "RouteUnknown")}, SummaryOptions{}, metav1.ConditionTrue, "Up", kstatus.CurrentStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := slices.Clone(tc.list)
@@ -75,7 +75,7 @@ func TestSummarize(t *testing.T) {
 			if ready == nil || ready.Status != tc.status || ready.Reason != tc.reason || ready.ObservedGeneration != 7 || ready.Message == "" {
 				t.Errorf("Ready %+v", ready)
 			}
-			if got := computed(t, list); got != tc.want {
+			if got := kstatusOf(t, list); got != tc.want {
 				t.Errorf("kstatus %s, want %s: %+v", got, tc.want, list)
 			}
 			again := slices.Clone(list)
@@ -84,7 +84,7 @@ func TestSummarize(t *testing.T) {
 			}
 			list = append(list[:0], up)
 			Summarize(&list, 8, SummaryOptions{ReadyCondition: "Available"})
-			if got := computed(t, list); got != kstatus.CurrentStatus {
+			if got := kstatusOf(t, list); got != kstatus.CurrentStatus {
 				t.Errorf("after the recovery: kstatus %s, want %s", got, kstatus.CurrentStatus)
 			}
 		})
@@ -93,18 +93,18 @@ func TestSummarize(t *testing.T) {
 
 // A Stalled condition that is already True is kept, and is the reason of Ready while an earlier version serves.
 func TestStalledConditionIsKept(t *testing.T) {
-	refused := stated(Stalled, metav1.ConditionTrue, "RequestInvalid")
+	refused := newCondition(Stalled, metav1.ConditionTrue, "RequestInvalid")
 	for main, want := range map[metav1.ConditionStatus]string{metav1.ConditionTrue: "RequestInvalid", metav1.ConditionFalse: "Main"} {
-		got := Summary([]metav1.Condition{stated("Available", main, "Main"), refused}, SummaryOptions{ReadyCondition: "Available"})
+		got := Summary([]metav1.Condition{newCondition("Available", main, "Main"), refused}, SummaryOptions{ReadyCondition: "Available"})
 		if got[0].Status != metav1.ConditionFalse || got[0].Reason != want || got[1].Status != "" || got[2] != refused {
 			t.Errorf("main %s: %+v", main, got)
 		}
 	}
 }
 
-// Where a component sets Ready itself, nothing but Stalled is derived from it.
-func TestKindsWithAReadyOfTheirOwn(t *testing.T) {
-	list := []metav1.Condition{stated(Ready, metav1.ConditionFalse, "Failed"), stated("PodsReady", metav1.ConditionFalse, "Gone")}
+// If a component sets Ready itself, only Stalled is derived from it.
+func TestComponentsThatSetReady(t *testing.T) {
+	list := []metav1.Condition{newCondition(Ready, metav1.ConditionFalse, "Failed"), newCondition("PodsReady", metav1.ConditionFalse, "Gone")}
 	Summarize(&list, 1, SummaryOptions{ReadyCondition: Ready, Stalled: true})
 	if c := meta.FindStatusCondition(list, Stalled); len(list) != 3 || c == nil || c.Reason != "Failed" {
 		t.Errorf("conditions %+v", list)
@@ -139,7 +139,7 @@ func TestSeries(t *testing.T) {
 	s := NewNotReadySeries("test", "Thing")
 	name := types.NamespacedName{Namespace: "a", Name: "b"}
 	of := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
-		return []metav1.Condition{stated("Available", metav1.ConditionFalse, "Other"), stated(Ready, status, reason)}
+		return []metav1.Condition{newCondition("Available", metav1.ConditionFalse, "Other"), newCondition(Ready, status, reason)}
 	}
 	for _, step := range []struct {
 		list []metav1.Condition
@@ -151,9 +151,9 @@ func TestSeries(t *testing.T) {
 		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
 		{of(metav1.ConditionFalse, Suspended), nil},
 		{of(metav1.ConditionFalse, "Down"), []string{"test Thing b a Down "}},
-		{append(of(metav1.ConditionFalse, "Down"), stated(deletingResources, metav1.ConditionTrue, "Started")), []string{"test Thing b a Started "}},
-		{append(of(metav1.ConditionFalse, "Down"), stated(deletingResources, metav1.ConditionFalse, "Ended")), []string{"test Thing b a Down "}},
-		{append(of(metav1.ConditionTrue, "Up"), stated(deletingResources, metav1.ConditionTrue, "Started")), nil},
+		{append(of(metav1.ConditionFalse, "Down"), newCondition(deletingResources, metav1.ConditionTrue, "Started")), []string{"test Thing b a Started "}},
+		{append(of(metav1.ConditionFalse, "Down"), newCondition(deletingResources, metav1.ConditionFalse, "Ended")), []string{"test Thing b a Down "}},
+		{append(of(metav1.ConditionTrue, "Up"), newCondition(deletingResources, metav1.ConditionTrue, "Started")), nil},
 		{of(metav1.ConditionTrue, "Up"), nil},
 	} {
 		s.Observe(name, step.list)

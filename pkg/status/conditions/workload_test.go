@@ -71,7 +71,7 @@ func TestRollout(t *testing.T) {
 				func(d *appsv1.Deployment) { d.Generation++ }),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonNotObserved, Message: "the Deployment controller has not processed the last change yet"},
 		},
-		"old pods serve while new ones come": {
+		"previous pods serve during a rollout": {
 			rolledOut(1, withStatus(func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 0 })),
 			RolloutState{Serving: true, Desired: 1, ReadyReplicas: 1, Reason: ReasonUpdating, Message: "new replicas are being created"},
 		},
@@ -144,7 +144,7 @@ func TestRolloutAgreesWithKubectl(t *testing.T) {
 	})
 }
 
-// [BR-F3] The controller tries again with another name, which is no change of the cause: the status must not be written for it.
+// [BR-F3] The controller tries again with another name, which is not a change of the cause: the status must not be written for it.
 func TestStableMessageOmitsGeneratedNames(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "mlflow-6d4cf56db6-NAME" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3`: "exceeded quota: q, requested: pods=1, limited: pods=3",

@@ -15,7 +15,7 @@ type healthCase struct {
 
 func TestKinds(t *testing.T) {
 	for group, examples := range map[string]map[string]healthCase{
-		"managed": managed(), "mesh": mesh(), "ray": rayClusters(), "workloads": workloads(), "others": others(),
+		"managed": managedKinds(), "mesh": mesh(), "ray": rayClusters(), "workloads": workloads(), "others": otherKinds(),
 	} {
 		for name, e := range examples {
 			t.Run(group+"/"+name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func managed() map[string]healthCase {
+func managedKinds() map[string]healthCase {
 	mlflow := func(status string) string {
 		return `{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow, generation: 2}, status: ` + status + `}`
 	}
@@ -39,7 +39,7 @@ func managed() map[string]healthCase {
 		return `{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: default}, status: {conditions: [{type: Ready, status: "True", reason: Fine}], sources: [` + sources + `]}}`
 	}
 	return map[string]healthCase{
-		"nothing reported":           {mlflow(`{}`), Unknown, "", "waiting for its controller to report"},
+		"empty status":               {mlflow(`{}`), Unknown, "", "waiting for its controller to report"},
 		"ready":                      {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady}]}`), Healthy, "DeploymentReady", ""},
 		"of a previous generation":   {mlflow(`{conditions: [{type: Ready, status: "True", reason: DeploymentReady, observedGeneration: 1}]}`), Progressing, "DeploymentReady", "not processed the last change yet"},
 		"a Secret is missing":        {mlflow(`{conditions: [{type: Available, status: "False"}, {type: Ready, status: "False", reason: SecretMissing, message: no Secret db}, {type: Reconciling, status: "True"}]}`), Failed, "SecretMissing", "no Secret db"},
@@ -52,14 +52,14 @@ func managed() map[string]healthCase {
 		"a rejected source":          {catalog(`{name: mine, state: Rejected, reason: Unreadable, message: no YAML}`), Degraded, "Unreadable", "source mine is not used: no YAML"},
 		"an accepted source":         {catalog(`{name: mine, state: Available}`), Healthy, "Fine", ""},
 
-		"a wrapper managed elsewhere":       {wrapper(`spec: {managedBy: other}`), Idle, "ManagedElsewhere", "other"},
-		"a suspended wrapper":               {wrapper(`spec: {suspend: true}, status: {phase: Suspended, conditions: [{type: Ready, status: "False", reason: Suspended, message: it waits}]}`), Idle, "Suspended", "it waits"},
-		"a resuming wrapper":                {wrapper(`status: {phase: Resuming, conditions: [{type: Ready, status: "False", reason: Resuming}]}`), Progressing, "Resuming", ""},
-		"a wrapper with too few ready pods": {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: InsufficientPodsReady, message: 1 of 2}]}`), Progressing, "InsufficientPodsReady", "1 of 2"},
-		"a wrapper with failed pods":        {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: FoundFailedPods, message: one}, {type: Unhealthy, status: "True"}]}`), Degraded, "FoundFailedPods", "one"},
-		"a resetting wrapper":               {wrapper(`status: {phase: Resetting, conditions: [{type: Ready, status: "False", reason: Resetting}]}`), Degraded, "Resetting", ""},
-		"a failed wrapper":                  {wrapper(`status: {phase: Failed, conditions: [{type: Ready, status: "False", reason: Failed, message: exit code 3}]}`), Failed, "Failed", "exit code 3"},
-		"a succeeded wrapper":               {wrapper(`status: {phase: Succeeded, conditions: [{type: Ready, status: "True", reason: Succeeded}]}`), Healthy, "Succeeded", ""},
+		"AppWrapper managed by another controller": {wrapper(`spec: {managedBy: other}`), Idle, "ManagedElsewhere", "other"},
+		"a suspended wrapper":                      {wrapper(`spec: {suspend: true}, status: {phase: Suspended, conditions: [{type: Ready, status: "False", reason: Suspended, message: it waits}]}`), Idle, "Suspended", "it waits"},
+		"a resuming wrapper":                       {wrapper(`status: {phase: Resuming, conditions: [{type: Ready, status: "False", reason: Resuming}]}`), Progressing, "Resuming", ""},
+		"a wrapper with too few ready pods":        {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: InsufficientPodsReady, message: 1 of 2}]}`), Progressing, "InsufficientPodsReady", "1 of 2"},
+		"a wrapper with failed pods":               {wrapper(`status: {phase: Running, conditions: [{type: Ready, status: "False", reason: FoundFailedPods, message: one}, {type: Unhealthy, status: "True"}]}`), Degraded, "FoundFailedPods", "one"},
+		"a resetting wrapper":                      {wrapper(`status: {phase: Resetting, conditions: [{type: Ready, status: "False", reason: Resetting}]}`), Degraded, "Resetting", ""},
+		"a failed wrapper":                         {wrapper(`status: {phase: Failed, conditions: [{type: Ready, status: "False", reason: Failed, message: exit code 3}]}`), Failed, "Failed", "exit code 3"},
+		"a succeeded wrapper":                      {wrapper(`status: {phase: Succeeded, conditions: [{type: Ready, status: "True", reason: Succeeded}]}`), Healthy, "Succeeded", ""},
 	}
 }
 
@@ -138,7 +138,7 @@ func workloads() map[string]healthCase {
 	}
 }
 
-func others() map[string]healthCase {
+func otherKinds() map[string]healthCase {
 	route := func(status string) string {
 		return `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a}, status: {parents: [` + status + `]}}`
 	}

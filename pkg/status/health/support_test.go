@@ -48,5 +48,5 @@ func check(t *testing.T, examples []example) {
 	}
 }
 
-// at is a time of the examples.
-func at(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }
+// atHour is a time of the examples.
+func atHour(hour int) time.Time { return time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC) }

@@ -23,7 +23,7 @@ func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.De
 	return d
 }
 
-func is(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
+func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, message string) appsv1.DeploymentCondition {
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message}
 }
 
@@ -33,7 +33,7 @@ func endpoints(ready *bool, addresses ...string) []discoveryv1.EndpointSlice {
 	}}}}
 }
 
-func judged(t *testing.T, d *appsv1.Deployment, slices []discoveryv1.EndpointSlice) State {
+func evaluateDeployment(t *testing.T, d *appsv1.Deployment, slices []discoveryv1.EndpointSlice) State {
 	t.Helper()
 	return judgedAfter(t, d, false, slices)
 }
@@ -51,7 +51,7 @@ func judgedAfter(t *testing.T, d *appsv1.Deployment, before bool, slices []disco
 func TestAvailableCondition(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	stopped := &appsv1.Deployment{}
-	stopped.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
+	stopped.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
 	partly := running(time.Hour)
 	partly.Status.UnavailableReplicas = 2
 	for name, c := range map[string]struct {
@@ -59,22 +59,22 @@ func TestAvailableCondition(t *testing.T) {
 		slices     []discoveryv1.EndpointSlice
 		want       string // status reason message
 	}{
-		"available":       {running(time.Hour), ready, "True DeploymentAvailable Deployment is available"},
-		"no condition":    {running(time.Hour), endpoints(nil, "10.0.0.1"), "True DeploymentAvailable Deployment is available"},
-		"stopped":         {stopped, ready, "False DeploymentStarting Deployment is unavailable: Deployment does not have minimum availability."},
-		"new":             {&appsv1.Deployment{}, ready, "False DeploymentStarting Deployment is unavailable: the Deployment controller has not processed it yet"},
-		"stuck":           {running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
-		"no pods":         {running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
-		"rolling out":     {partly, ready, "True DeploymentAvailable Deployment is available"},
-		"no endpoints":    {running(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service demo has no EndpointSlice"},
-		"none ready":      {running(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
-		"not yet":         {running(time.Second), nil, "False DeploymentStarting Service endpoints not found: Service demo has no EndpointSlice"},
-		"no address":      {running(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
-		"only just":       {running(time.Second), ready, "False DeploymentCooldown Deployment only recently available"},
-		"long enough now": {running(5 * time.Second), ready, "True DeploymentAvailable Deployment is available"},
+		"available":            {running(time.Hour), ready, "True DeploymentAvailable Deployment is available"},
+		"no condition":         {running(time.Hour), endpoints(nil, "10.0.0.1"), "True DeploymentAvailable Deployment is available"},
+		"stopped":              {stopped, ready, "False DeploymentStarting Deployment is unavailable: Deployment does not have minimum availability."},
+		"new":                  {&appsv1.Deployment{}, ready, "False DeploymentStarting Deployment is unavailable: the Deployment controller has not processed it yet"},
+		"stuck":                {running(time.Hour, deploymentCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow")), ready, "False DeploymentUnavailable Deployment is unavailable: too slow"},
+		"no pods":              {running(time.Hour, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota")), ready, "False DeploymentUnavailable Deployment is unavailable: pods cannot be created: quota"},
+		"rolling out":          {partly, ready, "True DeploymentAvailable Deployment is available"},
+		"no endpoints":         {running(time.Hour), nil, "False DeploymentUnavailable Service endpoints not found: Service demo has no EndpointSlice"},
+		"none ready":           {running(time.Hour), endpoints(new(false), "10.0.0.1"), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"no EndpointSlice yet": {running(time.Second), nil, "False DeploymentStarting Service endpoints not found: Service demo has no EndpointSlice"},
+		"no address":           {running(time.Hour), endpoints(new(true)), "False DeploymentUnavailable Service endpoints not ready - no ready addresses available"},
+		"only just":            {running(time.Second), ready, "False DeploymentCooldown Deployment only recently available"},
+		"long enough now":      {running(5 * time.Second), ready, "True DeploymentAvailable Deployment is available"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := judged(t, c.deployment, c.slices)
+			s := evaluateDeployment(t, c.deployment, c.slices)
 			if got := string(s.Status) + " " + s.Reason + " " + s.Message; got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -86,7 +86,7 @@ func TestAvailableCondition(t *testing.T) {
 			}
 		})
 	}
-	if s := judged(t, running(-time.Hour), ready); s.Retry > Cooldown {
+	if s := evaluateDeployment(t, running(-time.Hour), ready); s.Retry > Cooldown {
 		t.Errorf("a clock that is behind makes the server wait for %s", s.Retry)
 	}
 }
@@ -95,9 +95,9 @@ func TestAvailableCondition(t *testing.T) {
 func TestAvailableWhilePodServes(t *testing.T) {
 	ready := endpoints(new(true), "10.0.0.1")
 	below := &appsv1.Deployment{}
-	below.Status.Conditions = []appsv1.DeploymentCondition{is(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
-	stuck := running(time.Hour, is(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow"))
-	quota := running(time.Hour, is(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota"))
+	below.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "Deployment does not have minimum availability.")}
+	stuck := running(time.Hour, deploymentCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, "too slow"))
+	quota := running(time.Hour, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "quota"))
 	for name, c := range map[string]struct {
 		deployment *appsv1.Deployment
 		serving    int32

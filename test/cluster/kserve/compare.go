@@ -33,7 +33,7 @@ func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 		return Missing
 	}
 	has, wants := fields(live), fields(ours)
-	more, less := lacks(wants, has), lacks(has, wants)
+	more, less := isMissingEntries(wants, has), isMissingEntries(has, wants)
 	switch {
 	case !more && !less:
 		return Same
@@ -46,8 +46,8 @@ func Compare(live, ours *apiextensionsv1.CustomResourceDefinition) Relation {
 	}
 }
 
-// lacks reports whether a lacks an entry of b.
-func lacks(a, b map[string]string) bool {
+// isMissingEntries reports whether a lacks an entry of b.
+func isMissingEntries(a, b map[string]string) bool {
 	for path, kind := range b {
 		if a[path] != kind {
 			return true

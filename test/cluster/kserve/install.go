@@ -27,13 +27,13 @@ func Definitions(ctx context.Context, namespaced bool) ([]*apiextensionsv1.Custo
 	if err != nil {
 		return nil, err
 	}
-	var wanted []*apiextensionsv1.CustomResourceDefinition
+	var selected []*apiextensionsv1.CustomResourceDefinition
 	for _, crd := range all {
 		if !namespaced || crd.Name != clusterRuntimes {
-			wanted = append(wanted, crd)
+			selected = append(selected, crd)
 		}
 	}
-	return wanted, nil
+	return selected, nil
 }
 
 // Write writes a folder that kustomize builds, for users who install by other means. They must check that no newer CRD is

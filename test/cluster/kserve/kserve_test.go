@@ -33,21 +33,21 @@ func definition(name string, fields ...string) *apiextensionsv1.CustomResourceDe
 }
 
 func TestCompare(t *testing.T) {
-	ours := definition("x", "a:string", "b:integer")
+	definitionX := definition("x", "a:string", "b:integer")
 	second := definition("x", "a:string", "b:integer")
 	second.Spec.Versions = append(second.Spec.Versions, *second.Spec.Versions[0].DeepCopy())
 	second.Spec.Versions[1].Name = "v2"
 	unserved := second.DeepCopy()
 	unserved.Spec.Versions[1].Served = false
-	described := ours.DeepCopy()
+	described := definitionX.DeepCopy()
 	described.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "text"
 	cases := map[string]struct {
 		live *apiextensionsv1.CustomResourceDefinition
 		want Relation
 	}{
 		"no CRDs":                      {nil, Missing},
-		"the same":                     {ours, Same},
-		"other texts":                  {described, Same},
+		"equal definitions":            {definitionX, Same},
+		"different descriptions":       {described, Same},
 		"a field less":                 {definition("x", "a:string"), Older},
 		"a field more":                 {definition("x", "a:string", "b:integer", "c:string"), Newer},
 		"a version more":               {second, Newer},
@@ -56,8 +56,8 @@ func TestCompare(t *testing.T) {
 		"a field of another type":      {definition("x", "a:string", "b:string"), Different},
 	}
 	for name, c := range cases {
-		if got := Compare(c.live, ours); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+		if got := Compare(c.live, definitionX); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }
@@ -89,13 +89,13 @@ func TestInstall(t *testing.T) {
 	newer := definition("newer", "a:string", "b:string", "c:string")
 	different := definition("different", "c:string")
 	client := fake.NewClientset(older, newer, different, definition("same", "a:string", "b:string"))
-	var ours []*apiextensionsv1.CustomResourceDefinition
+	var generated []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range []string{"different", "missing", "newer", "older", "same"} {
-		ours = append(ours, definition(name, "a:string", "b:string"))
+		generated = append(generated, definition(name, "a:string", "b:string"))
 	}
 	var out bytes.Buffer
 	crds := client.ApiextensionsV1().CustomResourceDefinitions()
-	err := Install(t.Context(), crds, ours, &out)
+	err := Install(t.Context(), crds, generated, &out)
 	if err == nil || !strings.HasPrefix(err.Error(), "CustomResourceDefinition different: it has fields that ours lacks") {
 		t.Error(err)
 	}

@@ -128,8 +128,8 @@ func Encode(objects []*unstructured.Unstructured) (string, error) {
 	return text.String(), nil
 }
 
-// rank is the order of creation; kinds that others need come first.
-func rank(object *unstructured.Unstructured) int {
+// creationOrder is the order of creation; kinds that others need come first.
+func creationOrder(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
 		return 0
@@ -182,7 +182,7 @@ func split(objects []*unstructured.Unstructured) (*Installed, error) {
 	installed.ServiceAccount = types.NamespacedName{
 		Namespace: installed.Deployment.Namespace, Name: installed.Deployment.Spec.Template.Spec.ServiceAccountName,
 	}
-	slices.SortStableFunc(installed.Objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(installed.Objects, func(a, b *unstructured.Unstructured) int { return creationOrder(a) - creationOrder(b) })
 	return installed, nil
 }
 
@@ -190,7 +190,7 @@ func split(objects []*unstructured.Unstructured) (*Installed, error) {
 func CRDs(objects []*unstructured.Unstructured) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, object := range objects {
-		if rank(object) > 0 {
+		if creationOrder(object) > 0 {
 			continue
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}

@@ -44,14 +44,14 @@ func TestSplit(t *testing.T) {
 		t.Error(difference)
 	}
 	if account := (types.NamespacedName{Namespace: "test-system", Name: "manager"}); installed.ServiceAccount != account {
-		t.Errorf("service account %v, want %v", installed.ServiceAccount, account)
+		t.Errorf("got ServiceAccount %v, want %v", installed.ServiceAccount, account)
 	}
 	if installed.Deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/manager" {
-		t.Errorf("deployment %v", installed.Deployment)
+		t.Errorf("got Deployment %v, want that of the manager", installed.Deployment)
 	}
 }
 
-func TestSplitLeavesOtherDeployments(t *testing.T) {
+func TestSplitKeepsOtherDeployments(t *testing.T) {
 	objects, err := decode([]byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"etcd"},
 		"spec":{"template":{"spec":{"containers":[{"name":"etcd"}]}}}}`))
 	if err != nil {
@@ -65,11 +65,11 @@ func TestSplitLeavesOtherDeployments(t *testing.T) {
 		t.Errorf("the last object to create is %s, want etcd", last.GetName())
 	}
 	if installed.Deployment.Name == "etcd" {
-		t.Error("the Deployment of etcd counts as that of the manager")
+		t.Error("split returned the Deployment of etcd as that of the manager")
 	}
 }
 
-func TestSplitNeedsOneDeployment(t *testing.T) {
+func TestSplitRequiresOneManagerDeployment(t *testing.T) {
 	deployment := func(name string) *unstructured.Unstructured {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
 			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "manager"}}}}}}}
@@ -84,11 +84,11 @@ func TestSplitNeedsOneDeployment(t *testing.T) {
 	}{
 		"no Deployments":  {nil, "no Deployment"},
 		"two Deployments": {[]*unstructured.Unstructured{deployment("a"), deployment("b")}, "two Deployments, a and b"},
-		"others":          {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
-		"broken":          {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
+		"no manager":      {slices.Repeat([]*unstructured.Unstructured{{Object: map[string]any{"kind": "Deployment"}}}, 2), "no Deployment of the manager"},
+		"invalid spec":    {[]*unstructured.Unstructured{broken}, "decoding Deployment broken"},
 	} {
 		if _, err := split(c.objects); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestSplitNeedsOneDeployment(t *testing.T) {
 func TestDecode(t *testing.T) {
 	objects, err := decode([]byte("---\n# nothing\n---\nkind: A\n---\n{\"kind\": \"B\"}\n---\n"))
 	if err != nil || !slices.Equal(kinds(objects), []string{"A", "B"}) {
-		t.Errorf("kinds %v, %v", kinds(objects), err)
+		t.Errorf("got kinds %v, error %v, want A and B", kinds(objects), err)
 	}
 	if _, err := decode([]byte("kind: [")); err == nil {
 		t.Error("want an error for broken YAML")
@@ -143,7 +143,7 @@ func TestRouteWebhooks(t *testing.T) {
 		}
 		for _, reference := range references {
 			if reference["port"] != int64(1234) {
-				t.Errorf("%s: reference %v", object.GetKind(), reference)
+				t.Errorf("%s: got reference %v, want port 1234", object.GetKind(), reference)
 			}
 		}
 		kind, _, _ := unstructured.NestedString(object.Object, "spec", "type")
@@ -152,7 +152,7 @@ func TestRouteWebhooks(t *testing.T) {
 		}
 	}
 	if references, _ := webhookReferences(conversion); len(references) != 1 {
-		t.Errorf("the conversion has %d references", len(references))
+		t.Errorf("got %d references of the conversion webhook, want 1", len(references))
 	}
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": "text"}}
 	if err := RouteWebhooks([]*unstructured.Unstructured{broken}, 1); err == nil {
@@ -162,14 +162,14 @@ func TestRouteWebhooks(t *testing.T) {
 
 func TestWithDefaults(t *testing.T) {
 	for name, c := range map[string]struct{ args, want []string }{
-		"nothing given":     {nil, []string{"--a=1", "--b=2"}},
-		"given with value":  {[]string{"--a=5"}, []string{"--a=5", "--b=2"}},
-		"given bare":        {[]string{"--b"}, []string{"--b", "--a=1"}},
-		"only a prefix":     {[]string{"--abc=1"}, []string{"--abc=1", "--a=1", "--b=2"}},
-		"all given, sorted": {[]string{"--b=3", "--a=4"}, []string{"--b=3", "--a=4"}},
+		"no arguments":       {nil, []string{"--a=1", "--b=2"}},
+		"value overridden":   {[]string{"--a=5"}, []string{"--a=5", "--b=2"}},
+		"flag without value": {[]string{"--b"}, []string{"--b", "--a=1"}},
+		"longer name":        {[]string{"--abc=1"}, []string{"--abc=1", "--a=1", "--b=2"}},
+		"all overridden":     {[]string{"--b=3", "--a=4"}, []string{"--b=3", "--a=4"}},
 	} {
 		if difference := cmp.Diff(c.want, withDefaults(c.args, "--a=1", "--b=2")); difference != "" {
-			t.Errorf("%s: got %s, want an empty string", name, difference)
+			t.Errorf("%s: the arguments differ (-want +got):\n%s", name, difference)
 		}
 	}
 }

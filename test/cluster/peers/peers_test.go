@@ -59,7 +59,7 @@ func TestShippedKueueConfig(t *testing.T) {
 		named("ConfigMap", kueueConfigMap, map[string]any{"data": map[string]any{kueueConfigKey: configuration}}),
 	}
 	if got, err := shippedKueueConfig(objects); err != nil || got != configuration {
-		t.Errorf("unexpected result %q, error %v", got, err)
+		t.Errorf("shippedKueueConfig returned %q, error %v", got, err)
 	}
 	if _, err := shippedKueueConfig(objects[:1]); err == nil {
 		t.Error("want an error for a missing ConfigMap")
@@ -78,10 +78,10 @@ func TestKueueArgs(t *testing.T) {
 	}
 	path := filepath.Join(l.dir, kueueConfigKey)
 	if want := "--config=" + path; args[0] != want {
-		t.Errorf("%q, want %q", args, want)
+		t.Errorf("got %q, want %q", args, want)
 	}
 	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "certDir: "+l.dir) {
-		t.Errorf("unexpected result %s, error %v", text, err)
+		t.Errorf("got configuration %s, error %v, want the directory of the certificates", text, err)
 	}
 	l.objects = nil
 	if _, err := kueueArgs(l, nil); err == nil {
@@ -134,7 +134,7 @@ func TestPyTorchOnly(t *testing.T) {
 		named("CustomResourceDefinition", "tfjobs.kubeflow.org", nil), named("CustomResourceDefinition", "pytorchjobs.kubeflow.org", nil), deployment,
 	})
 	if err != nil || len(kept) != 2 || kept[0].GetName() != "pytorchjobs.kubeflow.org" {
-		t.Fatalf("unexpected result %v, error %v", kept, err)
+		t.Fatalf("kept %v, error %v, want the PyTorchJob CRD and the Deployment", kept, err)
 	}
 	containers, _, _ := unstructured.NestedSlice(kept[1].Object, "spec", "template", "spec", "containers")
 	if args := containers[0].(map[string]any)["args"]; !slices.Equal(args.([]any), []any{"--enable-scheme=pytorchjob"}) {

@@ -100,7 +100,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		Expect(as(mlflowEditor).Patch(ctx, m, merge(`{"spec":{"replicas":1}}`))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 
-	It("gains nothing from objects that were stored while no webhook was called", func(ctx SpecContext) {
+	It("gains no permissions from objects that were stored without admission", func(ctx SpecContext) {
 		configuration := object("", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: mlflow-validating-webhook-configuration}}")
 		configuration.SetNamespace("")
 		DeferCleanup(func(ctx SpecContext) {
@@ -128,7 +128,7 @@ var _ = Describe("An editor of registries without other permissions", func() {
 		"the account of the manager, by name":                  {operatorNamespace, managerAccount, "{}", "is reserved for other objects"},
 		"the name of the catalog":                              {"", "model-catalog", "{}", "is reserved for other objects"},
 		"the name of a catalog of another":                     {"", "demo-catalog", "{}", "is reserved for other objects"},
-		"the name of another's database":                       {"", "demo-postgres", "{}", "is reserved for other objects"},
+		"database name of another registry":                    {"", "demo-postgres", "{}", "is reserved for other objects"},
 		"the host of a Ray dashboard [B-5]":                    {"", "ray-dashboard-c-x", "{}", "is reserved for other objects"},
 		"the host of a Ray client [B-5]":                       {"", "rayclient-c-x", "{}", "is reserved for other objects"},
 		"the name of the webhooks":                             {operatorNamespace, "odh-platform-operator-webhook", "{}", "is reserved for other objects"},
@@ -211,17 +211,17 @@ var _ = Describe("An editor of ServingRuntimes without other permissions", func(
 		"a Secret for images":                   {runtimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
 		"a token":                               {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}", "token of a ServiceAccount"},
 		"a foreign claim":                       {runtimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
-		"a token for others":                    {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
+		"token for another audience":            {runtimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
 		"ephemeral volume claim":                {runtimeEditor, "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {volumeName: others, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}", `volume "v"`},
 		"a driver with a foreign Secret":        {runtimeEditor, "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: other-credentials}}}]}", "get secrets other-credentials"},
 		"a share of the network":                {runtimeEditor, "{volumes: [{name: v, nfs: {server: s, path: /}}]}", `volume "v"`},
 		"a command when it starts":              {runtimeEditor, container("lifecycle: {postStart: {exec: {command: [sh]}}}"), `container "server"`},
-		"a probe of other hosts":                {runtimeEditor, container("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), `container "server"`},
+		"probe of another host":                 {runtimeEditor, container("livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}"), `container "server"`},
 		"variables of the loader of programs":   {runtimeEditor, "{builtInAdapter: {serverType: mlserver, runtimeManagementPort: 8001, env: [{name: LD_PRELOAD, value: /models/evil.so}]}}", `container "adapter"`},
 		"all system calls":                      {developer, container("securityContext: {seccompProfile: {type: Unconfined}}"), "Pod Security level baseline"},
 		"a type of SELinux":                     {developer, container("securityContext: {seLinuxOptions: {type: spc_t}}"), "Pod Security level baseline"},
 		"the host of Windows":                   {developer, container("securityContext: {windowsOptions: {hostProcess: true}}"), "Pod Security level baseline"},
-		"labels of other pods":                  {runtimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
+		"labels that select other pods":         {runtimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
 		"the folders of the node":               {developer, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
 		"a port of the node":                    {developer, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
 		"root on the node":                      {developer, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
@@ -328,7 +328,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 		}, NodeTimeout(specTimeout))
 	}
 
-	It("cannot adopt pods of others for the manager, nor add pods to the AppWrapper of another user", func(ctx SpecContext) {
+	It("cannot make the manager adopt foreign pods, nor add pods to the AppWrapper of another user", func(ctx SpecContext) {
 		w := object(team, wrapper(job("queued", "{}")))
 		Expect(unstructured.SetNestedField(w.Object, true, "spec", "suspend")).To(Succeed())
 		Expect(as(admin).Create(ctx, w)).To(Succeed())

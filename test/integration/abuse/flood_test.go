@@ -66,7 +66,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	}, NodeTimeout(floodTimeout))
 
 	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
-	large := func() string { return conversionReview(`{"a":"`+long(60<<20)+`"}`, 1) }
+	large := func() string { return conversionReview(`{"a":"`+longName(60<<20)+`"}`, 1) }
 	objects := func(size int) string { return `{"a":[` + strings.Repeat(`{"":0},`, size/7) + `0]}` }
 	for title, flood := range map[string]struct {
 		path    string
@@ -83,7 +83,7 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		"reviews of admission that are decoded": {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
 		"small reviews of admission":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
 	} {
-		It("does not end the manager, nor keep out writes: "+title, func(ctx SpecContext) {
+		It("neither stops the manager nor blocks writes: "+title, func(ctx SpecContext) {
 			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", env.Installed.WebhookPort, flood.path), flood.body(), flood.posters, flood.chunked)
 			defer stop()
 			for range writes {

@@ -46,13 +46,13 @@ func failure(ctx context.Context, o *unstructured.Unstructured) string {
 }
 
 // expectFailures creates all attempts, then waits until the status of each reports its failure: no webhook validates models.
-func expectFailures(ctx context.Context, who string, attempts map[string]string, build func(name, spec string) string) {
+func expectFailures(ctx context.Context, user string, attempts map[string]string, build func(name, spec string) string) {
 	GinkgoHelper()
 	stored := map[string]*unstructured.Unstructured{}
 	for spec := range attempts {
 		o := object(team, build(fmt.Sprintf("attempt-%d", len(stored)), spec))
-		Expect(as(who).Create(ctx, o)).To(Succeed(), spec)
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(as(who).Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))
+		Expect(as(user).Create(ctx, o)).To(Succeed(), spec)
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(as(user).Delete(ctx, o))).To(Succeed()) }, NodeTimeout(specTimeout))
 		stored[spec] = o
 	}
 	for spec, message := range attempts {
@@ -127,7 +127,7 @@ var _ = Describe("An editor of MLflow", func() {
 		"foreign artifacts":       {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
 		"the root of the bucket":  {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
 		"a second configuration":  {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
-		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + long(513) + "}", "Too long"},
+		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longName(513) + "}", "Too long"},
 	} {
 		It("does not get "+title+" by an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
 			"{apiVersion: mlflow.kubeflow.org/v1, kind: MLflowConfig, metadata: {name: "+attempt.name+"}, spec: "+attempt.spec+"}", attempt.message),
@@ -143,16 +143,16 @@ var _ = Describe("A user who creates thousands of invalid objects", func() {
 			references = append(references, fmt.Sprintf("{secretRef: {name: s-%d}}", i))
 		}
 		from := "envFrom: [" + strings.Join(references, ", ") + "]"
-		for who, o := range map[string]*unstructured.Unstructured{
+		for user, o := range map[string]*unstructured.Unstructured{
 			wrapperEditor: object(team, wrapper(unknown...)),
 			runtimeEditor: object(team, runtime("attempt", "{containers: [{name: server, image: i, "+from+"}]}")),
 			mlflowEditor:  object("", mlflow("{"+from+"}")),
 		} {
 			mark := env.Mark()
-			err := as(who).Create(ctx, o, client.DryRunAll)
+			err := as(user).Create(ctx, o, client.DryRunAll)
 			Expect(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%.500v", err)
 			Expect(len(err.Error())).To(BeNumerically("<", 32<<10))
-			Expect(len(env.Since(mark).ByUser(manager.User).WithoutLeases())).To(BeNumerically("<", 200), who)
+			Expect(len(env.Since(mark).ByUser(manager.User).WithoutLeases())).To(BeNumerically("<", 200), user)
 		}
 	}, NodeTimeout(specTimeout))
 })
@@ -186,7 +186,7 @@ var _ = Describe("Editors of models", func() {
 			"{runtime: {name: " + team + "/shared}, storage: {key: s3, path: m}}",
 			"{modelType: {name: 'sklearn|rt:other', version: '1|rt:other'}, storage: {key: s3, path: m}}",
 			"{protocolVersion: 'v2|rt:other', storage: {key: s3, path: m}}",
-			"{storage: {key: s3, path: " + long(100<<10) + "}}",
+			"{storage: {key: s3, path: " + longName(100<<10) + "}}",
 			"{containers: [{name: c, image: quay.io/evil/image}], volumes: [{name: v, hostPath: {path: /}}], storage: {key: s3, path: m}}",
 		} {
 			p := object(namespace, predictor(fmt.Sprintf("attempt-%d", i), spec))
@@ -217,13 +217,13 @@ var _ = Describe("Editors of models", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("cannot write the status, nor store objects that are too large", func(ctx SpecContext) {
-		for who, o := range map[string]*unstructured.Unstructured{
+		for user, o := range map[string]*unstructured.Unstructured{
 			predictorEditor: object(team, predictor("small", "{}")), serviceEditor: object(team, service("small", "{sklearn: {storageUri: 's3://a/b'}}")),
 		} {
-			Expect(as(who).Create(ctx, o)).To(Succeed())
-			DeferCleanup(func(ctx SpecContext) { Expect(as(who).Delete(ctx, o)).To(Succeed()) }, NodeTimeout(specTimeout))
-			Expect(apierrors.IsForbidden(as(who).Status().Patch(ctx, o.DeepCopy(), merge(`{"status":{"observedGeneration":7}}`)))).To(BeTrue())
-			Expect(as(who).Patch(ctx, o.DeepCopy(), merge(`{"metadata":{"annotations":{"a":"`+long(300<<10)+`"}}}`))).NotTo(Succeed())
+			Expect(as(user).Create(ctx, o)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(as(user).Delete(ctx, o)).To(Succeed()) }, NodeTimeout(specTimeout))
+			Expect(apierrors.IsForbidden(as(user).Status().Patch(ctx, o.DeepCopy(), merge(`{"status":{"observedGeneration":7}}`)))).To(BeTrue())
+			Expect(as(user).Patch(ctx, o.DeepCopy(), merge(`{"metadata":{"annotations":{"a":"`+longName(300<<10)+`"}}}`))).NotTo(Succeed())
 		}
 	}, NodeTimeout(specTimeout))
 })

@@ -150,7 +150,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 // merge returns a merge patch, as kubectl patch sends it.
 func merge(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
-func long(length int) string { return strings.Repeat("x", length) }
+func longName(length int) string { return strings.Repeat("x", length) }
 
 func claim(name string) string {
 	return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}"

@@ -26,20 +26,20 @@ const (
 func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
 
 // deleteAuthCRD deletes the CRD of Auth and returns a function that restores it; the end of the spec restores it too.
-func deleteAuthCRD(ctx context.Context) (bringBack func(context.Context)) {
+func deleteAuthCRD(ctx context.Context) (restoreCRD func(context.Context)) {
 	GinkgoHelper()
 	Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
-	bringBack = func(ctx context.Context) {
+	restoreCRD = func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(cluster.InstallCRD(ctx, env.Config, definition)).To(Succeed())
 	}
-	DeferCleanup(bringBack, NodeTimeout(specTimeout))
-	return bringBack
+	DeferCleanup(restoreCRD, NodeTimeout(specTimeout))
+	return restoreCRD
 }
 
 var _ = Describe("Namespace RBAC", func() {
 	It("waits for the API of Auth without a request, starts after it appears, and revokes access when it is removed [mlflow-4] [mlflow-70]", func(ctx SpecContext) {
-		bringBack := deleteAuthCRD(ctx)
+		restoreCRD := deleteAuthCRD(ctx)
 		pid := manager.Process.PID
 		namespace := createTeamNamespace(ctx, "mlflow")
 		m := create(ctx, server())
@@ -49,7 +49,7 @@ var _ = Describe("Namespace RBAC", func() {
 		env.ExpectIdle(manager.User, quiet)
 		for range 2 {
 			mark := env.Mark()
-			bringBack(ctx)
+			restoreCRD(ctx)
 			Eventually(func() framework.Entries {
 				return env.Since(mark).ByUser(manager.User).Of("auths").Watches()
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())

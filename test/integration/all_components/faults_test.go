@@ -125,8 +125,8 @@ func (f fault) running(ctx context.Context) []string {
 	return names
 }
 
-// mend removes all faults.
-func (f fault) mend(ctx context.Context) {
+// removeFaults removes all faults.
+func (f fault) removeFaults(ctx context.Context) {
 	GinkgoHelper()
 	annotate(ctx, f.namespace, "none")
 	if f.foreign != nil {
@@ -180,9 +180,9 @@ var _ = Describe("Faults", func() {
 		for _, f := range served {
 			f.expectWhole(ctx)
 		}
-		By("going on where it stopped")
+		By("removing the faults")
 		for _, f := range faults {
-			f.mend(ctx)
+			f.removeFaults(ctx)
 		}
 		for _, f := range faults {
 			f.expectWhole(ctx)

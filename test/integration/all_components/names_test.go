@@ -32,7 +32,7 @@ func remove(ctx context.Context, objects []*unstructured.Unstructured) {
 
 // Names that several components would use, in one namespace or in several.
 var _ = Describe("Colliding names", func() {
-	It("reach the steady state, whatever the objects are named", func(ctx SpecContext) {
+	It("reach the steady state with all names", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")

@@ -23,11 +23,10 @@ type example struct {
 	file      string // in config/samples
 	namespace string // generated if empty
 	labels    map[string]string
-	// change is merged into the sample; the next field has other objects of its namespace.
-	change string
-	beside []client.Object
-	want   kstatus.Status
-	// reason is that of the condition Ready.
+	change    string          // merged into the sample
+	objects   []client.Object // other objects of its namespace
+	want      kstatus.Status
+	// reason of the condition Ready.
 	reason string
 }
 
@@ -52,7 +51,7 @@ func (e example) create(ctx context.Context) *unstructured.Unstructured {
 	if namespace == "" {
 		namespace = component{labels: e.labels}.namespace(ctx, "ready")
 	}
-	for _, o := range e.beside {
+	for _, o := range e.objects {
 		o.SetNamespace(namespace)
 		createAndCleanUp(ctx, o)
 	}
@@ -131,7 +130,7 @@ spec:
 		Entry("a model whose spec contradicts itself", example{file: "modelmesh_predictor.yaml", change: `spec: {path: sklearn/other.joblib}`,
 			labels: map[string]string{"modelmesh-enabled": "true"}, want: kstatus.FailedStatus, reason: "InvalidPredictorSpec"}, SpecTimeout(specTimeout)),
 		Entry("a workspace without its bucket", example{file: "mlflowconfig.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
-		Entry("a workspace", example{file: "mlflowconfig.yaml", beside: []client.Object{secret("mlflow-artifact-connection", "AWS_S3_BUCKET")},
+		Entry("a workspace", example{file: "mlflowconfig.yaml", objects: []client.Object{secret("mlflow-artifact-connection", "AWS_S3_BUCKET")},
 			want: kstatus.CurrentStatus, reason: "ReferencesFound"}, SpecTimeout(specTimeout)),
 		Entry("an MLflow", example{file: "mlflow_minimal.yaml", namespace: operatorNamespace, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
 		Entry("an MLflow without its Secrets", example{file: "mlflow_remote.yaml", namespace: operatorNamespace, want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),

@@ -70,7 +70,7 @@ var _ = Describe("Kinds of components", func() {
 		waitForPhase(ctx, job, awv1beta2.PhaseRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("complete by their own status, whatever the state of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
+	It("complete by their own status, regardless of their pods [D4] [appwrapper-43]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "done")
 		plain := create(ctx, wrap(ns, "job", []string{job("plain", runningImage, 2)}))
 		waves := create(ctx, wrap(ns, "waves", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: waves}, spec: {ttlSecondsAfterFinished: 0, parallelism: 1, completions: 3,
@@ -145,13 +145,13 @@ var _ = Describe("Kinds of components", func() {
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
+		requests := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
 		})
-		perAW := float64(len(mine.Writes())) / number
-		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(mine.Reads())), ReportEntryVisibilityAlways)
+		perAW := float64(len(requests.Writes())) / number
+		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(requests.Reads())), ReportEntryVisibilityAlways)
 		Expect(perAW).To(BeNumerically("<=", 8.5), "writes")
-		Expect(len(mine.Reads())).To(BeNumerically("<=", number/10), "%s", mine.Reads())
+		Expect(len(requests.Reads())).To(BeNumerically("<=", number/10), "%s", requests.Reads())
 		expectNoRequestsIn(ns)
 
 		By("deleting them in the foreground")

@@ -37,8 +37,8 @@ func gpuNodes(ctx context.Context, names ...string) {
 	}
 }
 
-// tell sets the label by which Autopilot reports the health of the GPUs of a node.
-func tell(ctx context.Context, node, value string) {
+// setHealthLabel sets the label by which Autopilot reports the health of the GPUs of a node.
+func setHealthLabel(ctx context.Context, node, value string) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{awv1beta2.LabelAutopilot: value}}})
@@ -66,12 +66,12 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 
 		By("reporting a warning, which does not evict")
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
-		tell(ctx, before.Spec.NodeName, "WARN")
+		setHealthLabel(ctx, before.Spec.NodeName, "WARN")
 		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 
 		By("reporting a fault that evicts")
-		tell(ctx, before.Spec.NodeName, "EVICT")
+		setHealthLabel(ctx, before.Spec.NodeName, "EVICT")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
 			pods := podsOf(ctx, aw)
 			g.Expect(pods).To(HaveLen(1))
@@ -83,14 +83,14 @@ var _ = Describe("Unhealthy GPUs", Serial, func() {
 		remove(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("leave pods without GPUs alone", func(ctx SpecContext) {
+	It("do not affect pods without GPUs", func(ctx SpecContext) {
 		gpuNodes(ctx, "gpu-c")
 		bound := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + runningImage + `"}]}}`
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		before := podsOf(ctx, aw)[0]
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
-		tell(ctx, "gpu-c", "EVICT")
+		setHealthLabel(ctx, "gpu-c", "EVICT")
 		expectNoRequestsIn(aw.Namespace)
 		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
 		remove(ctx, aw)

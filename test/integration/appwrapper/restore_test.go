@@ -11,8 +11,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// bare returns an object as a backup without owner references stores it.
-func bare(live *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutOwnerReferences returns an object as a backup without owner references stores it.
+func withoutOwnerReferences(live *unstructured.Unstructured) *unstructured.Unstructured {
 	o := live.DeepCopy()
 	for _, path := range [][]string{
 		{"status"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "ownerReferences"}, {"metadata", "managedFields"}, {"metadata", "creationTimestamp"},
@@ -49,7 +49,7 @@ var _ = Describe("A restore without owner references", func() {
 		for _, c := range first.Status.ComponentStatus {
 			live := object(c.APIVersion, c.Kind, ns, c.Name)
 			env.Get(ctx, live)
-			backup = append(backup, bare(live))
+			backup = append(backup, withoutOwnerReferences(live))
 		}
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
 		env.WaitDeleted(ctx, first)
@@ -81,7 +81,7 @@ var _ = Describe("A restore without owner references", func() {
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning)
 		live := object("apps/v1", "Deployment", ns, "web")
 		env.Get(ctx, live)
-		changed := bare(live)
+		changed := withoutOwnerReferences(live)
 		Expect(unstructured.SetNestedField(changed.Object, int64(3), "spec", "replicas")).To(Succeed())
 		Expect(env.Admin.Delete(ctx, first)).To(Succeed())
 		env.WaitDeleted(ctx, first, live)

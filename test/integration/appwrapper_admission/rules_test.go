@@ -24,7 +24,7 @@ var _ = Describe("A new AppWrapper", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "admission") })
 
-	It("gets the default queue and the labels of its creator, whatever its own labels are [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
+	It("gets the default queue and the labels of its creator, even if it sets these labels [appwrapper-26] [appwrapper-27]", func(ctx SpecContext) {
 		plain := expectAdmitted(ctx, wrapper(namespace, component(pod)))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "testcluster_admin"))

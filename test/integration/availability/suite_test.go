@@ -64,16 +64,16 @@ func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 // signal was sent.
 func (p *pod) remove(ctx context.Context, service *framework.Service) time.Time {
 	GinkgoHelper()
-	learnt := make(chan struct{})
+	notified := make(chan struct{})
 	time.AfterFunc(learning, func() {
 		service.Remove(p.port)
-		close(learnt)
+		close(notified)
 	})
 	hook := env.Installed.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
 	<-time.After(time.Duration(hook.Seconds) * time.Second)
 	signalled := time.Now()
 	p.Stop(ctx)
-	<-learnt
+	<-notified
 	return signalled
 }
 
@@ -89,7 +89,7 @@ func leader(ctx context.Context) (string, time.Time) {
 }
 
 // reportChange waits for a leader other than a pod, and reports how long after a moment it acquired the Lease.
-func reportChange(ctx context.Context, from *pod, began time.Time) {
+func reportChange(ctx context.Context, from *pod, start time.Time) {
 	GinkgoHelper()
 	var acquired time.Time
 	Eventually(func() string {
@@ -97,7 +97,7 @@ func reportChange(ctx context.Context, from *pod, began time.Time) {
 		holder, acquired = leader(ctx)
 		return holder
 	}).WithContext(ctx).WithTimeout(specTimeout).ShouldNot(BeElementOf("", from.name))
-	AddReportEntry("the next leader", acquired.Sub(began).Round(time.Millisecond).String(), ReportEntryVisibilityAlways)
+	AddReportEntry("the next leader", acquired.Sub(start).Round(time.Millisecond).String(), ReportEntryVisibilityAlways)
 }
 
 // leading returns the pod that leads, followed by the others.

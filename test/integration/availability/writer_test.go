@@ -58,7 +58,7 @@ func write(ctx context.Context) *writer {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.WarningHandler, config.QPS = rest.NoWarnings{}, -1
-	who, err := client.New(config, client.Options{})
+	userClient, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	namespace := env.Namespace(ctx, "writes")
 	env.Patch(ctx, framework.Unstructured(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "", namespace), map[string]any{"metadata": map[string]any{"labels": map[string]any{"modelmesh-enabled": "true"}}})
@@ -66,11 +66,11 @@ func write(ctx context.Context) *writer {
 		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry", "metadata": map[string]any{"namespace": namespace, "name": "stored"},
 		"spec": map[string]any{"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
 	}}
-	Eventually(func() error { return who.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	Eventually(func() error { return userClient.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server learns a new CA a moment after it was written")
 	background := context.WithoutCancel(ctx)
 	writes := map[string]func(n int) error{"change": func(n int) error {
 		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
-		return who.Patch(background, stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+		return userClient.Patch(background, stored.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	}}
 	for kind, file := range samples {
 		object := sample(file)
@@ -78,7 +78,7 @@ func write(ctx context.Context) *writer {
 		if kind != "MLflow" {
 			object.SetNamespace(namespace)
 		}
-		writes[kind] = func(int) error { return who.Create(background, object.DeepCopy(), client.DryRunAll) }
+		writes[kind] = func(int) error { return userClient.Create(background, object.DeepCopy(), client.DryRunAll) }
 		Eventually(func() error { return writes[kind](0) }).WithContext(ctx).Should(Succeed(), kind)
 	}
 	return writeAll(writes)

@@ -17,9 +17,9 @@ var _ = Describe("etcd", func() {
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("accepts only clients with the Secret, from the start and after restarts", func(ctx SpecContext) {
-		w.succeed(ctx, creator)
+		w.runContainer(ctx, creator)
 		By("never naming the password in a command line [A-13]")
-		output, err := w.run(ctx, enabler, w.stopping("etcdctl", w.handed()))
+		output, err := w.run(ctx, enabler, w.stopping("etcdctl", w.readPassword()))
 		Expect(err).NotTo(HaveOccurred(), "%s", output)
 		for range 2 {
 			end := w.serve(ctx)
@@ -29,16 +29,16 @@ var _ = Describe("etcd", func() {
 			end()
 
 			By("restarting the pod of etcd")
-			w.succeed(ctx, creator)
-			Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication is enabled."))
+			w.runContainer(ctx, creator)
+			Expect(w.runContainer(ctx, enabler)).To(ContainSubstring("Authentication is enabled."))
 		}
 
 		By("recreating the Secrets while the data has the previous password")
-		w.hand("another")
+		w.writePassword("another")
 		output, err = w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("was written with another password"))
-		w.hand("")
+		w.writePassword("")
 		output, err = w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("was written with another password, or with one"))
@@ -46,12 +46,12 @@ var _ = Describe("etcd", func() {
 
 	It("continues after an interruption at any step before authentication is enabled", func(ctx SpecContext) {
 		for i, at := range []string{"auth status", "user add", "role get", "role add", "grant-role", "auth enable"} {
-			w.hand(string(rune('a' + i)))
+			w.writePassword(string(rune('a' + i)))
 			output, err := w.run(ctx, enabler, w.stopping("etcdctl", at))
 			Expect(err).To(MatchError(ContainSubstring("killed")), "%s: %s", at, output)
 		}
-		w.hand(`"odd' $password \`)
-		w.succeed(ctx, enabler)
+		w.writePassword(`"odd' $password \`)
+		w.runContainer(ctx, enabler)
 		w.serve(ctx)
 		right := meshetcd.Connection{RootPrefix: "p", UserID: "root", Password: `"odd' $password \`}
 		Eventually(func() error { return w.list(ctx, right) }).WithContext(ctx).Should(Succeed())
@@ -59,14 +59,14 @@ var _ = Describe("etcd", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("requires no authentication if the connection names no user", func(ctx SpecContext) {
-		w.hand("")
-		Expect(w.succeed(ctx, enabler)).To(ContainSubstring("Authentication stays disabled"))
+		w.writePassword("")
+		Expect(w.runContainer(ctx, enabler)).To(ContainSubstring("Authentication stays disabled"))
 		w.serve(ctx)
 		Eventually(func() error { return w.list(ctx, meshetcd.Connection{RootPrefix: "p"}) }).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("reports the reason if it cannot run", func(ctx SpecContext) {
-		w.hand("p")
+		w.writePassword("p")
 		Expect(os.WriteFile(filepath.Join(w.dir, "data"), nil, 0o600)).To(Succeed(), "a file where the folder should be")
 		output, err := w.run(ctx, enabler)
 		Expect(err).To(HaveOccurred())

@@ -141,8 +141,8 @@ func (etcd *etcdInstance) container(name string) corev1.Container {
 	return all[index]
 }
 
-// here replaces folders and ports of the pod with those of this machine.
-func (etcd *etcdInstance) here(text string) string {
+// localize replaces folders and ports of the pod with those of this machine.
+func (etcd *etcdInstance) localize(text string) string {
 	return strings.NewReplacer(
 		"$(NAMESPACE)", etcd.namespace, "/scripts/", etcd.dir+"/scripts/", "/run/"+etcd.deployment, etcd.dir+"/run", "/var/lib/etcd", etcd.dir+"/data",
 		"0.0.0.0:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]), "127.0.0.1:2379", fmt.Sprintf("127.0.0.1:%d", etcd.ports[0]),
@@ -156,7 +156,7 @@ func (etcd *etcdInstance) command(ctx context.Context, container string, before 
 	path := strings.Join(append(before, programs, "/usr/bin", "/bin"), ":")
 	variables := []string{"PATH=" + path, "KUBECONFIG=" + etcd.kubeconfig}
 	for _, variable := range c.Env {
-		value := etcd.here(variable.Value)
+		value := etcd.localize(variable.Value)
 		if variable.ValueFrom != nil {
 			Expect(variable.ValueFrom.FieldRef.FieldPath).To(Equal("metadata.namespace"))
 			value = etcd.namespace
@@ -165,7 +165,7 @@ func (etcd *etcdInstance) command(ctx context.Context, container string, before 
 	}
 	program, args := c.Command[0], []string(nil)
 	for _, argument := range c.Command[1:] {
-		args = append(args, etcd.here(argument))
+		args = append(args, etcd.localize(argument))
 	}
 	if !strings.Contains(program, "/") {
 		program = filepath.Join(programs, program)
@@ -186,7 +186,7 @@ func (etcd *etcdInstance) run(ctx context.Context, container string, before ...s
 	return string(output), err
 }
 
-func (etcd *etcdInstance) succeed(ctx context.Context, container string) string {
+func (etcd *etcdInstance) runContainer(ctx context.Context, container string) string {
 	GinkgoHelper()
 	output, err := etcd.run(ctx, container)
 	Expect(err).NotTo(HaveOccurred(), "%s", output)
@@ -207,8 +207,8 @@ func (etcd *etcdInstance) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.namespace, Name: name}}
 }
 
-// have creates a Secret, in place of a user.
-func (etcd *etcdInstance) have(ctx context.Context, name, key, value string) {
+// createSecret creates a Secret, in place of a user.
+func (etcd *etcdInstance) createSecret(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
 	secret := etcd.secret(name)
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, etcd.secret(name)))).To(Succeed())
@@ -232,15 +232,15 @@ func (etcd *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
 	return connection
 }
 
-// handed returns the password for the container that enables authentication.
-func (etcd *etcdInstance) handed() string {
+// readPassword returns the password for the container that enables authentication.
+func (etcd *etcdInstance) readPassword() string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(etcd.dir, "run", "root-password"))
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
 
-func (etcd *etcdInstance) hand(password string) {
+func (etcd *etcdInstance) writePassword(password string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(etcd.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
 }

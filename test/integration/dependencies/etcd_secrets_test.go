@@ -22,22 +22,22 @@ var _ = Describe("The Secrets of etcd", func() {
 
 	It("are created once, one from the other if one is missing, and never changed", func(ctx SpecContext) {
 		mark := env.Mark()
-		w.succeed(ctx, creator)
+		w.runContainer(ctx, creator)
 		password := w.password(ctx)
 		Expect(password).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
 		Expect(w.connection(ctx)).To(Equal(meshetcd.Connection{
 			Endpoints: "http://etcd." + w.namespace + ".svc:2379", RootPrefix: "modelmesh-serving", UserID: "root", Password: password}))
-		Expect(w.handed()).To(Equal(password))
+		Expect(w.readPassword()).To(Equal(password))
 
 		By("again")
 		again := env.Mark()
-		w.succeed(ctx, creator)
+		w.runContainer(ctx, creator)
 		Expect(env.Since(again).ByUser(w.user).Writes()).To(BeEmpty())
 
 		By("deleting one Secret, then the other")
 		for _, name := range []string{connections, passwords} {
 			Expect(env.Admin.Delete(ctx, w.secret(name))).To(Succeed())
-			w.succeed(ctx, creator)
+			w.runContainer(ctx, creator)
 			Expect(w.password(ctx)).To(Equal(password))
 			Expect(w.connection(ctx).Password).To(Equal(password))
 		}
@@ -49,7 +49,7 @@ var _ = Describe("The Secrets of etcd", func() {
 
 		By("generating another password in another namespace")
 		other := installEtcd(ctx)
-		other.succeed(ctx, creator)
+		other.runContainer(ctx, creator)
 		Expect(other.password(ctx)).NotTo(Equal(password))
 	}, NodeTimeout(specTimeout))
 
@@ -66,45 +66,45 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(connections)), w.secret(connections))).To(Satisfy(apierrors.IsNotFound))
 		}
 		Expect(password).NotTo(BeEmpty(), "the last stop came after the first Secret")
-		w.succeed(ctx, creator)
+		w.runContainer(ctx, creator)
 		Expect(w.connection(ctx).Password).To(Equal(password))
-		Expect(w.handed()).To(Equal(password))
+		Expect(w.readPassword()).To(Equal(password))
 	}, NodeTimeout(specTimeout))
 
 	It("can be Secrets of the user with any content", func(ctx SpecContext) {
 		odd := `a "b" \c $d 'e' ü%s`
-		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
+		w.createSecret(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
 		before := w.secret(connections)
 		env.Get(ctx, before)
-		w.succeed(ctx, creator)
+		w.runContainer(ctx, creator)
 		Expect(w.password(ctx)).To(Equal(odd))
-		Expect(w.handed()).To(Equal(odd))
+		Expect(w.readPassword()).To(Equal(odd))
 		after := w.secret(connections)
 		env.Get(ctx, after)
 		Expect(after).To(Equal(before))
 
 		By("creating the missing objects around a password of the user")
 		Expect(env.Admin.Delete(ctx, after)).To(Succeed())
-		w.have(ctx, passwords, "root", odd)
-		w.succeed(ctx, creator)
+		w.createSecret(ctx, passwords, "root", odd)
+		w.runContainer(ctx, creator)
 		Expect(w.connection(ctx).Password).To(Equal(odd))
 		Expect(w.password(ctx)).To(Equal(odd))
 
 		By("connecting without a user")
 		Expect(env.Admin.Delete(ctx, w.secret(passwords))).To(Succeed())
-		w.have(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
-		Expect(w.succeed(ctx, creator)).To(ContainSubstring("names no user, so authentication stays disabled"))
-		Expect(w.handed()).To(BeEmpty())
+		w.createSecret(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
+		Expect(w.runContainer(ctx, creator)).To(ContainSubstring("names no user, so authentication stays disabled"))
+		Expect(w.readPassword()).To(BeEmpty())
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are not changed if they are unusable, and are reported with the fix",
 		func(ctx SpecContext, connection, password, want string) {
 			if connection != "" {
-				w.have(ctx, connections, "etcd_connection", connection)
+				w.createSecret(ctx, connections, "etcd_connection", connection)
 			}
 			if password != "" {
-				w.have(ctx, passwords, "root", password)
+				w.createSecret(ctx, passwords, "root", password)
 			}
 			mark := env.Mark()
 			output, err := w.run(ctx, creator)

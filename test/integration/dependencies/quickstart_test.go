@@ -25,8 +25,8 @@ var _ = Describe("The quick start of ModelMesh", func() {
 	}
 
 	It("creates credentials once, and adds the location of its models to the storage Secret of the user", func(ctx SpecContext) {
-		w.have(ctx, "storage-config", "mine", `{"type":"pvc","name":"claim"}`)
-		w.succeed(ctx, "create-credentials")
+		w.createSecret(ctx, "storage-config", "mine", `{"type":"pvc","name":"claim"}`)
+		w.runContainer(ctx, "create-credentials")
 		credentials, storage := read(ctx, "minio-credentials"), read(ctx, "storage-config")
 		Expect(string(credentials["user"])).To(MatchRegexp(`^[A-Za-z0-9]{20}$`))
 		Expect(string(credentials["password"])).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
@@ -39,12 +39,12 @@ var _ = Describe("The quick start of ModelMesh", func() {
 
 		By("again")
 		mark := env.Mark()
-		w.succeed(ctx, "create-credentials")
+		w.runContainer(ctx, "create-credentials")
 		Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
 
 		By("deleting the Secret with the entry of the storage")
 		Expect(env.Admin.Delete(ctx, w.secret("storage-config"))).To(Succeed())
-		w.succeed(ctx, "create-credentials")
+		w.runContainer(ctx, "create-credentials")
 		Expect(read(ctx, "minio-credentials")).To(Equal(credentials))
 		Expect(read(ctx, "storage-config")["localMinIO"]).To(Equal(storage["localMinIO"]))
 	}, NodeTimeout(specTimeout))
@@ -54,7 +54,7 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		Expect(err).To(MatchError(ContainSubstring("killed")), output)
 		credentials := read(ctx, "minio-credentials")
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret("storage-config")), w.secret("storage-config"))).To(Satisfy(apierrors.IsNotFound))
-		w.succeed(ctx, "create-credentials")
+		w.runContainer(ctx, "create-credentials")
 		Expect(read(ctx, "minio-credentials")).To(Equal(credentials))
 		Expect(string(read(ctx, "storage-config")["localMinIO"])).To(ContainSubstring(string(credentials["password"])))
 	}, NodeTimeout(specTimeout))

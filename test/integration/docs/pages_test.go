@@ -20,7 +20,7 @@ var _ = Describe("The page of", func() {
 	for _, path := range pages {
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
 		It(name+" has commands that work", func(ctx SpecContext) {
-			r := open("docs/components/" + name + ".md")
+			r := openPage("docs/components/" + name + ".md")
 			r.Read(ctx)
 			Expect(r.Saved).NotTo(BeEmpty(), "a page has a sample")
 			Expect(len(r.Typed)).To(BeNumerically(">=", 4), "a page says how to apply the sample and how to look at it")
@@ -28,7 +28,7 @@ var _ = Describe("The page of", func() {
 	}
 
 	DescribeTable("upgrades has commands that work", func(ctx SpecContext, page string) {
-		r := open(page)
+		r := openPage(page)
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", 3))
 	},
@@ -48,7 +48,7 @@ var _ = Describe("With only this operator installed, the first steps", Ordered, 
 	}, NodeTimeout(framework.StartTimeout))
 
 	DescribeTable("work", func(ctx SpecContext, page string, commands int) {
-		r := open(page)
+		r := openPage(page)
 		r.Kubeconfig = fresh.KubeconfigPath
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", commands))
@@ -58,8 +58,8 @@ var _ = Describe("With only this operator installed, the first steps", Ordered, 
 	)
 })
 
-// open returns a Reader of a page, whose changes are undone at the end of the spec.
-func open(page string) *docs.Reader {
+// openPage returns a Reader of a page, whose changes are undone at the end of the spec.
+func openPage(page string) *docs.Reader {
 	GinkgoHelper()
 	r := &docs.Reader{Page: page, Root: root, Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(pageTimeout))

@@ -210,8 +210,8 @@ func serviceMonitor(namespace string) *unstructured.Unstructured {
 	})
 }
 
-// everything returns one object of each kind that components apply, in the order of their dependencies.
-func everything(namespace string) apply.Desired {
+// oneOfEachKind returns one object of each kind that components apply, in the order of their dependencies.
+func oneOfEachKind(namespace string) apply.Desired {
 	var d apply.Desired
 	d.Add(
 		corev1ac.ServiceAccount("server", namespace).WithImagePullSecrets(corev1ac.LocalObjectReference().WithName("pull")),

@@ -55,18 +55,18 @@ var _ = Describe("Pruning by the applier", func() {
 
 	It("searches for the objects of legacy operators once", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		older := olderConfigMap(w, nil)
-		older.Labels = map[string]string{"app": "older"}
-		older.OwnerReferences = []metav1.OwnerReference{controllerReference(w.owner.Name, w.owner.UID)}
-		Expect(env.Admin.Create(ctx, older)).To(Succeed())
-		stranger := older.DeepCopy()
+		legacy := olderConfigMap(w, nil)
+		legacy.Labels = map[string]string{"app": "older"}
+		legacy.OwnerReferences = []metav1.OwnerReference{controllerReference(w.owner.Name, w.owner.UID)}
+		Expect(env.Admin.Create(ctx, legacy)).To(Succeed())
+		stranger := legacy.DeepCopy()
 		stranger.ResourceVersion, stranger.Name, stranger.OwnerReferences = "", "stranger", nil
 		Expect(env.Admin.Create(ctx, stranger)).To(Succeed())
 
 		reads, writes := w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
 		Expect(reads).To(BeEquivalentTo(1))
 		Expect(writes).To(BeEquivalentTo(1))
-		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(older), older))).To(BeTrue())
+		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(legacy), legacy))).To(BeTrue())
 		w.live(ctx, configMapKind, "stranger")
 		reads, writes = w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
 		Expect(reads + writes).To(BeZero())

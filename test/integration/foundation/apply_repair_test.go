@@ -43,7 +43,7 @@ func sensitive(namespace string) apply.Object {
 var _ = Describe("The applier, if a field of another client excludes a managed one,", func() {
 	DescribeTable("repairs a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
 		w := newApplyEnv(ctx)
-		desired := one(sensitive(w.namespace))
+		desired := desiredOf(sensitive(w.namespace))
 		w.expect(ctx, desired, 0, 1)
 		before := content(w.live(ctx, deploymentKind, "sensitive"))
 		foreign := w.live(ctx, deploymentKind, "sensitive")
@@ -120,11 +120,11 @@ var _ = Describe("The applier, if a field of another client excludes a managed o
 	It("never recreates objects that hold data, and reports the difference", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
 		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
-		w.expect(ctx, one(password), 0, 1)
+		w.expect(ctx, desiredOf(password), 0, 1)
 		live := w.live(ctx, secretKind, "password")
 		w.patch(ctx, live.DeepCopy(), `{"immutable":true}`)
 		password.Config = corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("2")})
-		_, _, err := w.apply(ctx, one(password))
+		_, _, err := w.apply(ctx, desiredOf(password))
 		Expect(err).To(MatchError(ContainSubstring("immutable")))
 		Expect(w.live(ctx, secretKind, "password").GetUID()).To(Equal(live.GetUID()))
 	})

@@ -25,12 +25,12 @@ var (
 	configMapKind  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-func one(object apply.Object) apply.Desired { return apply.Desired{object} }
+func desiredOf(object apply.Object) apply.Desired { return apply.Desired{object} }
 
 var _ = Describe("The applier", func() {
 	It("writes each object once, and never again, also after a restart", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := everything(w.namespace)
+		desired := oneOfEachKind(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
 		w.waitForCache(ctx, desired)
 		w.expect(ctx, desired, 0, 0)
@@ -42,7 +42,7 @@ var _ = Describe("The applier", func() {
 
 	It("sends no request while the cache has not seen its own writes", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := everything(w.namespace)
+		desired := oneOfEachKind(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
 		for range 5 {
 			_, writes, err := w.apply(ctx, desired)
@@ -53,7 +53,7 @@ var _ = Describe("The applier", func() {
 
 	It("sends no request for changes of the status and for fields of others, and keeps them", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := everything(w.namespace)
+		desired := oneOfEachKind(w.namespace)
 		w.expect(ctx, desired, ownerReads, len(desired))
 		foreign := `{"metadata":{"labels":{"foreign":"1"},"annotations":{"foreign":"1"},"finalizers":["test.opendatahub.io/hold"]}}`
 		rendered, err := apply.Render(desired, component, w.owner)
@@ -71,7 +71,7 @@ var _ = Describe("The applier", func() {
 		Expect(env.Admin.Status().Patch(ctx, thing, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"x"}}`)))).To(Succeed())
 
 		w.waitForCache(ctx, desired)
-		w.expect(ctx, desired, 1, 0) // one read of the Deployment, whose generation has changed
+		w.expect(ctx, desired, 1, 0) // desiredOf read of the Deployment, whose generation has changed
 		w.expect(ctx, desired, 0, 0)
 		w.restart()
 		w.expect(ctx, desired, len(desired), 0)
@@ -82,7 +82,7 @@ var _ = Describe("The applier", func() {
 	DescribeTable("repairs our fields that others changed",
 		func(ctx context.Context, down bool) {
 			w := newApplyEnv(ctx)
-			desired := one(apply.Object{Config: deployment(w.namespace)})
+			desired := desiredOf(apply.Object{Config: deployment(w.namespace)})
 			w.expect(ctx, desired, 0, 1)
 			server := w.live(ctx, deploymentKind, "server")
 			w.patch(ctx, server, `{"metadata":{"annotations":{"note":null}},"spec":{"replicas":7}}`)
@@ -105,7 +105,7 @@ var _ = Describe("The applier", func() {
 
 	It("repairs a scale through the subresource", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := one(apply.Object{Config: deployment(w.namespace)})
+		desired := desiredOf(apply.Object{Config: deployment(w.namespace)})
 		w.expect(ctx, desired, 0, 1)
 		server := w.live(ctx, deploymentKind, "server")
 		scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
@@ -121,14 +121,14 @@ var _ = Describe("The applier", func() {
 			w := newApplyEnv(ctx)
 			before := deployment(w.namespace).WithLabels(map[string]string{"gone": "1"})
 			before.Spec.Template.Spec.Containers[0].WithEnv(corev1ac.EnvVar().WithName("GONE").WithValue("1"))
-			w.expect(ctx, one(apply.Object{Config: before}), 0, 1)
-			w.waitForCache(ctx, one(apply.Object{Config: before}))
+			w.expect(ctx, desiredOf(apply.Object{Config: before}), 0, 1)
+			w.waitForCache(ctx, desiredOf(apply.Object{Config: before}))
 			reads := 0
 			if down {
 				w.restart()
 				reads = 1
 			}
-			after := one(apply.Object{Config: deployment(w.namespace)})
+			after := desiredOf(apply.Object{Config: deployment(w.namespace)})
 			w.expect(ctx, after, reads, 1)
 			server := w.live(ctx, deploymentKind, "server")
 			Expect(server.GetLabels()).NotTo(HaveKey("gone"))
@@ -144,9 +144,9 @@ var _ = Describe("The applier", func() {
 		w := newApplyEnv(ctx)
 		before := networkPolicy(w.namespace)
 		before.Spec.Ingress[0].From[0].WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"a": "b"}))
-		w.expect(ctx, one(apply.Object{Config: before}), 0, 1)
+		w.expect(ctx, desiredOf(apply.Object{Config: before}), 0, 1)
 		w.restart()
-		after := one(apply.Object{Config: networkPolicy(w.namespace)})
+		after := desiredOf(apply.Object{Config: networkPolicy(w.namespace)})
 		w.expect(ctx, after, 1, 1)
 		w.restart()
 		w.expect(ctx, after, 1, 0)
@@ -158,7 +158,7 @@ var _ = Describe("The applier", func() {
 
 	It("recreates a deleted object, and ignores a terminating one", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := one(apply.Object{Config: configMap(w.namespace, "held")})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "held")})
 		w.expect(ctx, desired, 0, 1)
 		held := w.live(ctx, configMapKind, "held")
 		w.patch(ctx, held, `{"metadata":{"finalizers":["test.opendatahub.io/hold"]}}`)
@@ -175,7 +175,7 @@ var _ = Describe("The applier", func() {
 
 	It("returns the error of an immutable field unchanged, and continues with the other objects", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		w.expect(ctx, one(apply.Object{Config: deployment(w.namespace)}), 0, 1)
+		w.expect(ctx, desiredOf(apply.Object{Config: deployment(w.namespace)}), 0, 1)
 		changed := deployment(w.namespace)
 		changed.Spec.Selector.WithMatchLabels(map[string]string{"more": "1"})
 		changed.Spec.Template.WithLabels(map[string]string{"more": "1"})
@@ -197,7 +197,7 @@ var _ = Describe("Adoption by the applier", func() {
 		foreign.Namespace, foreign.Name = w.namespace, "server"
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
-		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server")})
 		_, writes, err := w.apply(ctx, desired)
 		Expect(writes).To(BeZero())
 		refused, ok := errors.AsType[*apply.ForeignError](err)
@@ -216,7 +216,7 @@ var _ = Describe("Adoption by the applier", func() {
 		foreign.Namespace, foreign.Name = w.namespace, "server"
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 		for _, attempt := range []int64{1, 0, 0} {
-			reads, writes, err := w.apply(ctx, one(apply.Object{Config: configMap(w.namespace, "server")}))
+			reads, writes, err := w.apply(ctx, desiredOf(apply.Object{Config: configMap(w.namespace, "server")}))
 			_, refused := errors.AsType[*apply.ForeignError](err)
 			Expect(refused).To(BeTrue(), "%v", err)
 			Expect(reads).To(BeEquivalentTo(1))
@@ -231,7 +231,7 @@ var _ = Describe("Adoption by the applier", func() {
 			w.restart("manager", "kubectl-client-side-apply")
 			Expect(env.Admin.Create(ctx, subject(w), client.FieldOwner(manager))).To(Succeed())
 
-			desired := one(apply.Object{Config: configMap(w.namespace, "server"),
+			desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server"),
 				AdoptIf: func(*unstructured.Unstructured) bool { return true }})
 			w.expect(ctx, desired, 1, 2) // field managers, then content
 			live := w.live(ctx, configMapKind, "server")
@@ -258,7 +258,7 @@ var _ = Describe("Adoption by the applier", func() {
 		w.restart()
 		older := configMap(w.namespace, "server").WithData(map[string]string{"old": "1"})
 		Expect(env.Admin.Apply(ctx, older, client.FieldOwner(fieldOwner))).To(Succeed())
-		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server")})
 		w.expect(ctx, desired, 1, 1)
 		Expect(w.live(ctx, configMapKind, "server").Object["data"]).NotTo(HaveKey("old"))
 		w.waitForCache(ctx, desired)
@@ -270,7 +270,7 @@ var _ = Describe("Adoption by the applier", func() {
 		restored := olderConfigMap(w, nil)
 		restored.OwnerReferences = append(restored.OwnerReferences, controllerReference(w.owner.Name, "2d4c7c3e-gone"))
 		Expect(env.Admin.Create(ctx, restored, client.FieldOwner("velero"))).To(Succeed())
-		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server")})
 		Eventually(func(g Gomega) { // the garbage collector may delete the object first: then it is recreated
 			g.Expect(w.applier.Apply(ctx, w.owner, desired)).To(Succeed())
 			object := &corev1.ConfigMap{}
@@ -282,7 +282,7 @@ var _ = Describe("Adoption by the applier", func() {
 
 	It("rejects an object that another owner controls, and names that owner", func(ctx context.Context) {
 		w := newApplyEnv(ctx)
-		desired := one(apply.Object{Config: configMap(w.namespace, "server")})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server")})
 		w.expect(ctx, desired, 0, 1)
 		w.owner = w.newOwner(ctx, "other")
 		w.restart()
@@ -299,7 +299,7 @@ var _ = Describe("Adoption by the applier", func() {
 		older := olderConfigMap(w, nil)
 		older.OwnerReferences = append(older.OwnerReferences, controllerReference(w.owner.Name, w.owner.UID))
 		Expect(env.Admin.Create(ctx, older, client.FieldOwner("another-manager"))).To(Succeed())
-		desired := one(apply.Object{Config: configMap(w.namespace, "server"), Ownership: apply.Unowned})
+		desired := desiredOf(apply.Object{Config: configMap(w.namespace, "server"), Ownership: apply.Unowned})
 		w.expect(ctx, desired, 1, 2)
 		Expect(w.live(ctx, configMapKind, "server").GetOwnerReferences()).To(BeEmpty())
 		w.restart()

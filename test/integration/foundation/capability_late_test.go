@@ -20,7 +20,7 @@ var _ = Describe("A component whose API is missing", func() {
 		manager := start(ctx, framework.ManagerOptions{})
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
-		Expect(others(mark, manager.User)).To(BeEmpty())
+		Expect(otherRequests(mark, manager.User)).To(BeEmpty())
 
 		for range 2 {
 			mark = env.Mark()

@@ -30,8 +30,8 @@ func configured(text string) string {
 	return "--config=" + path
 }
 
-// others returns the requests for resources that are not neutral.
-func others(mark framework.Mark, user string) framework.Entries {
+// otherRequests returns the requests for resources that are not neutral.
+func otherRequests(mark framework.Mark, user string) framework.Entries {
 	GinkgoHelper()
 	return env.Since(mark).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {
 		return !slices.Contains(neutral, e.Resource) && e.Name != webhookCertificate
@@ -68,7 +68,7 @@ var _ = Describe("A disabled component", func() {
 			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
 			env.WaitIdle(off.User, quiet/2, specTimeout)
 			env.ExpectIdle(off.User, quiet)
-			Expect(others(mark, off.User)).To(BeEmpty())
+			Expect(otherRequests(mark, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))
 			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while no manager runs")
@@ -99,10 +99,10 @@ var _ = Describe("The configuration", func() {
 			mark := env.Mark()
 			m := start(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
 			if c.runs {
-				Eventually(func() framework.Entries { return others(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
+				Eventually(func() framework.Entries { return otherRequests(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
 				env.WaitIdle(m.User, quiet/2, specTimeout)
-				Expect(others(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
+				Expect(otherRequests(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
 			}
 			m.Stop(ctx)
 		}

@@ -60,7 +60,7 @@ var _ = Describe("One tenant with three hundred registries that time out or fail
 		answers, answer := context.WithCancel(ctx)
 		s := &stuck{namespace: env.Namespace(ctx, "many"), answers: answers, tried: map[string]bool{}}
 		crasher.Inject(s.fault)
-		admin := quietly()
+		admin := clientWithoutWarnings()
 		DeferCleanup(func(ctx SpecContext) {
 			answer()
 			// On a loaded machine a single request exceeds the timeout of the API server.

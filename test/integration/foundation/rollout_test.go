@@ -53,14 +53,14 @@ func startRegistries(ctx context.Context, name string, port int, args ...string)
 // end deletes an endpoint like a pod: nodes stop sending connections late, and the process gets SIGTERM after the preStop hook.
 func end(ctx context.Context, service *framework.Service, e endpoint, preStop time.Duration) {
 	GinkgoHelper()
-	learnt := make(chan struct{})
+	notified := make(chan struct{})
 	time.AfterFunc(learning, func() {
 		service.Remove(e.port)
-		close(learnt)
+		close(notified)
 	})
 	<-time.After(preStop)
 	e.Stop(ctx)
-	<-learnt
+	<-notified
 }
 
 // writer changes an object continuously.
@@ -70,7 +70,7 @@ type writer struct {
 	refused []error
 }
 
-func write(ctx context.Context, who client.Client, object client.Object) *writer {
+func write(ctx context.Context, c client.Client, object client.Object) *writer {
 	ctx, cancel := context.WithCancel(ctx)
 	w, done := &writer{}, make(chan struct{})
 	DeferCleanup(func() {
@@ -81,7 +81,7 @@ func write(ctx context.Context, who client.Client, object client.Object) *writer
 		defer close(done)
 		for n := 0; ctx.Err() == nil; n++ {
 			patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
-			w.note(ctx, who.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
+			w.note(ctx, c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
 		}
 	}()
 	return w
@@ -137,8 +137,8 @@ func create(ctx context.Context, who client.Client, o *unstructured.Unstructured
 	}, NodeTimeout(specTimeout))
 }
 
-// quietly returns a client of the administrator that ignores the deprecation warning.
-func quietly() client.Client {
+// clientWithoutWarnings returns a client of the administrator that ignores the deprecation warning.
+func clientWithoutWarnings() client.Client {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.WarningHandler = rest.NoWarnings{}
@@ -153,7 +153,7 @@ var _ = Describe("A rollout of the manager", func() {
 		service := framework.Serve(installation.WebhookPort)
 		service.Oldest = true
 		service.Add(first.port)
-		admin, object := quietly(), registry(env.Namespace(ctx, "rollout"), "written")
+		admin, object := clientWithoutWarnings(), registry(env.Namespace(ctx, "rollout"), "written")
 		create(ctx, admin, object)
 		writes := write(ctx, admin, object)
 		writes.goesOn()

@@ -20,8 +20,8 @@ type one struct {
 	object, route, policy *unstructured.Unstructured
 }
 
-// tells waits until the Event or the condition reports the reason with the text.
-func (o one) tells(ctx context.Context, status, reason, text string) {
+// expectReport waits until the Event or the condition reports the reason with the text.
+func (o one) expectReport(ctx context.Context, status, reason, text string) {
 	GinkgoHelper()
 	if o.reason != "" {
 		Eventually(func() []string { return warnings(ctx, o.object, o.reason) }).WithContext(ctx).WithTimeout(waitTimeout).
@@ -111,7 +111,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 
 	It("is unknown if the Gateway does not exist, which is reported, and the address is kept", func(ctx SpecContext) {
 		for _, o := range all {
-			o.tells(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
+			o.expectReport(ctx, "Unknown", "NotSeen", "check that Gateway gateways/"+framework.AbsentGateway+" exists")
 			Expect(o.address == nil || o.address(o.object)).To(BeTrue(), "%s", o.object.GetKind())
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -123,7 +123,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 			answer(ctx, o.route, metav1.ConditionFalse, "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.")
 		}
 		for _, o := range all {
-			o.tells(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
+			o.expectReport(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
 			Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
@@ -148,7 +148,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 		}
 		for _, o := range all {
 			if o.policy != nil {
-				o.tells(ctx, "False", "NoValidCACertificate", "rejects BackendTLSPolicy")
+				o.expectReport(ctx, "False", "NoValidCACertificate", "rejects BackendTLSPolicy")
 				Expect(o.address != nil && o.address(o.object)).To(BeFalse(), "%s", o.object.GetKind())
 			}
 		}

@@ -51,7 +51,7 @@ var _ = Describe("the chart of a release", func() {
 		objects, err := parity.Render(ctx, chart, parity.Release{Namespace: namespace}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		// Helm creates CRDs first.
-		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+		slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return creationOrder(a) - creationOrder(b) })
 		mustKubectl(ctx, "create", "namespace", namespace)
 		DeferCleanup(func(ctx SpecContext) {
 			for _, object := range slices.Backward(objects) {
@@ -83,8 +83,8 @@ var _ = Describe("the chart of a release", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// rank returns the position of an object in the order of creation: CRDs, then objects that the Deployment needs, then the Deployment.
-func rank(object *unstructured.Unstructured) int {
+// creationOrder returns the position of an object in the order of creation: CRDs, then objects that the Deployment needs, then the Deployment.
+func creationOrder(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":
 		return 0

@@ -21,8 +21,8 @@ var passing = []string{"events", "leases", "pods", "replicasets", "endpoints", "
 // ofEveryNamespace lists objects that the control plane creates in every namespace.
 var ofEveryNamespace = []string{"configmaps kube-root-ca.crt", "serviceaccounts default"}
 
-// everything lists the stored objects, without those of passing and of ofEveryNamespace.
-func everything(ctx context.Context) map[string]bool {
+// listObjects lists the stored objects, without those of passing and of ofEveryNamespace.
+func listObjects(ctx context.Context) map[string]bool {
 	GinkgoHelper()
 	finder, err := discovery.NewDiscoveryClientForConfig(env.Config)
 	Expect(err).NotTo(HaveOccurred())
@@ -60,10 +60,10 @@ func everything(ctx context.Context) map[string]bool {
 // data matches the objects with data of users: PersistentVolumeClaims, their volumes, and passwords.
 var data = regexp.MustCompile("^(persistentvolumeclaims|secrets) opendatahub/(mlflow|modelregistry-sample)|^persistentvolumes /")
 
-// left returns the objects created since the start of the suite, sorted: those with data of users, and others.
-func left(ctx context.Context) (kept, others []string) {
+// createdObjects returns the objects created since the start of the suite, sorted: those with data of users, and others.
+func createdObjects(ctx context.Context) (kept, others []string) {
 	GinkgoHelper()
-	for name := range everything(ctx) {
+	for name := range listObjects(ctx) {
 		switch {
 		case before[name]:
 		case data.MatchString(name):
@@ -82,7 +82,7 @@ func nothingButData(ctx context.Context) []string {
 	GinkgoHelper()
 	var kept []string
 	Eventually(func() (others []string) {
-		kept, others = left(ctx)
+		kept, others = createdObjects(ctx)
 		return others
 	}).WithContext(ctx).Should(BeEmpty())
 	return kept

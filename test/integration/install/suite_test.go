@@ -38,5 +38,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, namespace := range []string{"opendatahub", "redhat-ods-applications", "openshift-config-managed", "openshift-ingress"} {
 		createRestrictedNamespace(ctx, namespace)
 	}
-	before = everything(ctx)
+	before = listObjects(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -102,8 +102,8 @@ func (o *legacyCluster) owner(ctx context.Context, object *unstructured.Unstruct
 	return object
 }
 
-// planted creates the children that the replaced operator has created for an owner, and stores them in before.
-func (o *legacyCluster) planted(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
+// createLegacyChildren creates the children that the replaced operator has created for an owner, and stores them in before.
+func (o *legacyCluster) createLegacyChildren(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
 		if left := live(ctx, object); left != nil { // data of an earlier spec, which outlives its owner
@@ -160,8 +160,8 @@ func text(object *unstructured.Unstructured, path ...string) string {
 	return string(written)
 }
 
-// taken waits until the manager has adopted an object, and expects that the part at path is unchanged.
-func (o *legacyCluster) taken(ctx context.Context, component, name string, path ...string) {
+// waitAdopted waits until the manager has adopted an object, and expects that the part at path is unchanged.
+func (o *legacyCluster) waitAdopted(ctx context.Context, component, name string, path ...string) {
 	GinkgoHelper()
 	Expect(o.before).To(HaveKey(name))
 	object := o.before[name].DeepCopy()

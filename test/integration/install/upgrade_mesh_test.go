@@ -64,16 +64,16 @@ var _ = Describe("The page about the upgrade", func() {
 		}))
 		o.installed(ctx, "modelmesh.yaml")
 		o.meanwhile = func(ctx context.Context) { // before the page rolls the pods
-			o.taken(ctx, "modelmesh", runtime, "spec", "template")
-			o.taken(ctx, "modelmesh", "Service modelmesh-serving", "spec", "clusterIP")
-			o.taken(ctx, "modelmesh", "Secret model-serving-etcd", "data")
+			o.waitAdopted(ctx, "modelmesh", runtime, "spec", "template")
+			o.waitAdopted(ctx, "modelmesh", "Service modelmesh-serving", "spec", "clusterIP")
+			o.waitAdopted(ctx, "modelmesh", "Secret model-serving-etcd", "data")
 		}
 
 		r := o.read(ctx, "modelmesh.md")
 
 		Expect(os.ReadFile(r.Saved["models-before.yaml"])).To(And(ContainSubstring("name: mlserver-1.x"), ContainSubstring("name: speech")))
 		Expect(os.ReadFile(r.Saved["settings-before.yaml"])).To(And(ContainSubstring("podsPerRuntime"), ContainSubstring("etcd_connection")))
-		o.taken(ctx, "modelmesh", runtime, "spec", "selector")
+		o.waitAdopted(ctx, "modelmesh", runtime, "spec", "selector")
 		Eventually(func() string { return text(o.now(ctx, runtime), "spec", "template") }).WithContext(ctx).
 			Should(ContainSubstring("allowPrivilegeEscalation: false"), "the better form, for which the page asked")
 		o.now(ctx, "ServingRuntime mlserver-1.x")

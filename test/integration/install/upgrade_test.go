@@ -41,18 +41,18 @@ var _ = Describe("The page about the upgrade", func() {
 			}
 			child.SetOwnerReferences([]metav1.OwnerReference{reference})
 		}
-		o.planted(ctx, server, children...)
+		o.createLegacyChildren(ctx, server, children...)
 		o.installed(ctx, "mlflow-operator.yaml")
 
 		r := o.read(ctx, "mlflow-operator.md")
 
 		Expect(os.ReadFile(r.Saved["mlflow-before.yaml"])).To(ContainSubstring("sqlite:////mlflow/mlflow.db"))
-		o.taken(ctx, "mlflow", "Deployment mlflow", "spec", "selector")
-		o.taken(ctx, "mlflow", "Service mlflow", "spec", "clusterIP")
+		o.waitAdopted(ctx, "mlflow", "Deployment mlflow", "spec", "selector")
+		o.waitAdopted(ctx, "mlflow", "Service mlflow", "spec", "clusterIP")
 		for _, name := range []string{"ServiceAccount mlflow-sa", "NetworkPolicy mlflow", "HTTPRoute mlflow", "ClusterRole mlflow", "ClusterRoleBinding mlflow"} {
-			o.taken(ctx, "mlflow", name)
+			o.waitAdopted(ctx, "mlflow", name)
 		}
-		o.taken(ctx, "mlflow", "PersistentVolumeClaim mlflow-pvc", "spec")
+		o.waitAdopted(ctx, "mlflow", "PersistentVolumeClaim mlflow-pvc", "spec")
 		Expect(o.now(ctx, "PersistentVolumeClaim mlflow-pvc").GetOwnerReferences()).To(BeEmpty())
 		env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: server.GetName()}}, "Available", metav1.ConditionTrue, "DeploymentReady")
 		o.expectGone(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // belongs to this operator now
@@ -70,7 +70,7 @@ var _ = Describe("The page about the upgrade", func() {
 			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:v0.3.14",
 			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:20260610")
 		registry := o.owner(ctx, recorded[0])
-		o.planted(ctx, registry, recorded[1:]...)
+		o.createLegacyChildren(ctx, registry, recorded[1:]...)
 		o.installed(ctx, "model-registry-operator.yaml")
 
 		o.meanwhile = func(ctx context.Context) { // in place of the router and the service CA
@@ -97,7 +97,7 @@ var _ = Describe("The page about the upgrade", func() {
 			"PersistentVolumeClaim team-a-postgres-storage": {"spec"},
 			"Secret team-a-postgres-credentials":            {"data"},
 		} {
-			o.taken(ctx, "modelregistry", name, part...)
+			o.waitAdopted(ctx, "modelregistry", name, part...)
 		}
 		o.expectGone(ctx, "model-registry-operator.yaml", "ServiceAccount model-registry-operator-controller-manager",
 			"ServiceAccount catalog-controller-manager", "ServiceAccount aihub-controller-manager", // their bindings are deleted
@@ -118,7 +118,7 @@ var _ = Describe("The page about the upgrade", func() {
 		cluster := o.owner(ctx, recorded[at])
 		children := slices.Delete(recorded, at, at+1)
 		o.writer = "codeflare-raycluster-controller" // the field manager of the replaced operator
-		o.planted(ctx, cluster, children...)
+		o.createLegacyChildren(ctx, cluster, children...)
 		authority := o.before["Secret board-ca-secret-3b57509c"]
 		env.Patch(ctx, authority, map[string]any{"data": authorityData()})
 		o.installed(ctx, "codeflare-operator.yaml")
@@ -129,7 +129,7 @@ var _ = Describe("The page about the upgrade", func() {
 		Expect(os.ReadFile(r.Saved["codeflare-operator-config.yaml"])).To(ContainSubstring("mTLSEnabled: true"))
 		for _, child := range children {
 			part := map[string][]string{"Secret": {"data"}, "Service": {"spec"}, "Route": {"spec"}}[child.GetKind()]
-			o.taken(ctx, "raycluster", child.GetKind()+" "+child.GetName(), part...)
+			o.waitAdopted(ctx, "raycluster", child.GetKind()+" "+child.GetName(), part...)
 		}
 		Expect(text(o.now(ctx, "RayCluster board"), "spec")).To(Equal(text(o.before["RayCluster board"], "spec")), "no pod is replaced")
 		o.expectGone(ctx, "codeflare-operator.yaml", "ConfigMap codeflare-operator-config",
@@ -167,7 +167,7 @@ var _ = Describe("The page about the upgrade", func() {
 		pod.SetNamespace(jobs)
 		pod.SetLabels(map[string]string{"workload.codeflare.dev/appwrapper": wrapper.GetName()})
 		pod.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(wrapper, wrapper.GroupVersionKind())})
-		o.planted(ctx, wrapper, pod)
+		o.createLegacyChildren(ctx, wrapper, pod)
 		o.installed(ctx, "appwrapper.yaml")
 
 		r := o.read(ctx, "appwrapper.md")

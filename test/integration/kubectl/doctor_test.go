@@ -31,15 +31,15 @@ func examine(ctx context.Context, as user) (int, []finding) {
 	return got.code, report.Findings
 }
 
-// about returns the findings of a check whose subject contains the text.
-func about(all []finding, check, subject string) []finding {
+// findingsAbout returns the findings of a check whose subject contains the text.
+func findingsAbout(all []finding, check, subject string) []finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.Check != check || !strings.Contains(f.Subject, subject) })
 }
 
-// only returns the single finding of a check about a subject.
-func only(all []finding, check, subject string) finding {
+// findingAbout returns the single finding of a check about a subject.
+func findingAbout(all []finding, check, subject string) finding {
 	GinkgoHelper()
-	found := about(all, check, subject)
+	found := findingsAbout(all, check, subject)
 	Expect(found).To(HaveLen(1), "%s about %s: %+v", check, subject, all)
 	return found[0]
 }
@@ -54,7 +54,7 @@ var _ = Describe("doctor", func() {
 			Expect(f.Result).NotTo(Or(Equal("fail"), Equal("unknown")), "%+v", f)
 		}
 		for _, check := range []string{"rights", "crds", "certificate"} {
-			for _, f := range about(found, check, "") {
+			for _, f := range findingsAbout(found, check, "") {
 				Expect(f.Result).To(Equal("ok"), "%+v", f)
 			}
 		}
@@ -62,8 +62,8 @@ var _ = Describe("doctor", func() {
 
 	It("names the missing permission if the role view is insufficient", func(ctx SpecContext) {
 		_, found := examine(ctx, viewer)
-		Expect(only(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
-		for _, f := range about(found, "rights", "") {
+		Expect(findingAbout(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
+		for _, f := range findingsAbout(found, "rights", "") {
 			Expect(f.Result).To(Equal("unknown"), "%+v", f)
 		}
 	}, SpecTimeout(specTimeout))
@@ -79,7 +79,7 @@ var _ = Describe("doctor", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, old)).To(Succeed()) })
 		code, found := examine(ctx, administrator())
 		Expect(code).To(Equal(1))
-		f := only(found, "legacy", "Deployment "+namespace+"/codeflare-operator-manager")
+		f := findingAbout(found, "legacy", "Deployment "+namespace+"/codeflare-operator-manager")
 		Expect(f.Result).To(Equal("fail"))
 		Expect(f.Fix).To(ContainSubstring("kubectl -n " + namespace + " scale deployment codeflare-operator-manager --replicas=0"))
 	}, SpecTimeout(specTimeout))
@@ -88,16 +88,16 @@ var _ = Describe("doctor", func() {
 		// The suite has no RayCluster, so the manager does not need the permission.
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-raycluster"}}
 		env.Get(ctx, role)
-		whole := role.DeepCopy()
+		original := role.DeepCopy()
 		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "rayclusters/finalizers") })
-		Expect(len(role.Rules)).To(BeNumerically("<", len(whole.Rules)))
+		Expect(len(role.Rules)).To(BeNumerically("<", len(original.Rules)))
 		Expect(env.Admin.Update(ctx, role)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
-			whole.ResourceVersion = ""
-			Expect(env.Admin.Update(ctx, whole)).To(Succeed())
+			original.ResourceVersion = ""
+			Expect(env.Admin.Update(ctx, original)).To(Succeed())
 		})
 		_, found := examine(ctx, administrator())
-		f := only(found, "rights", "role odh-platform-operator-raycluster")
+		f := findingAbout(found, "rights", "role odh-platform-operator-raycluster")
 		Expect(f.Result).To(Equal("fail"))
 		Expect(f.Found).To(ContainSubstring("cannot update rayclusters.ray.io/finalizers"))
 	}, SpecTimeout(specTimeout))
@@ -120,7 +120,7 @@ var _ = Describe("doctor", func() {
 		before := describe(ctx, "Another release.")
 		DeferCleanup(func(ctx SpecContext) { describe(ctx, before) })
 		_, found := examine(ctx, administrator())
-		f := only(found, "crds", "CRD mlflowconfigs.mlflow.kubeflow.org")
+		f := findingAbout(found, "crds", "CRD mlflowconfigs.mlflow.kubeflow.org")
 		Expect(f.Result).To(Equal("warn"))
 		Expect(f.Found).To(ContainSubstring("differs from the one of this release"))
 	}, SpecTimeout(specTimeout))
@@ -143,8 +143,8 @@ var _ = Describe("doctor", func() {
 		Expect(env.Admin.Create(ctx, left)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, left)).To(Succeed()) })
 		_, found := examine(ctx, administrator())
-		Expect(only(found, "webhooks", "nowhere.example.com").Found).To(ContainSubstring("calls Service opendatahub/gone, which does not exist"))
-		Expect(only(found, "webhooks", "stranger.example.com").Found).To(ContainSubstring("does not verify the certificate of the manager"))
+		Expect(findingAbout(found, "webhooks", "nowhere.example.com").Found).To(ContainSubstring("calls Service opendatahub/gone, which does not exist"))
+		Expect(findingAbout(found, "webhooks", "stranger.example.com").Found).To(ContainSubstring("does not verify the certificate of the manager"))
 	}, SpecTimeout(specTimeout))
 })
 

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// settled bounds the time until the manager has created all children.
-const settled = 90 * time.Second
+// childrenTimeout bounds the time until the manager has created all children.
+const childrenTimeout = 90 * time.Second
 
 var _ = Describe("render", func() {
 	DescribeTable("shows the objects that the running manager created", func(ctx SpecContext, document string) {
@@ -24,7 +24,7 @@ var _ = Describe("render", func() {
 		raw, err := yaml.YAMLToJSON([]byte(document))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
-		Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(settled).Should(Succeed())
+		Eventually(ctx, func() error { return env.Admin.Create(ctx, u) }).WithTimeout(childrenTimeout).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(env.Admin.Delete(ctx, u)).To(Succeed())
 			env.WaitDeleted(ctx, u)
@@ -37,7 +37,7 @@ var _ = Describe("render", func() {
 			objects := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
 			g.Expect(os.WriteFile(objects, []byte(rendered.stdout), 0o600)).To(Succeed())
 			g.Expect(call(ctx, administrator(), kubectl, "diff", "-f", objects)).To(Equal(result{}))
-		}).WithTimeout(settled).WithPolling(time.Second).Should(Succeed())
+		}).WithTimeout(childrenTimeout).WithPolling(time.Second).Should(Succeed())
 	},
 		Entry("for a RayCluster", `
 apiVersion: ray.io/v1

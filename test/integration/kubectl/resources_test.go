@@ -39,7 +39,7 @@ func createResources(ctx context.Context) {
 	}}
 	wrapper.Spec.Components = []awv1beta2.AppWrapperComponent{{Template: runtime.RawExtension{Raw: template}}}
 	// The API server observes the CA of the webhooks with a delay.
-	Eventually(ctx, func() error { return env.Admin.Create(ctx, wrapper) }).WithTimeout(settled).Should(Succeed())
+	Eventually(ctx, func() error { return env.Admin.Create(ctx, wrapper) }).WithTimeout(childrenTimeout).Should(Succeed())
 
 	env.WaitForCondition(ctx, mlflow, "Available", metav1.ConditionTrue, "")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "broken", Namespace: team}}

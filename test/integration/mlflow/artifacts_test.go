@@ -18,8 +18,8 @@ import (
 
 const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
 
-// apart enables a server for artifacts, with its store in Secret db.
-func apart(m *mlflowv1.MLflow) {
+// withArtifactsServer enables a server for artifacts, with its store in Secret db.
+func withArtifactsServer(m *mlflowv1.MLflow) {
 	withoutVolumes(m)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
 }
@@ -36,7 +36,7 @@ func artifactsServer() []client.Object {
 	}
 }
 
-func united() map[string]any {
+func valuesOf() map[string]any {
 	return map[string]any{"spec": map[string]any{"serveArtifacts": true, "artifactsServer": map[string]any{"enabled": false}}}
 }
 
@@ -53,7 +53,7 @@ var _ = Describe("A server for artifacts", func() {
 
 	It("runs next to the tracking server with the shipped permissions, sends no write in the steady state, and is deleted separately [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := ready(ctx, server(apart))
+		m := createReady(ctx, server(withArtifactsServer))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
 		for _, child := range artifactsServer() {
@@ -87,7 +87,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(*d.Spec.Replicas).To(Equal(int32(2))) })
 
 		By("switching it off")
-		env.Patch(ctx, m, united())
+		env.Patch(ctx, m, valuesOf())
 		env.WaitDeleted(ctx, artifactsServer()...)
 		waitAvailable(ctx, m)
 		Expect(m.Status.ArtifactsURL).To(BeEmpty())
@@ -103,7 +103,7 @@ var _ = Describe("A server for artifacts", func() {
 	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
 		db := secret("db", nil)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
-		m := server(apart)
+		m := server(withArtifactsServer)
 		mark := env.Mark()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "MetadataStoreValidationFailed")
@@ -120,23 +120,23 @@ var _ = Describe("A server for artifacts", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is stopped before a migration, also if it is disabled at the same time, and the Job waits for its pods [mlflow-84]", func(ctx SpecContext) {
-		m := ready(ctx, server(apart))
+		m := createReady(ctx, server(withArtifactsServer))
 		pods := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))
-		held := &pods.Items[0]
+		pod := &pods.Items[0]
 		hold := func(ctx context.Context, by any) {
 			GinkgoHelper()
-			env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": by}})
+			env.Patch(ctx, pod, map[string]any{"metadata": map[string]any{"finalizers": by}})
 		}
 		hold(ctx, []string{"test.opendatahub.io/hold"})
 		DeferCleanup(func(ctx SpecContext) {
-			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 		}, NodeTimeout(specTimeout))
 
 		manager.StopTemporarily(ctx)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
-		env.Patch(ctx, m, united())
+		env.Patch(ctx, m, valuesOf())
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
@@ -146,10 +146,10 @@ var _ = Describe("A server for artifacts", func() {
 		d := artifactsDeployment()
 		env.Get(ctx, d)
 		Expect(*d.Spec.Replicas).To(BeZero())
-		Expect(made(mark)).To(BeEmpty())
+		Expect(createdJobs(mark)).To(BeEmpty())
 		hold(ctx, nil)
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(HaveLen(1))
+		Expect(createdJobs(mark)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
@@ -157,7 +157,7 @@ var _ = Describe("A server for artifacts", func() {
 	It("does not change foreign objects of the same names [mlflow-85]", func(ctx SpecContext) {
 		foreign := foreignService()
 		create(ctx, foreign)
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
 		waitAvailable(ctx, m)
 		env.Get(ctx, foreign)

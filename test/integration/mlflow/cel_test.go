@@ -101,7 +101,7 @@ var _ = Describe("The schema", func() {
 	It("[D4] [D7] [D24] [D25] [D27] accepts updates of objects that were stored before the newer rules", func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.Unmarshal(read("../../../config/crd/bases/mlflow.opendatahub.io_mlflows.yaml"), crd)).To(Succeed())
-		older := olderCRD(ctx, crd)
+		olderVersion := olderCRD(ctx, crd)
 		stored := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"backendStoreUri": "postgresql://db/x", "serveArtifacts": true,
 			"podLabels": map[string]any{"app": "own"},
@@ -111,15 +111,15 @@ var _ = Describe("The schema", func() {
 			"garbageCollection": map[string]any{"schedule": "60 * * * *", "olderThan": "0d"},
 			"traceArchival":     map[string]any{"retention": "0d"},
 		}}}
-		stored.SetGroupVersionKind(schema.GroupVersionKind{Group: older.Spec.Group, Version: "v1", Kind: "MLflow"})
+		stored.SetGroupVersionKind(schema.GroupVersionKind{Group: olderVersion.Spec.Group, Version: "v1", Kind: "MLflow"})
 		stored.SetName("mlflow")
 		// The API server serves an established CRD with a delay.
 		Eventually(func() error { return env.Admin.Create(ctx, stored) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 
 		// The API server applies the rules with a delay; a second object shows when.
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(older), older)).To(Succeed())
-		older.Spec.Versions = crd.Spec.Versions
-		Expect(env.Admin.Update(ctx, older)).To(Succeed())
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(olderVersion), olderVersion)).To(Succeed())
+		olderVersion.Spec.Versions = crd.Spec.Versions
+		Expect(env.Admin.Update(ctx, olderVersion)).To(Succeed())
 		fresh := &unstructured.Unstructured{Object: map[string]any{"spec": stored.Object["spec"]}}
 		fresh.SetGroupVersionKind(stored.GroupVersionKind())
 		fresh.SetName("mlflow-b")

@@ -95,8 +95,8 @@ func deleteChildren(ctx context.Context) {
 	env.WaitDeleted(ctx, claim())
 }
 
-// ready creates an MLflow, and waits until it is available and the manager is idle.
-func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
+// createReady creates an MLflow, and waits until it is available and the manager is idle.
+func createReady(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
 	return waitAvailable(ctx, m)

@@ -42,7 +42,7 @@ func withJobs(m *mlflowv1.MLflow) {
 var _ = Describe("Garbage collection and trace archival", func() {
 	It("[D1] are created with the shipped permissions, send no write in the steady state, and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
@@ -78,7 +78,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 			"app": "mlflow-gc", "platform.opendatahub.io/operator": "odh-platform-operator", "platform.opendatahub.io/component": "mlflow",
 		}
 		create(ctx, lookalike)
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
@@ -100,7 +100,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		account := serviceAccount("mlflow-gc-sa")
 		account.Annotations = map[string]string{"example.com/role": "cleaner"}
 		create(ctx, account)
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil}})
 		env.WaitDeleted(ctx, cronJob("mlflow-gc"))
 		env.Get(ctx, account)
@@ -109,7 +109,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("restart the server when the retention of the archive changes, and not for a new schedule [D19]", func(ctx SpecContext) {
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		before := template(ctx)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})
 		doesNotRoll(ctx, before)

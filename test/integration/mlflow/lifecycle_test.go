@@ -19,7 +19,7 @@ import (
 
 var _ = Describe("An MLflow", Ordered, func() {
 	var m *mlflowv1.MLflow
-	BeforeAll(func(ctx SpecContext) { m = ready(ctx, server()) }, NodeTimeout(specTimeout))
+	BeforeAll(func(ctx SpecContext) { m = createReady(ctx, server()) }, NodeTimeout(specTimeout))
 
 	It("creates a running server, and publishes its address [mlflow-31] [mlflow-34]", func(ctx SpecContext) {
 		for _, child := range children() {
@@ -118,7 +118,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
 		mark := env.Mark()
-		ready(ctx, server())
+		createReady(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
 		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
 		all := env.Since(mark)
@@ -143,7 +143,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("adopts the objects of a deleted MLflow, except for its finished Job, which is replaced", func(ctx SpecContext) {
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		parts := slices.Concat(children(), garbageCollectionObjects(), traceArchivalObjects(), []client.Object{claim()})
 		uids := map[client.Object]types.UID{}
 		for _, part := range parts {
@@ -151,8 +151,8 @@ var _ = Describe("An MLflow of its own spec", func() {
 			uids[part] = part.GetUID()
 		}
 		first := jobs(ctx)[0].UID
-		bystander := strayJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
-		create(ctx, bystander)
+		unrelated := strayJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
+		create(ctx, unrelated)
 
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
@@ -179,13 +179,13 @@ var _ = Describe("An MLflow of its own spec", func() {
 			}
 		}
 		now := jobs(ctx)
-		Expect(now).To(ConsistOf(HaveField("Name", bystander.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
+		Expect(now).To(ConsistOf(HaveField("Name", unrelated.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
 			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
 	}, NodeTimeout(specTimeout))
 
 	It("deletes the previous ServiceAccount when spec.serviceAccountName changes", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"serviceAccountName": "tracking"}})
 		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
 		waitAvailable(ctx, m)
@@ -197,7 +197,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
 		mark := env.Mark()
 		manager.Restart(ctx)
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		remove(ctx, m)
 		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))

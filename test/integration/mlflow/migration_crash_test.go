@@ -42,13 +42,13 @@ func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 		if err != nil {
 			kind = object.GetObjectKind().GroupVersionKind()
 		}
-		seen[kind.Kind+"/"+object.GetName()] = essence(object)
+		seen[kind.Kind+"/"+object.GetName()] = timeIndependentFields(object)
 	}
 	return seen
 }
 
-// essence returns the fields of an object that do not depend on the time of its creation.
-func essence(object client.Object) map[string]any {
+// timeIndependentFields returns the fields of an object that do not depend on the time of its creation.
+func timeIndependentFields(object client.Object) map[string]any {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	Expect(err).NotTo(HaveOccurred())
@@ -95,7 +95,7 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 			By(fmt.Sprintf("after write %d", write))
 			crashed := c.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
 			Expect(crashed).To(BeTrue(), "there are more than %d writes", write)
-			Expect(made(mark)).To(Equal([]string{firstJob}))
+			Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
 			got := picture(ctx, m)
 			if want == nil {
 				want = got

@@ -50,12 +50,12 @@ var _ = Describe("A migration that fails permanently", func() {
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		Expect(made(mark)).To(Equal([]string{firstJob}))
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
 		By("setting the annotation")
 		force(ctx, m, "yes")
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
+		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
@@ -99,7 +99,7 @@ var _ = Describe("A migration that fails permanently", func() {
 			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
 		})
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
-		Expect(made(mark)).To(BeEmpty())
+		Expect(createdJobs(mark)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
@@ -119,7 +119,7 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 		mark := env.Mark()
 		due := failedAgo(ctx, pause-4*time.Second)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(2*specTimeout))
@@ -168,14 +168,14 @@ var _ = Describe("A migration Job that cannot start", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("reports the missing Secret [D9]", func(ctx SpecContext) {
 		m := server(withImage(neverStarts), withoutVolumes)
 		create(ctx, m)
-		env.Patch(ctx, misbehaving(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
+		env.Patch(ctx, waitMigrationPod(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
@@ -184,7 +184,7 @@ var _ = Describe("A migration Job that cannot start", func() {
 			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
 		})
 		create(ctx, m)
-		misbehaving(ctx)
+		waitMigrationPod(ctx)
 		job := &jobs(ctx)[0]
 		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(60)))
 		env.Patch(ctx, job, map[string]any{"spec": map[string]any{"activeDeadlineSeconds": 1}}) // the minimum of an MLflow is a minute
@@ -205,8 +205,8 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// misbehaving waits until the fake node has written the status of the migration Job's pod, which would overwrite earlier patches.
-func misbehaving(ctx context.Context) *corev1.Pod {
+// waitMigrationPod waits until the fake node has written the status of the migration Job's pod, which would overwrite earlier patches.
+func waitMigrationPod(ctx context.Context) *corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
 	Eventually(func(g Gomega) {
@@ -229,9 +229,9 @@ var _ = Describe("A migration Job that runs", func() {
 		}).WithContext(ctx).Should(Succeed())
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
-		Expect(made(mark)).To(HaveLen(1))
-		finish(ctx, firstJob, 0)
+		Expect(createdJobs(mark)).To(HaveLen(1))
+		terminateJobPod(ctx, firstJob, 0)
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 	}, NodeTimeout(specTimeout))
 })

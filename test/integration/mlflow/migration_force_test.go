@@ -9,17 +9,17 @@ import (
 
 var _ = Describe("A forced migration", func() {
 	It("runs once, and the annotation stays until the server is ready [mlflow-47] [D10]", func(ctx SpecContext) {
-		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Annotations = map[string]string{forceKey: "first"} }))
+		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Annotations = map[string]string{forceKey: "first"} }))
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(jobs(ctx)).To(HaveLen(1))
 
 		By("forcing the same target again while the Job of the first time exists")
 		mark := env.Mark()
 		force(ctx, m, "first")
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
 		waitMigrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
-		Expect(made(mark)).To(HaveLen(1))
+		Expect(createdJobs(mark)).To(HaveLen(1))
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -45,7 +45,7 @@ func force(ctx context.Context, m *mlflowv1.MLflow, value any) {
 	env.SetAnnotation(ctx, m, forceKey, value)
 }
 
-func unready(m *mlflowv1.MLflow) {
+func withUnreadyPods(m *mlflowv1.MLflow) {
 	m.Spec.PodAnnotations = map[string]string{cluster.PodBehaviorAnnotation: "not-ready"}
 }
 
@@ -77,8 +77,8 @@ func jobPods(ctx context.Context) []corev1.Pod {
 	return list.Items
 }
 
-// made returns the names of the migration Jobs that the manager created since a mark.
-func made(mark framework.Mark) []string {
+// createdJobs returns the names of the migration Jobs that the manager created after a position in the audit log.
+func createdJobs(mark framework.Mark) []string {
 	GinkgoHelper()
 	var names []string
 	for _, e := range env.Since(mark).ByUser(manager.User).Of("jobs") {
@@ -97,8 +97,8 @@ func waitMigrated(ctx context.Context, m *mlflowv1.MLflow) {
 	waitMigrationCondition(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }
 
-// finish sets the pod of a running Job to terminated with an exit code.
-func finish(ctx context.Context, job string, code int32) {
+// terminateJobPod sets the pod of a running Job to terminated with an exit code.
+func terminateJobPod(ctx context.Context, job string, code int32) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		for _, pod := range jobPods(ctx) {
@@ -109,14 +109,14 @@ func finish(ctx context.Context, job string, code int32) {
 			if code != 0 {
 				phase = corev1.PodFailed
 			}
-			before := pod.DeepCopy()
+			original := pod.DeepCopy()
 			pod.Status.Phase = phase
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}
-			g.Expect(env.Admin.Status().Patch(ctx, &pod, client.MergeFrom(before))).To(Succeed())
+			g.Expect(env.Admin.Status().Patch(ctx, &pod, client.MergeFrom(original))).To(Succeed())
 			return
 		}
-		g.Expect(jobPods(ctx)).To(BeEmpty(), "no pod of %s runs", job)
-		g.Expect(job).To(BeEmpty(), "it has no pod")
+		g.Expect(jobPods(ctx)).To(BeEmpty(), "no pod of Job %s runs", job)
+		g.Expect(job).To(BeEmpty(), "the Job has no pod")
 	}).WithContext(ctx).Should(Succeed())
 }
 

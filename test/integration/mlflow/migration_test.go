@@ -28,7 +28,7 @@ var _ = Describe("The database of a new MLflow", func() {
 			Expect(job.Spec.Suspend).To(HaveValue(BeTrue()), "[D14]")
 		}
 
-		finish(ctx, firstJob, 0)
+		terminateJobPod(ctx, firstJob, 0)
 		Eventually(replicas).WithContext(ctx).WithArguments(ctx).Should(Equal(int32(1)))
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		Expect(m.Status.Version).To(BeEmpty(), "the version was recorded before the server was ready")
@@ -37,7 +37,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
@@ -51,7 +51,7 @@ var _ = Describe("The database of a new MLflow", func() {
 
 	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := server(unready)
+		m := server(withUnreadyPods)
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
 		Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationRolloutPending))
@@ -62,7 +62,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(Equal([]string{firstJob}))
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
 
@@ -72,16 +72,16 @@ var _ = Describe("The database of a new MLflow", func() {
 		create(ctx, m)
 		waitMigrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(HaveLen(2))
+		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("The database of an MLflow with an older schema", func() {
 	It("is migrated while the server is stopped, and the server is restarted [mlflow-56]", func(ctx SpecContext) {
-		m := ready(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
+		m := createReady(ctx, server(withJobs, func(m *mlflowv1.MLflow) {
 			m.Spec.Replicas, m.Spec.Storage.AccessModes = new(int32(2)), []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}))
 		manager.StopTemporarily(ctx)
@@ -91,7 +91,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		mark := env.Mark()
 		manager.Restart(ctx)
-		Eventually(func() []string { return made(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
 		waitMigrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
@@ -107,7 +107,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("waits for every pod that uses it, also for terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		pods := serverPods(ctx)
 		Expect(pods).To(HaveLen(1))
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": []string{"test.opendatahub.io/hold"}}})
@@ -124,14 +124,14 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(d.Status.Replicas).To(BeZero(), "the status of the Deployment still counts the terminating pod")
 		}).WithContext(ctx).Should(Succeed())
-		Consistently(func() []string { return made(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		Consistently(func() []string { return createdJobs(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		waitMigrated(ctx, m)
-		Expect(made(mark)).To(HaveLen(1))
+		Expect(createdJobs(mark)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("is not migrated if it is newer than the image [D16]", func(ctx SpecContext) {
-		m := ready(ctx, server(withJobs))
+		m := createReady(ctx, server(withJobs))
 		mark := env.Mark()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
@@ -149,12 +149,12 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))
 		writes := env.Since(mark).ByUser(manager.User).Writes()
 		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
-		Expect(made(mark)).To(BeEmpty())
+		Expect(createdJobs(mark)).To(BeEmpty())
 
 		By("restoring the previous image")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"image": nil}})
 		waitMigrated(ctx, m)
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=3"))
-		Expect(made(mark)).To(BeEmpty())
+		Expect(createdJobs(mark)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

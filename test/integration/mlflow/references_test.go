@@ -40,7 +40,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	It("restart the pods when their content changes, and only then", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
-		ready(ctx, server(withoutVolumes))
+		createReady(ctx, server(withoutVolumes))
 		before := template(ctx)
 
 		By("creating the serving certificate after the server")
@@ -113,7 +113,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("in other namespaces or with other names cause no request", func(ctx SpecContext) {
-		ready(ctx, server())
+		createReady(ctx, server())
 		mark := env.Mark()
 		other := env.Namespace(ctx, "other")
 		for _, o := range []client.Object{

@@ -27,7 +27,7 @@ var _ = Describe("Availability [D18]", func() {
 	It("is kept while a rollout keeps serving, and the rollout does not count as ready", func(ctx SpecContext) {
 		db := secret("db", map[string]string{"uri": "postgresql://a"})
 		create(ctx, db)
-		m := ready(ctx, server(withoutVolumes))
+		m := createReady(ctx, server(withoutVolumes))
 
 		By("rolling out pods that do not start, while the previous pod serves")
 		env.Patch(ctx, m, podAnnotations("image-pull"))
@@ -54,27 +54,27 @@ var _ = Describe("Availability [D18]", func() {
 
 var _ = Describe("An object that takes the name of a child", func() {
 	It("is reported in a condition and not changed, and replaced once it is deleted", func(ctx SpecContext) {
-		mine := service()
-		mine.Spec.Selector = map[string]string{"app": "something-else"}
-		mine.Spec.Ports = servicePort(80)
-		create(ctx, mine)
+		created := service()
+		created.Spec.Selector = map[string]string{"app": "something-else"}
+		created.Spec.Ports = servicePort(80)
+		create(ctx, created)
 
 		m := server()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "ApplyFailed")
 		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not created by this operator; delete it or recreate it under another name"))
-		env.Get(ctx, mine)
-		Expect(mine.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
-		Expect(mine.Labels).To(BeEmpty())
+		env.Get(ctx, created)
+		Expect(created.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
+		Expect(created.Labels).To(BeEmpty())
 		env.Get(ctx, deployment()) // the other children are written despite one failure [D21]
 
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, deployment())
-		env.Get(ctx, mine)
-		Expect(mine.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
+		env.Get(ctx, created)
+		Expect(created.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
 
-		Expect(env.Admin.Delete(ctx, mine)).To(Succeed())
-		ready(ctx, server())
+		Expect(env.Admin.Delete(ctx, created)).To(Succeed())
+		createReady(ctx, server())
 	}, NodeTimeout(specTimeout))
 })
 
@@ -84,7 +84,7 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 		foreign.Annotations = map[string]string{"example.com/role": "tracking"}
 		create(ctx, foreign)
 		mark := env.Mark()
-		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
+		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.ServiceAccountName = "cloud-identity" }))
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
@@ -103,15 +103,15 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			"httproutes.gateway.networking.k8s.io":  httpRoute(),
 			"consolelinks.console.openshift.io":     consoleLink(),
 		}
-		bringBack := func(ctx context.Context) {
+		restore := func(ctx context.Context) {
 			for crd := range optional {
 				Expect(cluster.InstallCRD(ctx, env.Config, crd)).To(Succeed())
 			}
 		}
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		pid, before := manager.Process.PID, deployment()
 		env.Get(ctx, before)
-		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
 		for crd := range optional {
 			Expect(cluster.RemoveCRD(ctx, env.Config, crd)).To(Succeed())
 		}
@@ -122,7 +122,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		waitAvailable(ctx, m)
 		env.ExpectIdle(manager.User, quiet)
 
-		bringBack(ctx)
+		restore(ctx)
 		for _, object := range optional {
 			Eventually(func() error {
 				return env.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -141,23 +141,23 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 	It("include the MLflow API itself: the manager exits when it is removed, and waits for it after a restart", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"
 		definition := definitionOf(ctx, crd)
-		bringBack := func(ctx context.Context) {
+		restore := func(ctx context.Context) {
 			Expect(cluster.InstallCRDs(ctx, env.Config, definition.DeepCopy())).To(Succeed())
 		}
-		DeferCleanup(func(ctx SpecContext) { bringBack(ctx) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
 		remove(ctx, definition.DeepCopy())
 		manager.AwaitRestart(ctx)
 		env.ExpectNoWrites(manager.User, quiet)
-		bringBack(ctx)
-		ready(ctx, server())
+		restore(ctx)
+		createReady(ctx, server())
 
-		By("going away under a running server, with all that it owns")
+		By("deleting the namespace of a running server")
 		remove(ctx, definition.DeepCopy())
 		manager.AwaitRestart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())
 		deleteChildren(ctx)
-		bringBack(ctx)
-		ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
+		restore(ctx)
+		createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.Workers = new(int32(2)) }))
 	}, NodeTimeout(2*specTimeout))
 })

@@ -12,7 +12,7 @@ import (
 var _ = Describe("Several replicas of MLflow", func() {
 	It("are set by the scale subresource, with a PodDisruptionBudget for more than one", func(ctx SpecContext) {
 		create(ctx, secret("db", map[string]string{"uri": "postgresql://a"}))
-		m := ready(ctx, server(withoutVolumes))
+		m := createReady(ctx, server(withoutVolumes))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "a single replica has a PodDisruptionBudget, which blocks drains of its node")
 		since := transition(m)

@@ -23,7 +23,7 @@ func requestedSize(c *corev1.PersistentVolumeClaim) string {
 var _ = Describe("The volume claim of a server [D23]", func() {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		It("outlives its MLflow by default, deleted in the "+string(propagation)+", and is taken up by the next", func(ctx SpecContext) {
-			m := ready(ctx, server())
+			m := createReady(ctx, server())
 			kept := claim()
 			env.Get(ctx, kept)
 			Expect(kept.OwnerReferences).To(BeEmpty())
@@ -36,7 +36,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			Expect(kept.DeletionTimestamp).To(BeNil())
 
 			mark := env.Mark()
-			ready(ctx, server())
+			createReady(ctx, server())
 			again := claim()
 			env.Get(ctx, again)
 			Expect(again.UID).To(Equal(kept.UID))
@@ -45,7 +45,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}
 
 	It("is deleted with its MLflow if the spec requests it", func(ctx SpecContext) {
-		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
+		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		c := claim()
 		env.Get(ctx, c)
 		Expect(metav1.IsControlledBy(c, m)).To(BeTrue())
@@ -54,7 +54,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gains or loses its owner reference when the retention policy changes", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		owners := func() []metav1.OwnerReference {
 			c := claim()
 			env.Get(ctx, c)
@@ -67,7 +67,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is expanded, and a smaller size is reported as impossible", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		env.Patch(ctx, m, storageSize("3Gi"))
 		Eventually(func(g Gomega) {
 			c := claim()
@@ -91,7 +91,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		}
 		create(ctx, restored)
 		mark := env.Mark()
-		m := ready(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
+		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
 		Expect(env.Since(mark).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, children()...)

@@ -32,7 +32,7 @@ var _ = Describe("The TLS profile of the cluster", func() {
 	}
 
 	It("applies to the server if the cluster enforces it for all components", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("setting a profile for other components only")

@@ -10,7 +10,7 @@ var _ = Describe("The egress of the catalog", func() {
 	It("is restored whenever another client changes it [modelregistry-132]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		w.ready(ctx, catalog(ns))
+		w.createReady(ctx, catalog(ns))
 		closed, open := policy(ns, "model-catalog-postgres-egress"), policy(ns, "model-catalog-egress")
 		w.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
 		w.WaitFor(ctx, closed, func(g Gomega) { g.Expect(closed.Spec.Egress).To(BeEmpty()) })

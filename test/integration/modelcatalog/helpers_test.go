@@ -80,8 +80,8 @@ func (w *controlPlane) clear(ctx context.Context, namespace string) {
 		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation())
 }
 
-// ready creates a Catalog, and waits until it is available and the manager is idle.
-func (w *controlPlane) ready(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
+// createReady creates a Catalog, and waits until it is available and the manager is idle.
+func (w *controlPlane) createReady(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
 	GinkgoHelper()
 	w.create(ctx, c)
 	w.available(ctx, c)

@@ -14,7 +14,7 @@ var _ = Describe("Keys for Hugging Face", func() {
 		key := secret(ns, "hub-key")
 		key.Labels, key.StringData = map[string]string{label: "team"}, map[string]string{"apiKey": "hf_one"}
 		w.create(ctx, key)
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		server := deployment(ns, "model-catalog")
 		w.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(And(

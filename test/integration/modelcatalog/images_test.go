@@ -25,7 +25,7 @@ var _ = Describe("The data of the catalog", func() {
 			}
 			return []string{d.Spec.Template.Spec.InitContainers[0].Image, d.Spec.Template.Spec.InitContainers[1].Image}
 		}
-		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1" }))
+		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1" }))
 		Expect(images(ctx)).To(Equal([]string{"quay.io/example/catalog-data@" + digest, "quay.io/example/benchmark-data:v2.1"}))
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
 		Eventually(images).WithContext(ctx).WithTimeout(waitTimeout).Should(Equal([]string{"quay.io/example/catalog-data:v1", "quay.io/example/benchmark-data:v2.1"}))

@@ -37,7 +37,7 @@ var _ = Describe("The administrators", func() {
 		ns := w.namespace(ctx)
 		a := auth("odh-admins")
 		w.create(ctx, a)
-		w.ready(ctx, catalog(ns))
+		w.createReady(ctx, catalog(ns))
 		binding := roleBinding(ns, "model-catalog-admin-binding")
 		w.WaitExists(ctx, binding)
 		Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "odh-admins")))
@@ -184,7 +184,7 @@ var _ = Describe("The catalog of an older operator", func() {
 })
 
 var _ = Describe("A Deployment with the labels of an older operator's catalog", func() {
-	It("creates a Catalog only in namespaces of administrators, and is reported elsewhere", func(ctx SpecContext) {
+	It("creates a Catalog only in namespaces of administrators, and reports others", func(ctx SpecContext) {
 		w := onKubernetes
 		forged := legacyServer(w.Namespace(ctx, "team"))
 		forged.Spec.Replicas = new(int32(0))
@@ -223,7 +223,7 @@ var _ = Describe("A manager that is killed", func() {
 	It("after any write continues the change when it is restarted", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		password := secret(ns, "model-catalog-postgres")
 		w.Get(ctx, password)
 		crasher := w.StartCrasher(ctx, w.manager, specTimeout)

@@ -20,7 +20,7 @@ var _ = Describe("A new Catalog", func() {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		mark := w.Mark()
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		Expect(c.Finalizers).To(ContainElement("catalog.aihub.opendatahub.io/finalizer"))
 		for _, o := range []client.Object{
 			&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, configMap(ns, "default-catalog-sources"),
@@ -55,10 +55,10 @@ var _ = Describe("A new Catalog", func() {
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	It("encrypts the connection to its database, and uses another database through its Secret alone", func(ctx SpecContext) {
+	It("encrypts the connection to its database, and connects to an external database with a Secret", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Database = &aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled}
 		}))
 		own, server := secret(ns, "model-catalog-postgres-tls"), deployment(ns, "model-catalog")
@@ -78,7 +78,7 @@ var _ = Describe("A new Catalog", func() {
 	It("uses its own resources and size [modelregistry-76]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Resources = &aihubv1alpha1.CatalogResources{
 				Catalog:  &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("512Mi")}},
 				Postgres: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("300m")}},
@@ -103,7 +103,7 @@ var _ = Describe("A new Catalog", func() {
 			"to":   []any{map[string]any{"group": "", "kind": "Service"}},
 		}
 		Expect(w.Admin.Create(ctx, shared)).To(Succeed())
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		w.WaitDeleted(ctx, shared)
 		route := framework.Unstructured(capability.Route, ns, "model-catalog-https")
 		w.Get(ctx, route)
@@ -131,7 +131,7 @@ var _ = Describe("A new Catalog", func() {
 	It("publishes no address without its Route or HTTPRoute [D22]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		w.ready(ctx, catalog(ns))
+		w.createReady(ctx, catalog(ns))
 		s := service(ns, "model-catalog")
 		w.Get(ctx, s)
 		for key, value := range s.Annotations {

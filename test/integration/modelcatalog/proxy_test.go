@@ -47,7 +47,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		}
 
 		By("following the cluster")
-		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
+		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
 			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled}
 		}))
 		leaves("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
@@ -79,7 +79,7 @@ var _ = Describe("The egress proxy of the server", func() {
 		Entry("a path", "httpProxy", "http://proxy:3128/path", "must be the address of a proxy without a path"),
 		Entry("a blank", "httpsProxy", "http://proxy 3128", "must be the address of a proxy without a path"),
 		Entry("another scheme", "httpsProxy", "ftp://proxy:21", "must be the address of a proxy without a path"),
-		Entry("a host and a port alone", "httpProxy", "proxy:3128", ""),
+		Entry("only a host and a port", "httpProxy", "proxy:3128", ""),
 		Entry("a user", "httpsProxy", "https://ana:p%40ss@proxy.example.com:3128/", ""),
 		Entry("an address of IPv6", "httpsProxy", "http://[fd00::1]:3128", ""),
 		Entry("an empty value", "httpProxy", "", ""),

@@ -19,7 +19,7 @@ var _ = Describe("The servers of the catalog", func() {
 	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Volumes = []server.Volume{{Name: "login", Secret: &corev1.SecretVolumeSource{SecretName: "login", Optional: new(true)}}}
 			s.VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
 		}))

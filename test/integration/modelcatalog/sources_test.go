@@ -47,7 +47,7 @@ var _ = Describe("Sources", func() {
 		w := onOpenShift
 		ns := w.namespace(ctx)
 		w.create(ctx, source(ns, "zebra", "catalogs: []"))
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		Expect(w.labelled(ctx, ns)).To(Equal([]string{"zebra"}))
 
 		By("adding other ConfigMaps")
@@ -99,7 +99,7 @@ var _ = Describe("Sources", func() {
 		foreign := configMap(ns, "serving-runtime-catalog-sources")
 		foreign.Data = map[string]string{"sources.yaml": "serving_runtime_catalogs: [] # mine\n"}
 		Expect(w.Admin.Create(ctx, foreign)).To(Succeed())
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		w.Get(ctx, old)
 		Expect(old.Data["sources.yaml"]).NotTo(ContainSubstring("default_catalog"))
 		Expect(old.Data["sources.yaml"]).To(ContainSubstring("mine"))
@@ -148,7 +148,7 @@ var _ = Describe("A modified child object", func() {
 		foreign := policy(ns, "foreign")
 		foreign.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 		w.create(ctx, foreign)
-		w.ready(ctx, catalog(ns))
+		w.createReady(ctx, catalog(ns))
 		for _, name := range []string{"model-catalog-postgres", "model-catalog-https-route"} {
 			before, after := policy(ns, name), policy(ns, name)
 			w.Get(ctx, before)
@@ -178,7 +178,7 @@ var _ = Describe("A modified child object", func() {
 	It("causes no write if no managed field changed, nor does a restart [W5]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		w.ready(ctx, catalog(ns))
+		w.createReady(ctx, catalog(ns))
 		w.Touch(ctx, service(ns, "model-catalog"), role(ns, "model-catalog"), configMap(ns, "model-catalog-sources"), secret(ns, "model-catalog-postgres"))
 		w.waitIdle()
 		w.ExpectNoWrites(w.manager.User, quiet)
@@ -196,7 +196,7 @@ var _ = Describe("A second Catalog", func() {
 	It("reports the active Catalog, and becomes active when that is deleted [D23]", func(ctx SpecContext) {
 		w := onKubernetes
 		first, second := w.namespace(ctx), w.namespace(ctx)
-		c := w.ready(ctx, catalog(first))
+		c := w.createReady(ctx, catalog(first))
 		other := catalog(second)
 		Expect(w.Admin.Create(ctx, other)).To(MatchError(ContainSubstring(first)))
 		other = catalog(second)
@@ -225,7 +225,7 @@ var _ = Describe("The pods of a Catalog", func() {
 	It("are restarted when the password of their database is rotated, and for no other key [W2]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		server, database, own := deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"), secret(ns, "model-catalog-postgres")
 		w.Get(ctx, server)
 		generation := server.Generation
@@ -258,7 +258,7 @@ var _ = Describe("The pods of a Catalog", func() {
 		login := secret(ns, "model-catalog-postgres")
 		login.StringData = map[string]string{"database-name": "d", "database-user": "u", "database-password": "p"}
 		Expect(w.Admin.Create(ctx, login.DeepCopy())).To(Succeed())
-		c := w.ready(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db.example.com", SecretName: login.Name}}
 		}))
 		DeferCleanup(func(ctx SpecContext) { w.remove(ctx, login) }, NodeTimeout(specTimeout))
@@ -286,7 +286,7 @@ var _ = Describe("The pods of a Catalog", func() {
 	It("keep running when their Catalog is deleted with orphaning, and are adopted by the next", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		parts := []client.Object{
 			deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"), service(ns, "model-catalog"), secret(ns, "model-catalog-postgres"),
 			configMap(ns, "default-catalog-sources"), role(ns, "model-catalog"), policy(ns, "model-catalog-postgres"),
@@ -318,7 +318,7 @@ var _ = Describe("The switches of a Catalog", func() {
 	It("disable the access of all users, the proxy and the database [S6]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		c := w.ready(ctx, catalog(ns))
+		c := w.createReady(ctx, catalog(ns))
 		w.Get(ctx, roleBinding(ns, "model-catalog-authenticated"))
 		w.Patch(ctx, c, map[string]any{"spec": map[string]any{
 			"access":   map[string]any{"authenticated": "Disabled"},

@@ -43,18 +43,18 @@ var _ = Describe("An enabled namespace", func() {
 		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("changing the Deployment of a ClusterServingRuntime [M19]")
-		of := deployment(ns, shared.Name)
-		env.Get(ctx, of)
-		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
-		env.Patch(ctx, of, map[string]any{"spec": map[string]any{"replicas": 7}})
-		waitForReplicas(ctx, of, 0)
+		sharedDeployment := deployment(ns, shared.Name)
+		env.Get(ctx, sharedDeployment)
+		env.Patch(ctx, sharedDeployment, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "intruder"}}}})
+		env.Patch(ctx, sharedDeployment, map[string]any{"spec": map[string]any{"replicas": 7}})
+		waitForReplicas(ctx, sharedDeployment, 0)
 
 		By("leaving it [M11]")
 		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "theirs", Labels: map[string]string{"modelmesh-service": "theirs"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 		env.SetLabel(ctx, framework.NamespaceNamed(ns), "modelmesh-enabled", "false")
-		env.WaitDeleted(ctx, s, constraints(ns), copied, d, of)
+		env.WaitDeleted(ctx, s, constraints(ns), copied, d, sharedDeployment)
 		env.Get(ctx, foreign)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 
@@ -67,18 +67,18 @@ var _ = Describe("An enabled namespace", func() {
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		odd := runtimeOf(ctx, ns, "odd", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(70000)) })
 		less := runtimeOf(ctx, ns, "less", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.Replicas = new(int64(-1)) })
-		bare := runtimeOf(ctx, ns, "bare", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
+		withoutEndpoint := runtimeOf(ctx, ns, "bare", "onnx", func(r *v1alpha1.ServingRuntime) { r.Spec.GRPCEndpoint = nil })
 		runtimeOf(ctx, ns, "good", "onnx")
 		env.WaitExists(ctx, deployment(ns, "good"))
 		env.WaitForEvent(ctx, odd, "InvalidRuntime", "70000")
 		env.WaitForEvent(ctx, less, "InvalidRuntime", "-1")
-		env.WaitForEvent(ctx, bare, "InvalidRuntime", "grpcEndpoint")
+		env.WaitForEvent(ctx, withoutEndpoint, "InvalidRuntime", "grpcEndpoint")
 		env.ExpectAbsent(ctx, deployment(ns, "odd"), deployment(ns, "less"), deployment(ns, "bare"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
-		env.Patch(ctx, bare, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
+		env.Patch(ctx, withoutEndpoint, map[string]any{"spec": map[string]any{"grpcEndpoint": "port:8085"}})
 		env.WaitExists(ctx, deployment(ns, "bare"))
-		env.WaitForEvent(ctx, bare, "ValidRuntime", "valid again")
+		env.WaitForEvent(ctx, withoutEndpoint, "ValidRuntime", "valid again")
 	}, NodeTimeout(specTimeout))
 
 	It("keeps fields that third parties patch into its Deployments [modelmesh-28]", func(ctx SpecContext) {

@@ -20,9 +20,9 @@ import (
 // recordings are the objects of the replaced operator on a cluster.
 const recordings = "../../../controllers/modelmesh/resources/testdata/recordings/"
 
-// plant creates the objects of a recording like the replaced operator: by updates with its field manager and, on Deployments, an annotation
+// createLegacyObjects creates the objects of a recording like the replaced operator: by updates with its field manager and, on Deployments, an annotation
 // with a copy of the written object.
-func plant(ctx context.Context, ns, file, from string) {
+func createLegacyObjects(ctx context.Context, ns, file, from string) {
 	GinkgoHelper()
 	owners := map[string]types.UID{}
 	namespace := framework.NamespaceNamed(ns)
@@ -65,7 +65,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 	It("restarts no pod, keeps patches of third parties, and applies the current pod template at the next change [modelmesh-31] [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		plant(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
+		createLegacyObjects(ctx, ns, "custom-runtime-unix-sockets.yaml", "audio")
 		predictor(ctx, ns, "speech", "own-format")
 		d := deployment(ns, "own-server")
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","env":[{"name":"MM_PAYLOAD_PROCESSORS","value":"http://trustyai/consumer"}]}]}}}}`
@@ -120,7 +120,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 	It("applies the current pod template at once if pods are restarted anyway [M40]", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
-		plant(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
+		createLegacyObjects(ctx, ns, "builtin-triton-scaled-to-zero.yaml", "vision")
 		d := deployment(ns, "triton-a")
 		patch := `{"spec":{"template":{"spec":{"containers":[{"name":"mm","image":"registry.example.com/mm:older"}]}}}}`
 		env.Get(ctx, d)

@@ -24,9 +24,9 @@ var _ = Describe("Runtimes at admission", func() {
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", kind, err)
 		}
 	},
-		Entry("[modelmesh-1] accepted with everything", hpa, multi, ""),
-		Entry("[modelmesh-2] refused with an unknown class", "serving.kserve.io/autoscalerClass: test", multi, "[test] is not a supported autoscaler class type.\n"),
-		Entry("refused with the class external", "serving.kserve.io/autoscalerClass: external", multi, "unknown autoscaler class [external]"),
+		Entry("[modelmesh-1] accepted with all annotations", hpa, multi, ""),
+		Entry("[modelmesh-2] rejected with an unknown class", "serving.kserve.io/autoscalerClass: test", multi, "[test] is not a supported autoscaler class type.\n"),
+		Entry("rejected with the class external", "serving.kserve.io/autoscalerClass: external", multi, "unknown autoscaler class [external]"),
 		Entry("[modelmesh-3] rejected with a target below 0", hpa+", serving.kserve.io/targetUtilizationPercentage: '-1'", multi,
 			"The target utilization percentage should be a [1-100] integer."),
 		Entry("[modelmesh-3] rejected with a target above 100", hpa+", serving.kserve.io/targetUtilizationPercentage: '101'", multi,
@@ -36,10 +36,10 @@ var _ = Describe("Runtimes at admission", func() {
 			"The max replicas should be same or bigger than min replicas."),
 		Entry("[modelmesh-6] rejected with spec.replicas", hpa, multi+", replicas: 1", "Autoscaler is enabled and also replicas variable set. You can not set both."),
 		Entry("[modelmesh-7] accepted with memory", hpa+", serving.kserve.io/metrics: memory", multi, ""),
-		Entry("[modelmesh-7] refused with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
+		Entry("[modelmesh-7] rejected with an unknown metric", hpa+", serving.kserve.io/metrics: conccurrency", multi, "[conccurrency] is not a supported metric.\n"),
 		Entry("[modelmesh-8] accepted without a class", "", multi, ""),
 		Entry("[modelmesh-8] accepted with the class none [M18]", "serving.kserve.io/autoscalerClass: none", multi+", replicas: 5", ""),
-		Entry("accepts a class that is only known to KServe", "serving.kserve.io/autoscalerClass: keda", single, ""),
+		Entry("accepted with a class of KServe on a single-model runtime", "serving.kserve.io/autoscalerClass: keda", single, ""),
 	)
 
 	It("cannot contain a number that breaks lists of runtimes for clients [M6]", func(ctx SpecContext) {
@@ -55,58 +55,58 @@ var _ = Describe("Runtimes at admission", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("of KServe do not depend on the manager, nor does the deletion of any runtime", func(ctx SpecContext) {
-		namespace := env.Namespace(ctx, "away")
-		kept := runtimeOf(namespaced, namespace, "", multi)
-		kept.SetFinalizers([]string{"example.com/kept"})
-		Expect(env.Admin.Create(ctx, kept)).To(Succeed())
-		Expect(env.Admin.Delete(ctx, kept)).To(Succeed())
+	It("of KServe can be changed while the manager is down, and all runtimes can be deleted", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "manager-down")
+		deleted := runtimeOf(namespaced, namespace, "", multi)
+		deleted.SetFinalizers([]string{"example.com/kept"})
+		Expect(env.Admin.Create(ctx, deleted)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, deleted)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { waitForWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.StopTemporarily(ctx)
 		err := env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", multi), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(`failed calling webhook "servingruntime.modelmesh-webhook-server.default"`)))
 		Expect(env.Admin.Create(ctx, runtimeOf(namespaced, namespace, "", single))).To(Succeed())
 		Expect(env.Admin.Create(ctx, runtimeOf(clusterWide, "", "", single+", multiModel: false"), client.DryRunAll)).To(Succeed())
-		Expect(change(ctx, env.Admin, kept, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
-		env.WaitDeleted(ctx, kept)
+		Expect(change(ctx, env.Admin, deleted, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
+		env.WaitDeleted(ctx, deleted)
 	}, NodeTimeout(specTimeout))
 
-	It("that violate the rules in storage can be changed and corrected, and gain no further violation", func(ctx SpecContext) {
+	It("that are stored with violations can be changed without new violations", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "stored")
-		who, heard := env.WithWarnings()
+		user, warnings := env.WithWarnings()
 		stored := runtimeOf(namespaced, namespace, "serving.kserve.io/autoscalerClass: keda", multi+", replicas: 70000")
 		whileDisabled(ctx, func() {
-			Expect(who.Create(ctx, stored)).To(Succeed())
-			Expect(heard.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is disabled")))
+			Expect(user.Create(ctx, stored)).To(Succeed())
+			Expect(warnings.Texts).To(ConsistOf(ContainSubstring("the component modelmesh is disabled")))
 		})
 
-		heard.Texts = nil
-		Expect(change(ctx, who, stored, annotate("example.com/note", "x"))).To(Succeed())
-		Expect(heard.Texts).To(ConsistOf(
+		warnings.Texts = nil
+		Expect(change(ctx, user, stored, annotate("example.com/note", "x"))).To(Succeed())
+		Expect(warnings.Texts).To(ConsistOf(
 			ContainSubstring("spec.replicas: Invalid value: 70000"), ContainSubstring("[keda] is not a supported autoscaler class type.")))
-		Expect(change(ctx, who, stored, annotate("serving.kserve.io/autoscalerClass", "test"))).
+		Expect(change(ctx, user, stored, annotate("serving.kserve.io/autoscalerClass", "test"))).
 			To(MatchError(prefix + "[test] is not a supported autoscaler class type.\n"))
-		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
+		Expect(change(ctx, user, stored, func(o *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedField(o.Object, int64(-1), "spec", "replicas")).To(Succeed())
 		})).To(MatchError(ContainSubstring("spec.replicas: Invalid value: -1")))
-		heard.Texts = nil
-		Expect(change(ctx, who, stored, func(o *unstructured.Unstructured) {
+		warnings.Texts = nil
+		Expect(change(ctx, user, stored, func(o *unstructured.Unstructured) {
 			annotate("serving.kserve.io/autoscalerClass", "")(o)
 			unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 		})).To(Succeed())
-		Expect(heard.Texts).To(BeEmpty())
+		Expect(warnings.Texts).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("Warnings about runtimes", func() {
 	DescribeTable("name the fields because of which no pods are created", func(ctx SpecContext, spec, text string) {
-		who, heard := env.WithWarnings()
-		Expect(who.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
+		user, warnings := env.WithWarnings()
+		Expect(user.Create(ctx, runtimeOf(clusterWide, "", "", "multiModel: true, grpcEndpoint: 'port:9000', "+spec), client.DryRunAll)).To(Succeed())
 		if text == "" {
-			Expect(heard.Texts).To(BeEmpty())
+			Expect(warnings.Texts).To(BeEmpty())
 			return
 		}
-		Expect(heard.Texts).To(ContainElement(ContainSubstring(text)))
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring(text)))
 	},
 		Entry("[modelmesh-29] no warning about an additional container",
 			"containers: [{name: server, securityContext: {capabilities: {add: [CHOWN]}}, ports: [{name: own, containerPort: 54321}], volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, emptyDir: {}}]", ""),

@@ -70,14 +70,14 @@ var _ = Describe("The manifests of ModelMesh", func() {
 		objects, err := read(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(count))
-		strict, heard := env.WithWarnings()
+		strict, warnings := env.WithWarnings()
 		strict = client.WithFieldValidation(strict, "Strict")
 		for _, o := range objects {
 			if o.GetKind() != clusterWide {
 				o.SetNamespace(namespace)
 			}
 			Expect(strict.Create(ctx, o, client.DryRunAll)).To(Succeed(), "%v", o.Object)
-			Expect(heard.Texts).To(BeEmpty(), "%s %s", o.GetKind(), o.GetName())
+			Expect(warnings.Texts).To(BeEmpty(), "%s %s", o.GetKind(), o.GetName())
 		}
 	},
 		Entry("samples of the legacy controller", file("testdata/original.yaml"), 10),

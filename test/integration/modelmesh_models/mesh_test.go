@@ -65,16 +65,16 @@ var _ = Describe("an InferenceService", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("[UP-F6] keeps fields that have no effect, and reports them", func(ctx SpecContext) {
-		whole := &unstructured.Unstructured{}
-		read(&whole.Object, `{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService,
+		object := &unstructured.Unstructured{}
+		read(&object.Object, `{apiVersion: serving.kserve.io/v1beta1, kind: InferenceService,
 			metadata: {name: more, annotations: {serving.kserve.io/deploymentMode: ModelMesh}},
 			spec: {predictor: {hostnameOverride: h, logger: {batchSize: 2}, model: {modelFormat: {name: sklearn}, storageUri: "s3://bucket/a"}}}}`)
-		create(ctx, served, whole)
+		create(ctx, served, object)
 		s := &v1beta1.InferenceService{ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: "more"}}
 		becomesReady(ctx, s)
 		Eventually(func() []string { return events(ctx, s) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(ContainElement("FieldIgnored"))
-		env.Get(ctx, whole)
-		predictor, _, err := unstructured.NestedMap(whole.Object, "spec", "predictor")
+		env.Get(ctx, object)
+		predictor, _, err := unstructured.NestedMap(object.Object, "spec", "predictor")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(predictor).To(And(HaveKeyWithValue("hostnameOverride", "h"), HaveKey("logger")))
 	}, SpecTimeout(specTimeout))
@@ -210,7 +210,7 @@ var _ = Describe("a namespace", func() {
 		good := predictorIn(ctx, ns, "good", `{modelType: {name: sklearn}, storage: {path: a}}`)
 		failing := predictorIn(ctx, ns, "failing", `{modelType: {name: sklearn}, storage: {path: missing}}`)
 		lacking := predictorIn(ctx, ns, "lacking", `{modelType: {name: sklearn}, storage: {key: k, path: a, parameters: {type: pvc, name: models}}}`)
-		judged := func(p *v1alpha1.Predictor) string {
+		failureOf := func(p *v1alpha1.Predictor) string {
 			live := &unstructured.Unstructured{}
 			live.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindPredictor))
 			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(p), live)).To(Succeed())
@@ -220,10 +220,10 @@ var _ = Describe("a namespace", func() {
 		}
 		eventually := func(p *v1alpha1.Predictor, want string) {
 			GinkgoHelper()
-			Eventually(judged).WithContext(ctx).WithArguments(p).WithTimeout(waitTimeout).WithPolling(poll).Should(Equal(want))
+			Eventually(failureOf).WithContext(ctx).WithArguments(p).WithTimeout(waitTimeout).WithPolling(poll).Should(Equal(want))
 		}
 		eventually(good, "Current: Resource is Ready")
-		Eventually(judged).WithContext(ctx).WithArguments(failing).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "))
+		Eventually(failureOf).WithContext(ctx).WithArguments(failing).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "))
 		eventually(lacking, "InProgress: In namespace "+ns+": Secret storage-config does not exist; create it; PersistentVolumeClaim models does not exist; create it")
 		storage := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "storage-config"}, StringData: map[string]string{"other": "{}"}}
 		create(ctx, ns, storage)
@@ -235,7 +235,7 @@ var _ = Describe("a namespace", func() {
 		env.Patch(ctx, storage, map[string]any{"stringData": map[string]any{"k": "{}"}})
 		eventually(lacking, "Current: Resource is Ready")
 		env.Patch(ctx, good, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "missing"}}})
-		Eventually(judged).WithContext(ctx).WithArguments(good).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
+		Eventually(failureOf).WithContext(ctx).WithArguments(good).WithTimeout(waitTimeout).WithPolling(poll).Should(HavePrefix("Failed: "), "the former model still answers")
 	}, SpecTimeout(specTimeout))
 
 	It("sends no request and no call in the steady state", func(ctx SpecContext) {

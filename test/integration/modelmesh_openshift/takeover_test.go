@@ -87,9 +87,9 @@ func guarded(o *unstructured.Unstructured, namespace string) *appsv1.Deployment 
 	return &d
 }
 
-// plant creates the objects of the replaced operator in a namespace with its field manager: of the Open Data Hub build with the sidecar, or
+// createLegacyObjects creates the objects of the replaced operator in a namespace with its field manager: of the Open Data Hub build with the sidecar, or
 // of the build without it.
-func plant(ctx context.Context, ns string, withGuard bool) {
+func createLegacyObjects(ctx context.Context, ns string, withGuard bool) {
 	GinkgoHelper()
 	namespace := framework.NamespaceNamed(ns)
 	env.Get(ctx, namespace)
@@ -160,7 +160,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		guards, open := []string{env.Namespace(ctx, "project", "modelmesh-enabled", "true"), env.Namespace(ctx, "project", "modelmesh-enabled", "true")}, env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		models, before := map[string]*v1beta1.InferenceService{}, map[string]*appsv1.Deployment{}
 		for _, ns := range append(guards, open) {
-			plant(ctx, ns, ns != open)
+			createLegacyObjects(ctx, ns, ns != open)
 			models[ns] = inference(ctx, ns, "digits")
 			before[ns] = waitRevision(ctx, ns, "1")
 		}

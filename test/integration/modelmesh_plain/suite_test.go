@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 }, NodeTimeout(framework.StartTimeout))
 
 var _ = Describe("The namespace of the manager", func() {
-	It("is the only one served, with permissions for it alone, as soon as KServe is installed", func(ctx SpecContext) {
+	It("is served as the only component, with only its permissions, once KServe is installed", func(ctx SpecContext) {
 		mark := env.Mark()
 		at := func(name string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}

@@ -66,7 +66,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
-		release := loads.hold()
+		release := loads.blockLoads()
 		create(ctx, namespace, [2]string{"loading", "models/e"})
 		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
 		stopNetwork(ctx)
@@ -113,7 +113,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(state(ctx, namespace, "model")).Should(Equal(loaded))
 		Eventually(state(ctx, namespace, "goes")).Should(Equal(loaded))
 
-		release := loads.hold()
+		release := loads.blockLoads()
 		create(ctx, namespace, [2]string{"loading", "models/c"})
 		update(ctx, namespace, "model", "models/a2")
 		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
@@ -127,7 +127,7 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"loading", "model"}))
 	}, SpecTimeout(specTimeout))
 
-	It("after everything was killed at once", func(ctx SpecContext) {
+	It("after all processes were killed", func(ctx SpecContext) {
 		const namespace = "all-dies"
 		createServingNamespace(ctx, namespace)
 		create(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})

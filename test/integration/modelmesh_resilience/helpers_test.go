@@ -35,8 +35,8 @@ func (l *loader) load(ctx context.Context, description modelmesh.Load) error {
 	return modelmesh.ByPath(ctx, description)
 }
 
-// hold blocks all loads until the returned function is called or the spec ends.
-func (l *loader) hold() (release func()) {
+// blockLoads blocks all loads until the returned function is called or the spec ends.
+func (l *loader) blockLoads() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held := make(chan struct{})

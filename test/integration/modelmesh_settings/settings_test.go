@@ -130,7 +130,7 @@ serviceAccountName: runner
 
 		By("requesting settings that a namespace may not set")
 		configure(ctx, foreign, "podsPerRuntime: 5\nserviceAccountName: admin\nruntimePodAnnotations: {sidecar.istio.io/userVolume: x}")
-		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName may not be set for one namespace")
+		expectEvent(ctx, m, meshsettings.ReasonRefused, "serviceAccountName cannot be set for a single namespace")
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, foreign), quiet, waitTimeout)
 		template := waitForReplicas(ctx, foreign, 4).Spec.Template
 		Expect(template.Spec.ServiceAccountName).NotTo(Equal("admin"))

@@ -32,7 +32,7 @@ var _ = Describe("A generated database", func() {
 	}
 
 	It("is created with the registry, and outlives it with its data [modelregistry-34]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted))
 		claim := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage")
 		for _, c := range []client.Object{claim, credentials(ctx, m)} {
 			env.Get(ctx, c)
@@ -48,7 +48,7 @@ var _ = Describe("A generated database", func() {
 		before, uid := credentials(ctx, m), claim.UID
 		env.Delete(ctx, m)
 		env.Get(ctx, claim)
-		again := registry(namespace, namespace, generated, unrouted)
+		again := registry(namespace, namespace, withGeneratedDatabase, unrouted)
 		create(ctx, again)
 		waitAvailable(ctx, again)
 		env.Get(ctx, claim)
@@ -58,8 +58,8 @@ var _ = Describe("A generated database", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "EarlierData")).To(Equal(metav1.Condition{}))
 	}, NodeTimeout(specTimeout))
 
-	It("has no egress, whatever NetworkPolicies other clients add [modelregistry-132]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+	It("has no egress even if other clients add NetworkPolicies [modelregistry-132]", func(ctx SpecContext) {
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted))
 		closed := child(m, &networkingv1.NetworkPolicy{}, "-postgres-egress")
 		env.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
 		env.WaitFor(ctx, closed, func(g Gomega) { g.Expect(closed.Spec.Egress).To(BeEmpty()) })
@@ -72,7 +72,7 @@ var _ = Describe("A generated database", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is deleted with its data if the registry requires it, and keeps the names of its creation [D12]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.RetentionPolicy, m.Spec.Postgres.Username, m.Spec.Postgres.Database = v1beta1.DeleteData, "ann", "models"
 		}))
 		secret := credentials(ctx, m)
@@ -90,7 +90,7 @@ var _ = Describe("A generated database", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is kept and reported when the registry uses another database [modelregistry-35] [D25]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted))
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"postgres": map[string]any{"generateDeployment": nil, "host": "db"}}})
 		env.WaitForCondition(ctx, m, "UnusedDatabase", metav1.ConditionTrue, "DatabaseKept")
 		env.Get(ctx, child(m, &appsv1.Deployment{}, "-postgres"))
@@ -101,7 +101,7 @@ var _ = Describe("A generated database", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is never changed, except for the labels of its volume and its credentials [D7] [S2]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted))
 		claim, secret := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), credentials(ctx, m)
 		env.Get(ctx, claim)
 		spec := claim.Spec.DeepCopy()
@@ -119,7 +119,7 @@ var _ = Describe("A generated database", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is backed up to a claim that is kept, and serves TLS", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.ServerTLS = v1beta1.Enabled
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "99 3 * * *"}
 		}))
@@ -159,7 +159,7 @@ var _ = Describe("A generated database", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is not backed up to a foreign claim", func(ctx SpecContext) {
-		m := registry(namespace, namespace, generated, unrouted, func(m *v1beta1.ModelRegistry) {
+		m := registry(namespace, namespace, withGeneratedDatabase, unrouted, func(m *v1beta1.ModelRegistry) {
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "@daily"}
 		})
 		create(ctx, &corev1.PersistentVolumeClaim{
@@ -169,13 +169,13 @@ var _ = Describe("A generated database", func() {
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 			},
 		})
-		ready(ctx, m)
+		createReady(ctx, m)
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupClaimForeign")
 		Expect(env.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace + "-postgres-backup"}, &batchv1.CronJob{})).NotTo(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("keeps its image if the next one has another major version, and its size if the next one is smaller", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, generated, unrouted))
+		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted))
 		claim, d := child(m, &corev1.PersistentVolumeClaim{}, "-postgres-storage"), child(m, &appsv1.Deployment{}, "-postgres")
 		env.WaitFor(ctx, claim, func(g Gomega) {
 			g.Expect(claim.Annotations).To(HaveKeyWithValue("modelregistry.opendatahub.io/postgres-major-version", "16"))

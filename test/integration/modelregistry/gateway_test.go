@@ -90,7 +90,7 @@ var _ = Describe("Gateway mode", func() {
 	twoRoutes := func(m *v1beta1.ModelRegistry) { m.Spec.Rest.ServiceRoute = v1beta1.RouteEnabled }
 
 	It("publishes in addition to the Routes, and its HTTPRoute is deleted when it is disabled [modelregistry-38] [modelregistry-39] [modelregistry-40] [D25]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, twoRoutes))
+		m := createReady(ctx, registry(namespace, namespace, twoRoutes))
 		routes := []*unstructured.Unstructured{framework.Unstructured(routeKind, namespace, m.Name+"-https"), framework.Unstructured(routeKind, namespace, m.Name+"-http")}
 		before := []*unstructured.Unstructured{env.Live(ctx, routes[0]), env.Live(ctx, routes[1])}
 		stopManager(ctx)
@@ -121,7 +121,7 @@ var _ = Describe("Gateway mode", func() {
 		}
 		single := registry(env.Namespace(ctx, "single"), namespace+"-s")
 		waitForWebhooks(ctx)
-		ready(ctx, single)
+		createReady(ctx, single)
 		Expect(env.Exists(ctx, framework.Unstructured(routeKind, single.Namespace, single.Name+"-http"))).To(BeFalse())
 		env.Get(ctx, httpRouteOf(single))
 		env.WaitIdle(other.User, quiet, specTimeout)
@@ -140,7 +140,7 @@ var _ = Describe("Gateway mode", func() {
 	}, NodeTimeout(2*specTimeout))
 
 	It("that was disabled before the take-over leaves an HTTPRoute, which is deleted with its registry [modelregistry-40]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		route := httpRouteOf(m)
 		route.SetLabels(map[string]string{"app": m.Name, "component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator"})
 		route.Object["spec"] = map[string]any{}
@@ -154,7 +154,7 @@ var _ = Describe("Gateway mode", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("deletes the legacy ReferenceGrant for all Services once every registry has its own [D26]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		asleep := registry(namespace, namespace+"-2", func(m *v1beta1.ModelRegistry) { m.Annotations = map[string]string{paused: "true"} })
 		create(ctx, certificate(asleep), asleep)
 		env.WaitForCondition(ctx, asleep, "Paused", metav1.ConditionTrue, "")
@@ -167,7 +167,7 @@ var _ = Describe("Gateway mode", func() {
 			"backendRefs": []any{map[string]any{"name": asleep.Name, "namespace": namespace, "port": int64(8443)}},
 		}}}
 		create(ctx, shared, foreign, published)
-		neighbour := ready(ctx, registry(otherNamespace, otherNamespace))
+		neighbour := createReady(ctx, registry(otherNamespace, otherNamespace))
 		stopManager(ctx)
 		other := behindGateway(ctx)
 		env.WaitFor(ctx, grantOf(m), nil)
@@ -186,7 +186,7 @@ var _ = Describe("Gateway mode", func() {
 	It("that is disabled deletes the legacy ReferenceGrant", func(ctx SpecContext) {
 		shared := sharedGrant(namespace)
 		create(ctx, shared)
-		ready(ctx, registry(namespace, namespace))
+		createReady(ctx, registry(namespace, namespace))
 		env.WaitDeleted(ctx, shared)
 	}, NodeTimeout(specTimeout))
 
@@ -196,7 +196,7 @@ var _ = Describe("Gateway mode", func() {
 		env.DeleteTemporarily(ctx,
 			&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-mutating-webhook-configuration"}},
 			&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "model-registry-operator-validating-webhook-configuration"}})
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		var kept []*unstructured.Unstructured
 		for _, o := range []*unstructured.Unstructured{group(m), httpRouteOf(m), framework.Unstructured(bindingKind, "", m.Name+"-auth-delegator")} {
 			env.WaitFor(ctx, o, nil)

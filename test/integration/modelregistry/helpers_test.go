@@ -37,8 +37,8 @@ func registry(namespace, name string, changes ...func(*v1beta1.ModelRegistry)) *
 	return m
 }
 
-// generated requests a generated database.
-func generated(m *v1beta1.ModelRegistry) {
+// withGeneratedDatabase replaces the existing database with a generated one.
+func withGeneratedDatabase(m *v1beta1.ModelRegistry) {
 	m.Spec.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true)}
 }
 
@@ -64,8 +64,8 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// ready creates a registry with the foreign objects that it needs, and waits until it is available.
-func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
+// createReady creates a registry with the foreign objects that it needs, and waits until it is available.
+func createReady(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	if m.Spec.Postgres != nil && m.Spec.Postgres.PasswordSecret != nil {
 		create(ctx, password(m.Namespace, "first"))
@@ -74,7 +74,7 @@ func ready(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry
 	return waitAvailable(ctx, m)
 }
 
-// waitAvailable waits until a registry is available; it acts for the router.
+// waitAvailable waits until a registry is available. It sets the status of the Route, because no router runs.
 func waitAvailable(ctx context.Context, m *v1beta1.ModelRegistry) *v1beta1.ModelRegistry {
 	GinkgoHelper()
 	env.WaitFor(ctx, child(m, &appsv1.Deployment{}, ""), nil)

@@ -20,7 +20,7 @@ var _ = Describe("A registry", func() {
 
 	It("creates a running server behind a proxy, and publishes its addresses [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
+		m := createReady(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
 			m.Annotations = map[string]string{"openshift.io/display-name": "Ours", "openshift.io/description": "Of us"}
 		}))
 		for _, c := range append(children(m), delegator(m), group(m)) {
@@ -46,7 +46,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("sends no request in the steady state, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
 		env.ExpectIdle(manager.User, quiet)
@@ -58,7 +58,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("repairs objects that others change, delete or unlabel [D8] [W1]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		proxy, policy := child(m, &corev1.ConfigMap{}, "-kube-rbac-proxy-config"), child(m, &networkingv1.NetworkPolicy{}, "-ingress")
 		env.Get(ctx, proxy)
@@ -81,7 +81,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("keeps additions of others: users of the group, pull Secrets, annotations [D5]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		account, users := child(m, &corev1.ServiceAccount{}, ""), group(m)
 		env.Patch(ctx, users, map[string]any{"users": []any{"ann"}, "metadata": map[string]any{"labels": map[string]any{"app": "other"}}})
 		env.Patch(ctx, account, map[string]any{"imagePullSecrets": []any{map[string]any{"name": "pull"}},
@@ -96,7 +96,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("restarts its pods when a password is rotated, and for no other key of the Secret [W2]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		d := child(m, &appsv1.Deployment{}, "")
 		env.Get(ctx, d)
@@ -112,9 +112,9 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("reports missing references while its pods keep running, until they exist again", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Type).To(BeEmpty())
-		says := func(message string) {
+		expectMessage := func(message string) {
 			GinkgoHelper()
 			env.WaitFor(ctx, m, func(g Gomega) {
 				g.Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Message).To(Equal(message))
@@ -125,11 +125,11 @@ var _ = Describe("A registry", func() {
 			env.ExpectIdle(manager.User, quiet)
 		}
 		env.Delete(ctx, password(namespace, ""))
-		says("In namespace " + namespace + ": Secret db does not exist; create it")
+		expectMessage("In namespace " + namespace + ": Secret db does not exist; create it")
 		another := password(namespace, "")
 		another.StringData = map[string]string{"other": "1"}
 		create(ctx, another)
-		says("In namespace " + namespace + ": Secret db has no key password; add it")
+		expectMessage("In namespace " + namespace + ": Secret db has no key password; add it")
 		env.Patch(ctx, another, map[string]any{"data": map[string]any{"password": "c2Vjb25k"}})
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(framework.FindCondition(m.Status.Conditions, "ReferencesReady").Type).To(BeEmpty())
@@ -137,7 +137,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("loses Route and policy when the spec disables them, and gets them back [modelregistry-29] [modelregistry-32]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		Expect(env.Exists(ctx, framework.Unstructured(routeKind, namespace, m.Name+"-http"))).To(BeFalse())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"kubeRBACProxy": map[string]any{"serviceRoute": "disabled"}, "rest": map[string]any{"serviceRoute": "enabled"}}})
@@ -157,7 +157,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("adopts a change of the domain of the cluster without a restart [modelregistry-64] [W8]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace))
+		m := createReady(ctx, registry(namespace, namespace))
 		env.Patch(ctx, ingress(), map[string]any{"spec": map[string]any{"appsDomain": "new.example.com"}})
 		DeferCleanup(func(ctx SpecContext) {
 			env.Patch(ctx, ingress(), map[string]any{"spec": map[string]any{"appsDomain": nil}})
@@ -173,7 +173,7 @@ var _ = Describe("A registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is deleted with its cluster-scoped objects, also if those have another owner [D1] [D4]", func(ctx SpecContext) {
-		m := ready(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
+		m := createReady(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
 		mark := env.Mark()
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, delegator(m), group(m))

@@ -21,10 +21,10 @@ import (
 )
 
 var _ = Describe("The servers of a registry", func() {
-	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
-		m := ready(ctx, registry(env.Namespace(ctx, "servers"), "scaled"))
+	It("are set by the scale subresource, with a PodDisruptionBudget for more than one", func(ctx SpecContext) {
+		m := createReady(ctx, registry(env.Namespace(ctx, "servers"), "scaled"))
 		budget := child(m, &policyv1.PodDisruptionBudget{}, "")
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "it would block the drain of the one node")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(budget), budget)).NotTo(Succeed(), "a single replica has a PodDisruptionBudget, which blocks drains of its node")
 		since := meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime
 		scale := &autoscalingv1.Scale{}
 		Expect(env.Admin.SubResource("scale").Get(ctx, m, scale)).To(Succeed())
@@ -45,7 +45,7 @@ var _ = Describe("The servers of a registry", func() {
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": nil}, "replicas": 1}})
 		env.WaitDeleted(ctx, budget)
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
-		Expect(meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
+		Expect(meta.FindStatusCondition(m.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "the Available condition had a transition, although a pod was available all the time")
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
@@ -54,13 +54,13 @@ var _ = Describe("The servers of a registry", func() {
 		ns := env.Namespace(ctx, "servers")
 		m := registry(ns, "placed", func(m *v1beta1.ModelRegistry) { m.Spec.Pods = registrytest.Placed() })
 		create(ctx, password(ns, "first"), certificate(m), m)
-		older := &v1alpha1.ModelRegistry{}
+		alphaRegistry := &v1alpha1.ModelRegistry{}
 		Eventually(ctx, func(ctx context.Context) error { // the status may change concurrently
-			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(m), older); err != nil {
+			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(m), alphaRegistry); err != nil {
 				return err
 			}
-			older.Spec.Rest.Port = new(int32(8088))
-			return env.Admin.Update(ctx, older)
+			alphaRegistry.Spec.Rest.Port = new(int32(8088))
+			return env.Admin.Update(ctx, alphaRegistry)
 		}).Should(Succeed())
 		env.Get(ctx, m)
 		Expect(m.Spec.Pods).To(Equal(registrytest.Placed()))
@@ -81,7 +81,7 @@ var _ = Describe("The servers of a registry", func() {
 		u.Object["spec"] = content["spec"]
 		Expect(env.Admin.Create(ctx, u, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},
-		Entry("none", "{replicas: 0}", "should be greater than or equal to 1"),
+		Entry("zero replicas", "{replicas: 0}", "should be greater than or equal to 1"),
 		Entry("a mount without its volume", "{volumeMounts: [{name: v, mountPath: /v}]}", "each volumeMounts entry must name an entry of volumes"),
 		Entry("a volume without a source", "{volumes: [{name: v}]}", "a volume must have exactly one of configMap, secret, projected"),
 		Entry("an invalid priorityClassName", "{priorityClassName: Very High}", "priorityClassName must be the name of a PriorityClass"),

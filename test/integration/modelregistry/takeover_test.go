@@ -29,8 +29,8 @@ type legacyRegistry struct {
 	before   []*unstructured.Unstructured
 }
 
-// plant creates the children and the status that the replaced operator wrote for an existing, paused registry.
-func plant(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *legacyRegistry {
+// createLegacyRegistry creates the children and the status that the replaced operator wrote for an existing, paused registry.
+func createLegacyRegistry(ctx context.Context, m *v1beta1.ModelRegistry, file, recordedName string) *legacyRegistry {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
 	s := &legacyRegistry{registry: m, children: framework.Recording(recorded+file, "lab-registries", m.Namespace, recordedName, m.Name)[1:]}
@@ -133,7 +133,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		Expect(env.Admin.Create(ctx, legacy)).To(Succeed())
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}}
 		DeferCleanup(func(ctx SpecContext) { env.Delete(ctx, m) }, NodeTimeout(specTimeout))
-		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
+		s := createLegacyRegistry(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
 		s.expectKept(ctx, s.takeOver(ctx))
 	}, NodeTimeout(specTimeout))
 
@@ -143,7 +143,7 @@ var _ = Describe("A registry of the legacy operator", func() {
 		m.Spec.Postgres = &v1beta1.PostgresConfig{Host: "pg.data.svc", Username: "registry", Database: "models"}
 		m.Spec.OAuthProxy = &v1beta1.ProxyConfig{Domain: "old.example.com"}
 		create(ctx, m)
-		s := plant(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
+		s := createLegacyRegistry(ctx, m, "v1alpha1-istio-openshift.yaml", "old-mesh")
 		legacyLabels := map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "app": m.Name}
 		controller := []metav1.OwnerReference{*metav1.NewControllerRef(m, v1beta1.GroupVersion.WithKind("ModelRegistry"))}
 		cookie := password(namespace, "")

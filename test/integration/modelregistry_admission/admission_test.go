@@ -134,14 +134,14 @@ var _ = Describe("A new registry", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gets one warning for each field without effect [D13] [D20]", func(ctx SpecContext) {
-		admin, heard := env.WithWarnings()
+		admin, warnings := env.WithWarnings()
 		m := beta(namespace, "{rest: {serviceRoute: enabled}, grpc: {port: 1}, enable_database_upgrade: true, "+external+"}")
 		Expect(admin.Create(ctx, m)).To(Succeed())
-		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
-		heard.Texts = nil
+		Expect(warnings.Texts).To(ConsistOf(HavePrefix("spec.grpc.port: "), HavePrefix("spec.enable_database_upgrade: "), HavePrefix("spec.rest.serviceRoute: ")))
+		warnings.Texts = nil
 		m.SetAnnotations(map[string]string{"touched": "yes"})
 		Expect(admin.Update(ctx, m)).To(Succeed())
-		Expect(heard.Texts).To(BeEmpty())
+		Expect(warnings.Texts).To(BeEmpty())
 		Expect(admin.Delete(ctx, m)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -181,7 +181,7 @@ func withoutRules(ctx SpecContext, do func()) {
 		env.Patch(ctx, configuration.DeepCopy(), map[string]any{"webhooks": []any{}})
 	}
 	loose := crd.DeepCopy()
-	forget(loose.Object["spec"], "x-kubernetes-validations")
+	removeField(loose.Object["spec"], "x-kubernetes-validations")
 	env.Patch(ctx, crd.DeepCopy(), map[string]any{"spec": map[string]any{"versions": specField(loose, "versions")}})
 	Eventually(verdict(ctx, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}}")).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	do()
@@ -212,17 +212,17 @@ func existing(ctx context.Context, apiVersion, kind, name string) *unstructured.
 	return out
 }
 
-// forget removes a field at all levels of a value.
-func forget(value any, field string) {
+// removeField removes a field at all levels of a value.
+func removeField(value any, field string) {
 	switch v := value.(type) {
 	case map[string]any:
 		delete(v, field)
 		for _, child := range v {
-			forget(child, field)
+			removeField(child, field)
 		}
 	case []any:
 		for _, child := range v {
-			forget(child, field)
+			removeField(child, field)
 		}
 	}
 }

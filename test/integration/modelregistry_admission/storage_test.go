@@ -84,7 +84,7 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 }
 
 // inBothVersions creates one registry stored in the older version and one stored in the newer version.
-func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructured) {
+func inBothVersions(ctx context.Context) (alphaObject, betaObject *unstructured.Unstructured) {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "storage")
 	paused := func(m *unstructured.Unstructured) *unstructured.Unstructured {
@@ -92,12 +92,12 @@ func inBothVersions(ctx context.Context) (older, newer *unstructured.Unstructure
 		return m
 	}
 	store(ctx, v1alpha1.GroupVersion.Version)
-	older = paused(beta(namespace, rich))
-	Eventually(func() error { return env.Admin.Create(ctx, older) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	alphaObject = paused(beta(namespace, rich))
+	Eventually(func() error { return env.Admin.Create(ctx, alphaObject) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	store(ctx, v1beta1.GroupVersion.Version)
-	newer = createAndCleanUp(ctx, paused(beta(namespace, rich)))
+	betaObject = createAndCleanUp(ctx, paused(beta(namespace, rich)))
 	Expect(definition(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
-	return older, newer
+	return alphaObject, betaObject
 }
 
 func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
@@ -105,8 +105,8 @@ func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
 	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
 }
 
-// leave deletes registries while the leader removes their finalizers, and stops the leader.
-func leave(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
+// deleteRegistries deletes registries while the leader removes their finalizers, and stops the leader.
+func deleteRegistries(ctx context.Context, leader *framework.Manager, registries ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, m := range registries {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed())
@@ -117,13 +117,13 @@ func leave(ctx context.Context, leader *framework.Manager, registries ...*unstru
 
 var _ = Describe("Stored registries", func() {
 	It("are migrated to the storage version, status.storedVersions is trimmed, and no request follows [modelregistry-69] [modelregistry-70] [D29]", func(ctx SpecContext) {
-		older, newer := inBothVersions(ctx)
-		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
+		alphaObject, betaObject := inBothVersions(ctx)
+		raw(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")
 		})
 		leader := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		for _, m := range []*unstructured.Unstructured{older, newer} {
+		for _, m := range []*unstructured.Unstructured{alphaObject, betaObject} {
 			moved := inVersion(ctx, v1beta1.GroupVersion, m)
 			for _, object := range []*unstructured.Unstructured{moved, m} {
 				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
@@ -131,7 +131,7 @@ var _ = Describe("Stored registries", func() {
 			Expect(moved.Object["spec"]).To(Equal(m.Object["spec"]))
 			Expect(moved.GetAnnotations()).To(HaveKey(marker))
 		}
-		raw(ctx, older, func(g Gomega, stored *unstructured.Unstructured) {
+		raw(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
@@ -142,7 +142,7 @@ var _ = Describe("Stored registries", func() {
 		again := env.Since(mark).ByUser(leader.User)
 		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
 		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
-		leave(ctx, leader, older, newer)
+		deleteRegistries(ctx, leader, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))
 
 	It("are migrated although the current rules reject them [D29]", func(ctx SpecContext) {
@@ -159,11 +159,11 @@ var _ = Describe("Stored registries", func() {
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
 		Expect(inVersion(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
-		leave(ctx, leader, lacking)
+		deleteRegistries(ctx, leader, lacking)
 	}, NodeTimeout(specTimeout))
 
 	It("are not migrated if the versions in the settings are equal", func(ctx SpecContext) {
-		older, newer := inBothVersions(ctx)
+		alphaObject, betaObject := inBothVersions(ctx)
 		mark := env.Mark()
 		leader := startElectedManager(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
 		env.WaitIdle(leader.User, poll*20, waitTimeout)
@@ -172,6 +172,6 @@ var _ = Describe("Stored registries", func() {
 		leader.Stop(ctx)
 		again := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		leave(ctx, again, older, newer)
+		deleteRegistries(ctx, again, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))
 })

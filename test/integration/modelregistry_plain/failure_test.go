@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// managed reports whether a request is for an object of a registry: no lease, Event, status or watch.
-func managed(r *http.Request) bool {
+// isRegistryRequest reports whether a request is for an object of a registry: no lease, Event, status or watch.
+func isRegistryRequest(r *http.Request) bool {
 	return strings.Contains(r.URL.Path, "/namespaces/"+namespace+"/") && r.URL.Query().Get("watch") == "" &&
 		!strings.Contains(r.URL.Path, "/events") && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/modelregistries") &&
 		!strings.Contains(r.URL.Path, "webhook-cert")
@@ -29,7 +29,7 @@ var _ = Describe("An error of the API server", func() {
 		between := env.StartCrasher(ctx, manager, specTimeout)
 		for name, method := range map[string]string{"reads": http.MethodGet, "creates": http.MethodPost} {
 			between.Inject(func(r *http.Request) metav1.StatusReason {
-				if r.Method == method && managed(r) {
+				if r.Method == method && isRegistryRequest(r) {
 					return metav1.StatusReasonInternalError
 				}
 				return ""
@@ -46,7 +46,7 @@ var _ = Describe("An error of the API server", func() {
 		between.Inject(func(r *http.Request) metav1.StatusReason {
 			mu.Lock()
 			defer mu.Unlock()
-			if managed(r) && random.IntN(100) < 15 {
+			if isRegistryRequest(r) && random.IntN(100) < 15 {
 				return metav1.StatusReasonInternalError
 			}
 			return ""

@@ -32,11 +32,11 @@ func installMonitoring(ctx context.Context) string {
 	for _, o := range objects {
 		create(ctx, o)
 	}
-	return string(held(ctx, "odh-platform-operator-metrics-reader", "token"))
+	return string(waitForSecretKey(ctx, "odh-platform-operator-metrics-reader", "token"))
 }
 
-// held waits until a Secret has a key, and returns its value.
-func held(ctx context.Context, name, key string) []byte {
+// waitForSecretKey waits until a Secret has a key, and returns its value.
+func waitForSecretKey(ctx context.Context, name, key string) []byte {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: object(name)}
 	env.WaitFor(ctx, secret, func(g Gomega) { g.Expect(secret.Data[key]).NotTo(BeEmpty()) })
@@ -47,7 +47,7 @@ func held(ctx context.Context, name, key string) []byte {
 func read(ctx context.Context, from *framework.Manager, path, token string) (status int, text string) {
 	GinkgoHelper()
 	roots := x509.NewCertPool()
-	Expect(roots.AppendCertsFromPEM(held(ctx, "odh-platform-operator-webhook-cert", "ca.crt"))).To(BeTrue())
+	Expect(roots.AppendCertsFromPEM(waitForSecretKey(ctx, "odh-platform-operator-webhook-cert", "ca.crt"))).To(BeTrue())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "odh-platform-operator-metrics", MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.MetricsURL+path, http.NoBody)
@@ -122,7 +122,7 @@ var needs = []string{"leader_election_master_status", "controller_runtime_webhoo
 var _ = Describe("Monitoring", func() {
 	// In test/e2e, Prometheus reads them as its ServiceMonitor requests.
 	It("serves every metric of docs/metrics.md to users with permission", func(ctx SpecContext) {
-		ready(ctx, server())
+		createReady(ctx, server())
 		token := installMonitoring(ctx)
 		var text string
 		Eventually(func() int {

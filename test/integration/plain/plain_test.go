@@ -65,8 +65,8 @@ func remove(ctx context.Context, o client.Object) {
 	env.WaitDeleted(ctx, o)
 }
 
-// ready creates an MLflow, and waits until it is available and the manager is idle.
-func ready(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
+// createReady creates an MLflow, and waits until it is available and the manager is idle.
+func createReady(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	create(ctx, m)
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
@@ -101,7 +101,7 @@ func valid(s *corev1.Secret) {
 var _ = Describe("The serving certificate without OpenShift", func() {
 	It("is issued, causes no write in the steady state or after a restart, and is deleted with its MLflow", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		s := certificate()
 		env.Get(ctx, s)
 		Expect(s.Type).To(Equal(corev1.SecretTypeTLS))
@@ -139,7 +139,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is renewed when it is due, and the pods load it", func(ctx SpecContext) {
-		ready(ctx, server())
+		createReady(ctx, server())
 		s := certificate()
 		env.Get(ctx, s)
 		before := template(ctx)
@@ -170,7 +170,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 
 	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
 		mark := env.Mark()
-		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) {
+		m := createReady(ctx, server(func(s *mlflowv1.MLflowSpec) {
 			s.DefaultArtifactRoot, s.ArtifactsDestination = "", "s3://bucket"
 			s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{Enabled: true}
 		}))
@@ -195,7 +195,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		foreign := certificate()
 		foreign.StringData = map[string]string{"tls.crt": "one", "tls.key": "two"}
 		create(ctx, foreign)
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		env.ExpectIdle(manager.User, quiet)
 		remove(ctx, m)
 		now := certificate()
@@ -205,7 +205,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is not issued if the user provides it", func(ctx SpecContext) {
-		ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.TLS = &mlflowv1.TLSConfig{Mode: mlflowv1.TLSProvided} }))
+		createReady(ctx, server(func(s *mlflowv1.MLflowSpec) { s.TLS = &mlflowv1.TLSConfig{Mode: mlflowv1.TLSProvided} }))
 		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(certificate()), certificate())
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		Expect(err).To(HaveOccurred())
@@ -222,7 +222,7 @@ var _ = Describe("The accounts of a server", func() {
 			s.ServiceAccountAnnotations = map[string]string{"example.com/role": "ours"}
 			s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
 		}
-		m := ready(ctx, server(annotated))
+		m := createReady(ctx, server(annotated))
 		for _, name := range []string{"mlflow-sa", "mlflow-gc-sa"} {
 			a := account(name)
 			env.Get(ctx, a)
@@ -267,7 +267,7 @@ var _ = Describe("The external URL", func() {
 	}
 
 	It("is removed while the Gateway rejects the route, and other status updates of the Gateway cause no request [D30]", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 
 		By("accepting the route for the first time")
@@ -303,7 +303,7 @@ var _ = Describe("The external URL", func() {
 
 var _ = Describe("A password in the spec", func() {
 	It("causes a warning without the password until it is removed [D28]", func(ctx SpecContext) {
-		m := ready(ctx, server(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://tracker:hidden@db/x" }))
+		m := createReady(ctx, server(func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://tracker:hidden@db/x" }))
 		env.WaitForCondition(ctx, m, "CredentialsInSpec", metav1.ConditionTrue, "PasswordInURI")
 		for _, c := range m.Status.Conditions {
 			Expect(c.Message).NotTo(ContainSubstring("hidden"))
@@ -319,7 +319,7 @@ var _ = Describe("A password in the spec", func() {
 
 var _ = Describe("A child object of an MLflow", func() {
 	It("gets its owner reference back after its removal, which on OpenShift requires the permission to delete", func(ctx SpecContext) {
-		m := ready(ctx, server())
+		m := createReady(ctx, server())
 		parts := []client.Object{
 			deployment(), &corev1.Service{ObjectMeta: object("mlflow")}, account("mlflow-sa"),
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}},

@@ -158,7 +158,7 @@ var _ = Describe("An AIHub", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("deletes the Deployments of the legacy operator, and no others", func(ctx SpecContext) {
-		theirs := create(ctx, childOf(nil, "catalog-controller-manager"))
+		legacyDeployment := create(ctx, childOf(nil, "catalog-controller-manager"))
 		a := createHub(ctx, hub(absentNamespace()))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		old := create(ctx, childOf(a, "model-registry-operator-controller-manager"))
@@ -171,8 +171,8 @@ var _ = Describe("An AIHub", func() {
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		env.Get(ctx, again)
 		Expect(again.DeletionTimestamp).To(BeNil())
-		env.Get(ctx, theirs)
-		Expect(theirs.DeletionTimestamp).To(BeNil())
+		env.Get(ctx, legacyDeployment)
+		Expect(legacyDeployment.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
 	It("does not delete a Deployment of a tenant with the name of a legacy one, and stays ready", func(ctx SpecContext) {

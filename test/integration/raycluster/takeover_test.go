@@ -57,8 +57,8 @@ func object(apiVersion, kind, name string, more map[string]any) map[string]any {
 	return out
 }
 
-// left creates the children of a cluster as the CodeFlare operator wrote them.
-func left(ctx context.Context, u *unstructured.Unstructured, cookie string) {
+// createLegacyChildren creates the children of a cluster as the CodeFlare operator wrote them.
+func createLegacyChildren(ctx context.Context, u *unstructured.Unstructured, cookie string) {
 	GinkgoHelper()
 	name := u.GetName()
 	serviceAccount := originalName(u, name+"-oauth-proxy")
@@ -90,7 +90,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		suspended := create(ctx, rayCluster(ns, "suspended", finalized, hashed, injected, set(true, "spec", "suspend")))
 		cookie := base64.StdEncoding.EncodeToString([]byte("twenty bytes of sha1"))
 		for _, u := range []*unstructured.Unstructured{legacy, renamed, suspended} {
-			left(ctx, u, cookie)
+			createLegacyChildren(ctx, u, cookie)
 		}
 		By("renaming the objects of a running cluster with legacy names")
 		oldService, oldPolicy, oldBinding := "renamed-oauth", "renamed-head", "renamed-"+ns+"-auth"
@@ -136,10 +136,10 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 	}, NodeTimeout(specTimeout))
 
 	It("deletes only legacy webhooks whose Service does not exist", func(ctx SpecContext) {
-		dead := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
-		alive := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
-		Expect(env.Admin.Create(ctx, alive)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, alive)).To(Succeed()) }, NodeTimeout(specTimeout))
+		withoutService := &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: "codeflare-operator-webhook-service", Path: new("/mutate")}
+		otherService := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "other-webhook"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443, TargetPort: intstr.FromInt32(9443)}}}}
+		Expect(env.Admin.Create(ctx, otherService)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, otherService)).To(Succeed()) }, NodeTimeout(specTimeout))
 		configuration := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "codeflare-operator-mutating-webhook-configuration"}}
 		env.Get(ctx, configuration)
 		entry := func(name string, service *admissionv1.ServiceReference) admissionv1.MutatingWebhook {
@@ -148,8 +148,8 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 				Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Connect},
 					Rule: admissionv1.Rule{APIGroups: []string{"none.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"none"}}}}}
 		}
-		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", dead),
-			entry("other.example.com", &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: alive.Name}))
+		configuration.Webhooks = append(configuration.Webhooks, entry("mappwrapper.kb.io", withoutService),
+			entry("other.example.com", &admissionv1.ServiceReference{Namespace: operatorNamespace, Name: otherService.Name}))
 		Expect(env.Admin.Update(ctx, configuration)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { env.DisableWebhooks(ctx) }, NodeTimeout(specTimeout))
 		manager.Restart(ctx)

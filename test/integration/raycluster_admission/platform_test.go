@@ -93,8 +93,8 @@ func steppedAside(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// managed returns the children of a cluster by their names.
-func managed(u *unstructured.Unstructured) []client.Object {
+// childrenOf returns the children of a cluster by their names.
+func childrenOf(u *unstructured.Unstructured) []client.Object {
 	n, at := namesOf(u), func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: name} }
 	dashboard := &unstructured.Unstructured{}
 	dashboard.SetGroupVersionKind(capability.Route)
@@ -117,7 +117,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 	It("disables injection and child objects while it is installed, and both are restored afterwards", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "platform")
 		stored := expectAdmitted(ctx, rayCluster(namespace, minimal, set("mine", append(headPod, "serviceAccountName")...)))
-		around := managed(stored)
+		around := childrenOf(stored)
 		exist(ctx, around)
 
 		By("creating its webhook")
@@ -152,7 +152,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		By("deleting KubeRay of the platform")
 		remove()
 		waitForWebhooks(ctx)
-		exist(ctx, managed(fresh)[:2])
+		exist(ctx, childrenOf(fresh)[:2])
 		Eventually(func(g Gomega) {
 			g.Expect(update(ctx, stored, changeHead(func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/ray:2" }))).To(Succeed())
 			g.Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
@@ -165,7 +165,7 @@ var _ = Describe("The KubeRay of the platform", Serial, func() {
 		u := expectAdmitted(ctx, rayCluster(namespace, minimal, annotated(trusted, "true"),
 			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"ray.io/authentication-resources"}) }))
 		Expect(containerNames(head(u).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, managed(u))
+		exist(ctx, childrenOf(u))
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
@@ -175,7 +175,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		namespace := env.Namespace(ctx, "oidc")
 		stored := expectAdmitted(ctx, rayCluster(namespace, minimal))
 		Expect(containerNames(head(stored).Containers)).To(Equal([]string{"ray-head", "oauth-proxy"}))
-		exist(ctx, managed(stored))
+		exist(ctx, childrenOf(stored))
 
 		By("removing the API of users")
 		restore := env.DeleteCRD(ctx, "groups.user.openshift.io")
@@ -191,7 +191,7 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		hasSidecar(fresh, "kube-rbac-proxy")
 		for _, u := range []*unstructured.Unstructured{stored, fresh} {
 			n := namesOf(u)
-			around := slices.DeleteFunc(managed(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
+			around := slices.DeleteFunc(childrenOf(u), func(o client.Object) bool { return o.GetName() == n.CookieSecret })
 			exist(ctx, append(around, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.ProxyConfig}}))
 		}
 		env.WaitDeleted(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.CookieSecret}})
@@ -205,6 +205,6 @@ var _ = Describe("The OAuth server of OpenShift", Serial, func() {
 		restore(ctx)
 		hasSidecar(stored, "oauth-proxy")
 		hasSidecar(fresh, "oauth-proxy")
-		exist(ctx, managed(stored))
+		exist(ctx, childrenOf(stored))
 	}, NodeTimeout(specTimeout))
 })

@@ -31,7 +31,7 @@ func inBoth(description string, change func(*corev1.PodSpec)) []tampering {
 	return []tampering{{inHead + description, changeHead(change)}, {inGroup1 + description, changeGroup(1, change)}}
 }
 
-func one(message string, change func(*corev1.PodSpec)) []tampering {
+func tamperSpec(message string, change func(*corev1.PodSpec)) []tampering {
 	return []tampering{{message, changeHead(change)}}
 }
 
@@ -53,13 +53,13 @@ var _ = Describe("An existing RayCluster", func() {
 			Expect(update(ctx, u, t.change)).To(MatchError(ContainSubstring(t.message)))
 		}
 	},
-		Entry("arguments of the sidecar [raycluster-16]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
+		Entry("arguments of the sidecar [raycluster-16]", tamperSpec(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].Args[3] = "--upstream=http://elsewhere" })),
-		Entry("further arguments [R33] [raycluster-30]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
+		Entry("further arguments [R33] [raycluster-30]", tamperSpec(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].Args = append(p.Containers[1].Args, "--skip-auth-regex=.*") })),
-		Entry("mounts of the sidecar [R33]", one(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
+		Entry("mounts of the sidecar [R33]", tamperSpec(inHead+`containers: Invalid value: "oauth-proxy": OAuth Proxy container is immutable`,
 			func(p *corev1.PodSpec) { p.Containers[1].VolumeMounts = nil })),
-		Entry("the Secret of its volume [raycluster-17]", one(inHead+`volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
+		Entry("the Secret of its volume [raycluster-17]", tamperSpec(inHead+`volumes: Invalid value: "proxy-tls-secret": OAuth Proxy TLS Secret volume is immutable`,
 			func(p *corev1.PodSpec) { p.Volumes[0].Secret.SecretName = "other" })),
 		Entry("create-cert [raycluster-21]", inBoth(`initContainers: Invalid value: "create-cert": create-cert Init Container is immutable`,
 			func(p *corev1.PodSpec) { p.InitContainers[0].Command = []string{"true"} })),
@@ -99,7 +99,7 @@ var _ = Describe("An existing RayCluster", func() {
 		Expect(head(u).Containers[1].Resources.Limits).To(Equal(more))
 	}, NodeTimeout(specTimeout))
 
-	It("keeps legacy names, whatever annotations its user writes [R8] [raycluster-20]", func(ctx SpecContext) {
+	It("keeps legacy names regardless of annotations of the user [R8] [raycluster-20]", func(ctx SpecContext) {
 		u := legacy(ctx, expectAdmitted(ctx, rayCluster(namespace, minimal)), env.Namespace(ctx, "legacy"))
 		names := raycluster.View(u.Object).LegacyNames()
 		Expect(update(ctx, u, func(u *unstructured.Unstructured) { u.SetLabels(nil) })).To(Succeed())

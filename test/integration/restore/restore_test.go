@@ -114,7 +114,7 @@ func expectTakenOver(before, after []*unstructured.Unstructured, restored map[st
 	Expect(wrong).To(BeEmpty())
 }
 
-var _ = Describe("A restore of everything", func() {
+var _ = Describe("A restore of all objects", func() {
 	It("is adopted in any order, with one set of children", func(ctx SpecContext) {
 		resources := createAndWaitReady(ctx)
 		before, ofServer := objectsIn(ctx, everykind.UserNamespace), ofMLflow(objectsIn(ctx, everykind.OperatorNamespace))
@@ -123,7 +123,7 @@ var _ = Describe("A restore of everything", func() {
 		AddReportEntry("backed up", fmt.Sprint(names(before), names(ofServer)))
 
 		By("losing all of it")
-		lose(ctx, server, ofServer)
+		loseNamespace(ctx, server, ofServer)
 
 		By("restoring it")
 		env.Namespace(ctx)
@@ -141,8 +141,8 @@ var _ = Describe("A restore of everything", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// lose deletes the namespace, and the MLflow with its data.
-func lose(ctx context.Context, server *unstructured.Unstructured, ofServer []*unstructured.Unstructured) {
+// loseNamespace deletes the namespace, and the MLflow with its data.
+func loseNamespace(ctx context.Context, server *unstructured.Unstructured, ofServer []*unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, server.DeepCopy())).To(Succeed())
 	workshop := framework.NamespaceNamed(everykind.UserNamespace)

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// bystander is an object with the label of the replaced operator, but not created by it.
-func bystander(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+// unrelatedObject is an object with the label of the replaced operator, but not created by it.
+func unrelatedObject(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
 	object.SetName(name)
@@ -22,8 +22,8 @@ func bystander(apiVersion, kind, name string, content map[string]any) *unstructu
 
 var _ = Describe("A remaining object of the legacy operator", func() {
 	It("is deleted if it is an unused ServiceAccount of an older name", func(ctx SpecContext) {
-		s := plant(ctx, forceApply, "common.yaml", "customised.yaml")
-		old := bystander("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
+		s := createLegacyObjects(ctx, forceApply, "common.yaml", "customised.yaml")
+		old := unrelatedObject("v1", "ServiceAccount", "mlflow-sa", map[string]any{"automountServiceAccountToken": false})
 		old.SetOwnerReferences(append(old.GetOwnerReferences(), s.reference(old.GetKind())))
 		forceApply(ctx, old)
 		DeferCleanup(func(ctx SpecContext) {
@@ -36,20 +36,20 @@ var _ = Describe("A remaining object of the legacy operator", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is kept if it only looks similar but was not created for the server", func(ctx SpecContext) {
-		s := plant(ctx, forceApply, "common.yaml", "minimal.yaml")
+		s := createLegacyObjects(ctx, forceApply, "common.yaml", "minimal.yaml")
 		alike := []*unstructured.Unstructured{
-			bystander("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
-			bystander("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
-			bystander("monitoring.coreos.com/v1", "ServiceMonitor", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+			unrelatedObject("v1", "ServiceAccount", "mlflow-client", map[string]any{}),
+			unrelatedObject("v1", "ConfigMap", "mlflow-notes", map[string]any{"data": map[string]any{"a": "b"}}),
+			unrelatedObject("monitoring.coreos.com/v1", "ServiceMonitor", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
 				"endpoints": []any{map[string]any{"port": "web"}}, "selector": map[string]any{},
 			}}),
-			bystander("gateway.networking.k8s.io/v1", "HTTPRoute", "mlflow-of-a-user", map[string]any{"spec": map[string]any{}}),
-			bystander("console.openshift.io/v1", "ConsoleLink", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
+			unrelatedObject("gateway.networking.k8s.io/v1", "HTTPRoute", "mlflow-of-a-user", map[string]any{"spec": map[string]any{}}),
+			unrelatedObject("console.openshift.io/v1", "ConsoleLink", "mlflow-of-a-user", map[string]any{"spec": map[string]any{
 				"text": "MLflow", "href": "https://mlflow.example.net", "location": "HelpMenu",
 			}}),
 		}
 		// Another object of the user owns this ServiceAccount; by its labels, the replaced operator would have managed it.
-		owned := bystander("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
+		owned := unrelatedObject("v1", "ServiceAccount", "mlflow-of-another", map[string]any{})
 		for _, object := range alike {
 			Expect(env.Admin.Create(ctx, object, client.FieldOwner("another-manager"))).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))

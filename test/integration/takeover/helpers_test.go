@@ -38,9 +38,9 @@ type legacyServer struct {
 	mark     framework.Mark
 }
 
-// plant writes the objects of files like the replaced operator, waits until its server runs, and writes its status. Everything is deleted
+// createLegacyObjects writes the objects of files like the replaced operator, waits until its server runs, and writes its status. Everything is deleted
 // at the end of the spec.
-func plant(ctx context.Context, write writer, files ...string) *legacyServer {
+func createLegacyObjects(ctx context.Context, write writer, files ...string) *legacyServer {
 	GinkgoHelper()
 	s := &legacyServer{server: &mlflowv1.MLflow{}}
 	var children []*unstructured.Unstructured

@@ -77,12 +77,12 @@ var _ = Describe("A server of the legacy operator", func() {
 		{"with a pod to the taste of its user", "customised.yaml", []string{url}},
 	} {
 		It("is taken over with one rollout, at one write for each object: "+c.title, func(ctx SpecContext) {
-			s := plant(ctx, forceApply, "common.yaml", c.file)
+			s := createLegacyObjects(ctx, forceApply, "common.yaml", c.file)
 			before, objects, sets := s.running(ctx), len(s.children), replicaSets(ctx)
 			s.takeOver(ctx, c.variables...)
 			if len(c.variables) == 0 {
 				Expect(s.server.Status.URL).To(BeEmpty(), "the original took its example for a configured URL")
-				for _, link := range s.drop("ConsoleLink") {
+				for _, link := range s.removeKind("ConsoleLink") {
 					env.WaitDeleted(ctx, link)
 				}
 				delete(before.Identities, "ConsoleLink/mlflow")
@@ -119,8 +119,8 @@ var _ = Describe("A server of the legacy operator", func() {
 		{"by kubectl apply, as after a restore from files", "keeps what is in the files of its user", kubectlApply, true},
 	} {
 		It("is taken over when its objects were written "+way.title, func(ctx SpecContext) {
-			s := plant(ctx, way.write, "common.yaml", "minimal.yaml")
-			s.drop("ConsoleLink")
+			s := createLegacyObjects(ctx, way.write, "common.yaml", "minimal.yaml")
+			s.removeKind("ConsoleLink")
 			before := s.running(ctx)
 			s.takeOver(ctx)
 			Expect(s.running(ctx)).To(Equal(before))
@@ -149,18 +149,18 @@ var _ = Describe("A server of the legacy operator", func() {
 		}, NodeTimeout(specTimeout))
 
 		It(way.stale+", written "+way.title, func(ctx SpecContext) {
-			s := plant(ctx, withStaleFields(way.write), "common.yaml", "minimal.yaml")
+			s := createLegacyObjects(ctx, withStaleFields(way.write), "common.yaml", "minimal.yaml")
 			s.takeOver(ctx)
 			s.expectStale(ctx, way.kept)
 		}, NodeTimeout(specTimeout))
 	}
 
 	It("loses the fields that only the legacy operator set, and no others", func(ctx SpecContext) {
-		s := plant(ctx, withStaleFields(forceApply), "common.yaml", "minimal.yaml")
+		s := createLegacyObjects(ctx, withStaleFields(forceApply), "common.yaml", "minimal.yaml")
 		for _, child := range s.children {
 			env.SetAnnotation(ctx, child, "example.com/added", "by the user")
 		}
-		s.drop("ConsoleLink")
+		s.removeKind("ConsoleLink")
 		before := s.running(ctx)
 		s.takeOver(ctx)
 		Expect(s.running(ctx)).To(Equal(before))
@@ -188,8 +188,8 @@ func withStaleFields(write writer) writer {
 // expectStale checks whether the children still have staleLabel. PersistentVolumeClaims are never applied, and always keep it.
 func (s *legacyServer) expectStale(ctx context.Context, kept bool) {
 	GinkgoHelper()
-	s.drop("ConsoleLink")
-	for _, child := range s.drop("PersistentVolumeClaim") {
+	s.removeKind("ConsoleLink")
+	for _, child := range s.removeKind("PersistentVolumeClaim") {
 		Expect(s.live(ctx, child).GetLabels()).To(HaveKey(staleLabel))
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, child)).To(Succeed()) }, NodeTimeout(specTimeout))
 	}
@@ -199,8 +199,8 @@ func (s *legacyServer) expectStale(ctx context.Context, kept bool) {
 	}
 }
 
-// drop removes a kind from the objects of the installation, and returns its objects.
-func (s *legacyServer) drop(kind string) []*unstructured.Unstructured {
+// removeKind removes a kind from the objects of the installation, and returns its objects.
+func (s *legacyServer) removeKind(kind string) []*unstructured.Unstructured {
 	var dropped []*unstructured.Unstructured
 	s.children = slices.DeleteFunc(s.children, func(child *unstructured.Unstructured) bool {
 		if child.GetKind() == kind {

@@ -46,8 +46,8 @@ func newFleet(i *instance) (*fleet, error) {
 	return f, err
 }
 
-// follow reports to the layer the existing instances, and the types of models from the configuration of the manager.
-func (f *fleet) follow(ctx context.Context) error {
+// reportInstances reports to the layer the existing instances, and the types of models from the configuration of the manager.
+func (f *fleet) reportInstances(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
 	answer, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {

@@ -163,7 +163,7 @@ func (i *instance) awaitRuntime(ctx context.Context) error {
 // serve answers clients and other instances.
 func (i *instance) serve(ctx context.Context) (stop func(), err error) {
 	var servers []*grpc.Server
-	for port, handler := range map[int]grpc.StreamHandler{i.port: i.front, peerPort: i.answerPeer} {
+	for port, handler := range map[int]grpc.StreamHandler{i.port: i.forwardToLeader, peerPort: i.answerPeer} {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 		if err != nil {
 			return nil, fmt.Errorf("listening for requests: %w", err)

@@ -34,15 +34,15 @@ func (i *instance) join(ctx context.Context) (*concurrency.Session, error) {
 	election := concurrency.NewElection(session, i.base+keyLeader)
 	go i.observe(ctx, election)
 	leading, stop := context.WithCancel(ctx)
-	var led sync.WaitGroup
-	led.Go(func() {
-		if err := i.lead(leading, election); leading.Err() == nil {
+	var elections sync.WaitGroup
+	elections.Go(func() {
+		if err := i.runLeader(leading, election); leading.Err() == nil {
 			i.fail(err)
 		}
 	})
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.session, i.retire = session, func() { stop(); led.Wait() }
+	i.session, i.retire = session, func() { stop(); elections.Wait() }
 	return session, nil
 }
 
@@ -61,8 +61,8 @@ func (i *instance) observe(ctx context.Context, election *concurrency.Election) 
 	}
 }
 
-// lead runs the layer of all instances once this instance is elected.
-func (i *instance) lead(ctx context.Context, election *concurrency.Election) error {
+// runLeader runs the layer of all instances once this instance is elected.
+func (i *instance) runLeader(ctx context.Context, election *concurrency.Election) error {
 	if err := election.Campaign(ctx, i.peerAddress()); err != nil {
 		return fmt.Errorf("waiting to lead: %w", err)
 	}
@@ -80,7 +80,7 @@ func (i *instance) lead(ctx context.Context, election *concurrency.Election) err
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		if err := f.follow(ctx); err != nil {
+		if err := f.reportInstances(ctx); err != nil {
 			return err
 		}
 		i.setFleet(f)
@@ -118,7 +118,7 @@ func (i *instance) part(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, partTimeout)
 		defer cancel()
 		_, err := i.etcd.Delete(ctx, i.base+keyPods+i.id)
-		err = errors.Join(err, i.forgotten(ctx))
+		err = errors.Join(err, i.waitUnlisted(ctx))
 		retire()
 		if err := errors.Join(err, session.Close()); err != nil {
 			i.log.Error(err, "The instance did not part well")
@@ -127,8 +127,8 @@ func (i *instance) part(ctx context.Context) {
 	<-i.parted
 }
 
-// forgotten returns when no layer lists this instance.
-func (i *instance) forgotten(ctx context.Context) error {
+// waitUnlisted returns when no layer lists this instance.
+func (i *instance) waitUnlisted(ctx context.Context) error {
 	for {
 		answer, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())
 		if err != nil || answer.Count == 0 {

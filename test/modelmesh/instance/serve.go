@@ -26,8 +26,8 @@ const (
 
 const headerTimeout = 5 * time.Second
 
-// front forwards requests of clients to the leader.
-func (i *instance) front(_ any, stream grpc.ServerStream) error {
+// forwardToLeader forwards requests of clients to the leader.
+func (i *instance) forwardToLeader(_ any, stream grpc.ServerStream) error {
 	return respond(stream, func(ctx context.Context, method string, request frame) (frame, error) {
 		i.mu.Lock()
 		leader := i.leader

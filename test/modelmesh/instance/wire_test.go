@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh/client/meshpb"
 )
 
-func TestTheNameOfAModelInAMessage(t *testing.T) {
+func TestModelNameOfMessage(t *testing.T) {
 	request := &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1", LoadNow: true, ModelInfo: &meshpb.ModelInfo{Type: "mt:sklearn", Path: "p"}}
 	message, err := proto.Marshal(request)
 	if err != nil {

@@ -72,10 +72,10 @@ func TestPackAndPull(t *testing.T) {
 
 	m, digest := pull(t, server, "/v2/a/b/manifests/1?ns=quay.io")
 	if _, other := pull(t, server, "/v2/library/b/manifests/latest?ns=docker.io"); other != digest {
-		t.Errorf("the second name means %s, the first %s", other, digest)
+		t.Errorf("the second name has digest %s, want %s", other, digest)
 	}
 	if _, same := pull(t, server, "/v2/a/b/manifests/"+digest+"?ns=quay.io"); same != digest {
-		t.Errorf("image by digest %s: %s, want %s", digest, same, digest)
+		t.Errorf("pulling %s by digest returned %s, want %s", digest, same, digest)
 	}
 	_, body := get(t, server, "/v2/a/b/blobs/"+string(m.Config.Digest)+"?ns=quay.io")
 	var config configuration
@@ -83,37 +83,37 @@ func TestPackAndPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(config.RootFS.Diffs) != 2 || config.RootFS.Diffs[0] != base || config.Config.User != "65532:65532" {
-		t.Errorf("configuration %s", body)
+		t.Errorf("got configuration %s, want two layers and the user", body)
 	}
 	_, body = get(t, server, "/v2/a/b/blobs/"+string(m.Layers[1].Digest)+"?ns=quay.io")
 	if int64(len(body)) != m.Layers[1].Size {
-		t.Errorf("%d bytes of a layer of %d", len(body), m.Layers[1].Size)
+		t.Errorf("got %d bytes of the layer, want %d", len(body), m.Layers[1].Size)
 	}
 	in := tar.NewReader(bytes.NewReader(body))
 	folder, err := in.Next()
 	if err != nil || folder.Name != "data/" || folder.Typeflag != tar.TypeDir || folder.Mode != 0o1777 {
-		t.Errorf("first entry %+v, %v", folder, err)
+		t.Errorf("got first entry %+v, error %v, want folder data/", folder, err)
 	}
 	file, err := in.Next()
 	if err != nil || file.Name != "program" || file.Mode != 0o755 || file.Uid != 26 || file.Size != 6 {
-		t.Errorf("second entry %+v, %v", file, err)
+		t.Errorf("got second entry %+v, error %v, want file program", file, err)
 	}
 }
 
-func TestUnknownNamesAreMissing(t *testing.T) {
+func TestUnknownNamesReturnNotFound(t *testing.T) {
 	server := httptest.NewServer(testStore(t))
 	defer server.Close()
 	for _, path := range []string{"/v2/a/b/manifests/1?ns=quay.io", "/v2/a/b/manifests/sha256:00?ns=quay.io", "/v2/a/b/blobs/sha256:00"} {
 		if response, _ := get(t, server, path); response.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: unexpected response.Status: %s", path, response.Status)
+			t.Errorf("%s: got status %s, want 404", path, response.Status)
 		}
 	}
 	if response, _ := get(t, server, "/v2/"); response.StatusCode != http.StatusOK {
-		t.Errorf("the check of the version: %s", response.Status)
+		t.Errorf("the version check returned %s, want 200", response.Status)
 	}
 }
 
-func TestLayerRunsARecipeInOneProcessAtATime(t *testing.T) {
+func TestConcurrentLayersRunRecipeOnce(t *testing.T) {
 	store := testStore(t)
 	var runs atomic.Int32
 	var group errgroup.Group
@@ -127,11 +127,11 @@ func TestLayerRunsARecipeInOneProcessAtATime(t *testing.T) {
 		})
 	}
 	if err := group.Wait(); err != nil || runs.Load() != 1 {
-		t.Errorf("%d runs, %v", runs.Load(), err)
+		t.Errorf("the recipe ran %d times, error %v, want once", runs.Load(), err)
 	}
 }
 
-func TestLayerRunsARecipeOnce(t *testing.T) {
+func TestLayerIsCached(t *testing.T) {
 	store, runs := testStore(t), 0
 	recipe := func(w io.Writer) error {
 		runs++
@@ -143,12 +143,12 @@ func TestLayerRunsARecipeOnce(t *testing.T) {
 	}
 	second, err := store.Layer(t.Context(), "key", recipe)
 	if err != nil || second != first || runs != 1 {
-		t.Errorf("layers %s and %s after %d runs, %v", first, second, runs, err)
+		t.Errorf("got layers %s and %s after %d runs, error %v, want the same layer after one run", first, second, runs, err)
 	}
 	if err := os.Remove(store.blob(first)); err != nil {
 		t.Fatal(err)
 	}
 	if third, err := store.Layer(t.Context(), "key", recipe); err != nil || third != first || runs != 2 {
-		t.Errorf("unexpected result without its content: %s after %d runs, %v", third, runs, err)
+		t.Errorf("got layer %s after %d runs, error %v, want it built again", third, runs, err)
 	}
 }

@@ -84,7 +84,7 @@ func TestRules(t *testing.T) {
 			ingress([]networkingv1.NetworkPolicyPeer{{PodSelector: labelled("client"), NamespaceSelector: blue}}),
 			"ingress_10_0_0_1", "ip saddr { 10.0.0.3 }",
 		},
-		"whole namespaces": {
+		"all pods of a namespace": {
 			ingress([]networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}),
 			"ingress_10_0_0_1", "ip saddr { 10.0.0.1, 10.0.0.2, 10.0.0.3 }",
 		},
@@ -172,8 +172,8 @@ func TestBadSelectors(t *testing.T) {
 	}
 }
 
-// TestRulesAreUnderstood checks our rules with nft, without loading them.
-func TestRulesAreUnderstood(t *testing.T) {
+// TestRulesAreValid checks our rules with nft, without loading them.
+func TestRulesAreValid(t *testing.T) {
 	nft, err := exec.LookPath("nft")
 	if err != nil {
 		t.Skip("nft is not installed")

@@ -170,14 +170,14 @@ func (p *Postgres) start() error {
 	if err := p.server.Start(); err != nil {
 		return err
 	}
-	var said []string
+	var logLines []string
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		if said = append(said, lines.Text()); strings.Contains(lines.Text(), "ready to accept connections") {
+		if logLines = append(logLines, lines.Text()); strings.Contains(lines.Text(), "ready to accept connections") {
 			go func() { _, _ = io.Copy(io.Discard, output) }()
 			return nil
 		}
 	}
-	return fmt.Errorf("PostgreSQL ended: %w\n%s", p.server.Wait(), strings.Join(said, "\n"))
+	return fmt.Errorf("PostgreSQL ended: %w\n%s", p.server.Wait(), strings.Join(logLines, "\n"))
 }
 
 // Stop does not wait for clients.

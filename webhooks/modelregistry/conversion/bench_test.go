@@ -26,10 +26,10 @@ var (
 // object returns a decoded ModelRegistry of a version from a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
-	return decoded(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
+	return decodeYAML(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns}, spec: "+spec+"}")
 }
 
-func decoded(t *testing.T, text string) map[string]any {
+func decodeYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -42,28 +42,28 @@ func decoded(t *testing.T, text string) map[string]any {
 	return out
 }
 
-func convert(t *testing.T, in map[string]any, wanted string) map[string]any {
+func convert(t *testing.T, in map[string]any, version string) map[string]any {
 	t.Helper()
-	before := runtime.DeepCopyJSON(in)
-	out, err := Convert(in, wanted)
+	original := runtime.DeepCopyJSON(in)
+	out, err := Convert(in, version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "what is converted stays as it was", before, in)
+	requireEqual(t, "the input of Convert is unchanged", original, in)
 	return out
 }
 
-// filled returns objects with random content, like those of typed clients.
-func filled(seed int64) *randfill.Filler {
+// newFiller returns objects with random content, like those of typed clients.
+func newFiller(seed int64) *randfill.Filler {
 	return randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.4).NumElements(0, 3).MaxDepth(12).Funcs(
 		func(m *metav1.TypeMeta, _ randfill.Continue) { *m = metav1.TypeMeta{} },
 		func(m *metav1.ObjectMeta, c randfill.Continue) {
 			*m = metav1.ObjectMeta{Name: "n", Namespace: "ns", Generation: c.Int63n(9)}
 			if c.Bool() {
-				m.Annotations = map[string]string{"free": word(c)}
+				m.Annotations = map[string]string{"free": randomString(c)}
 			}
 		},
-		func(s *string, c randfill.Continue) { *s = word(c) },
+		func(s *string, c randfill.Continue) { *s = randomString(c) },
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse([]string{"100m", "1", "256Mi", "5Gi", "2500m"}[c.Intn(5)])
 		},
@@ -71,7 +71,7 @@ func filled(seed int64) *randfill.Filler {
 	)
 }
 
-func word(c randfill.Continue) string {
+func randomString(c randfill.Continue) string {
 	return []string{"", "a", "db.example.com", "enabled", "{x: \"y\"}", "ü"}[c.Intn(6)]
 }
 

@@ -108,12 +108,12 @@ const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 type HiddenFields struct {
 	// Proxy is the name of the field oauthProxy in v1beta1; empty if it is the same.
 	Proxy string `json:"proxy,omitempty"`
-	// OAuthProxy is the field of v1beta1 of that name, which v1alpha1 cannot show if kubeRBACProxy is set too.
+	// OAuthProxy is the v1beta1 field oauthProxy, for which v1alpha1 has no field if kubeRBACProxy is set too.
 	OAuthProxy any `json:"oauthProxy,omitempty"`
 	// Spec has fields of OnlyInV1beta1, Postgres those of PostgresOnlyInV1beta1.
 	Spec     map[string]any `json:"spec,omitempty"`
 	Postgres map[string]any `json:"postgres,omitempty"`
-	// WithoutDatabase and WithoutGRPC: the fields are unset in v1beta1, while v1alpha1 requires them.
+	// WithoutDatabase and WithoutGRPC report that v1beta1 does not set a field that v1alpha1 requires.
 	WithoutDatabase bool `json:"withoutDatabase,omitempty"`
 	WithoutGRPC     bool `json:"withoutGRPC,omitempty"`
 }
@@ -126,11 +126,11 @@ func HiddenFieldsIn(object map[string]any) (HiddenFields, error) {
 	}
 	var fields map[string]any
 	if err := kjson.Unmarshal([]byte(text), &fields); err != nil {
-		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
+		return HiddenFields{}, fmt.Errorf("decoding the annotation: %w", err)
 	}
 	hidden := HiddenFields{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &hidden, true); err != nil {
-		return HiddenFields{}, fmt.Errorf("reading it: %w", err)
+		return HiddenFields{}, fmt.Errorf("decoding the annotation: %w", err)
 	}
 	if err := errors.Join(checkFieldNames("spec.", hidden.Spec, OnlyInV1beta1), checkFieldNames("spec.postgres.", hidden.Postgres, PostgresOnlyInV1beta1)); err != nil {
 		return HiddenFields{}, err
@@ -142,7 +142,7 @@ func HiddenFieldsIn(object map[string]any) (HiddenFields, error) {
 func checkFieldNames(path string, fields map[string]any, known []string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("nothing of v1beta1 is kept for %s%s", path, name)
+			return fmt.Errorf("unknown v1beta1 field %s%s", path, name)
 		}
 	}
 	return nil
@@ -151,7 +151,7 @@ func checkFieldNames(path string, fields map[string]any, known []string) error {
 // Encode returns the value of the annotation; "" without fields.
 func (k HiddenFields) Encode() string {
 	text, err := json.Marshal(k)
-	if err != nil || string(text) == "{}" { // decoded JSON can always be encoded
+	if err != nil || string(text) == "{}" { // decodeYAML JSON can always be encoded
 		return ""
 	}
 	return string(text)

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-func same(t *testing.T, part string, want, got any) {
+func requireEqual(t *testing.T, part string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", part, diff)
@@ -33,24 +33,24 @@ func TestIstioIsConvertedToOAuthProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old := object(t, alpha, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: "+c.istio+"}")
 			want := object(t, beta, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, oauthProxy: "+c.want+"}")
-			same(t, "v1beta1", want, convert(t, old, beta))
+			requireEqual(t, "v1beta1", want, convert(t, old, beta))
 		})
 	}
 	spec := map[string]any{"istio": map[string]any{}, "oauthProxy": map[string]any{"port": int64(1)}}
 	if !ReplaceIstio(spec) || ReplaceIstio(spec) {
 		t.Error("want ReplaceIstio to report a change the first time only")
 	}
-	same(t, "spec with istio and oauthProxy", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
+	requireEqual(t, "spec with istio and oauthProxy", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
 }
 
 // [modelregistry-24] The round trip of a v1alpha1 object keeps all values.
 func TestValuesOfV1alpha1AreKept(t *testing.T) {
 	old := object(t, alpha, "{rest: {image: 'example.com/i:1', port: 8081}, grpc: {port: 9091}, mysql: {host: h, username: u, database: d, port: 3307}}")
 	old["status"] = map[string]any{"hosts": []any{"a"}, "conditions": []any{map[string]any{"type": "IstioAvailable"}}}
-	want := decoded(t, "{apiVersion: "+beta+", kind: ModelRegistry}")
+	want := decodeYAML(t, "{apiVersion: "+beta+", kind: ModelRegistry}")
 	want["metadata"], want["spec"], want["status"] = old["metadata"], old["spec"], old["status"]
-	same(t, "v1beta1", want, convert(t, old, beta))
-	same(t, "after the round trip", old, convert(t, want, alpha))
+	requireEqual(t, "v1beta1", want, convert(t, old, beta))
+	requireEqual(t, "after the round trip", old, convert(t, want, alpha))
 }
 
 // A registry that v1alpha1 cannot describe is converted to its closest v1alpha1 form, with the other fields in an annotation.
@@ -58,12 +58,12 @@ func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:1', retentionPolicy: Delete, storage: {size: 5Gi}},"+
 		" kubeRBACProxy: {port: 9443, domain: example.com}}")
 	shown := convert(t, stored, alpha)
-	same(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
+	requireEqual(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
 	hidden, err := HiddenFieldsIn(shown)
 	if err != nil || hidden.Proxy != "kubeRBACProxy" || hidden.Postgres["generateDeployment"] != true || !hidden.WithoutGRPC {
 		t.Errorf("fields in the annotation %+v, error %v", hidden, err)
 	}
-	same(t, "after the round trip", stored, convert(t, shown, beta))
+	requireEqual(t, "after the round trip", stored, convert(t, shown, beta))
 }
 
 // If a client edits the v1alpha1 form, its values replace those of the annotation, field by field.
@@ -100,7 +100,7 @@ func TestEditsThroughV1alpha1Win(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shown := convert(t, object(t, beta, c.stored), alpha)
 			c.edit(shown["spec"].(map[string]any))
-			same(t, "v1beta1", object(t, beta, c.want), convert(t, shown, beta))
+			requireEqual(t, "v1beta1", object(t, beta, c.want), convert(t, shown, beta))
 		})
 	}
 }
@@ -121,8 +121,8 @@ func TestRoundTripsOfUnusualObjects(t *testing.T) {
 		"its own annotation": "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo, annotations: {a: b}}, spec: {rest: {}, kubeRBACProxy: {}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			stored := decoded(t, text)
-			same(t, "after the round trip", stored, convert(t, convert(t, stored, alpha), beta))
+			stored := decodeYAML(t, text)
+			requireEqual(t, "after the round trip", stored, convert(t, convert(t, stored, alpha), beta))
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestAnnotationIsNotStored(t *testing.T) {
 		t.Errorf("metadata %v, want no annotation: v1alpha1 has all fields of this object", shown["metadata"])
 	}
 	shown["spec"].(map[string]any)["oauthProxy"] = map[string]any{}
-	same(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
+	requireEqual(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
 }
 
 // Users can write the annotation. It must not bypass the validation of the CRD, and an invalid one must not fail list requests.
@@ -160,8 +160,8 @@ func TestForgedAnnotationsAreIgnored(t *testing.T) {
 				t.Error("Check returns no error, so admission would accept the annotation")
 			}
 			stored := convert(t, shown, beta)
-			same(t, "spec", shown["spec"], stored["spec"])
-			same(t, "annotations", map[string]any{"a": "b"}, annotationsOf(stored))
+			requireEqual(t, "spec", shown["spec"], stored["spec"])
+			requireEqual(t, "annotations", map[string]any{"a": "b"}, annotationsOf(stored))
 		})
 	}
 	valid := convert(t, object(t, beta, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}, postgres: {storage: {size: 1Gi}}}"), alpha)
@@ -180,7 +180,7 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 		"{kind: ModelRegistry}":                                              "is not of type v1beta1.ModelRegistry",
 		"{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}": "is not of type v1beta1.ModelRegistry",
 	} {
-		if _, err := Convert(decoded(t, text), beta); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Convert(decodeYAML(t, text), beta); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
@@ -188,7 +188,7 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 	if _, err := Convert(registry, "modelregistry.opendatahub.io/v2"); err == nil || !strings.Contains(err.Error(), "is not of type v1beta1.ModelRegistry") {
 		t.Errorf("conversion to an unknown version: error %v", err)
 	}
-	same(t, "the same version", registry, convert(t, registry, beta))
+	requireEqual(t, "the same version", registry, convert(t, registry, beta))
 }
 
 // Every field that only v1beta1 has is in OnlyInV1beta1 or PostgresOnlyInV1beta1, whose fields the annotation keeps.
@@ -198,7 +198,7 @@ func TestFieldsOnlyInV1beta1AreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths := map[string]map[string]bool{}
-	for _, version := range decoded(t, string(text))["spec"].(map[string]any)["versions"].([]any) {
+	for _, version := range decodeYAML(t, string(text))["spec"].(map[string]any)["versions"].([]any) {
 		v := version.(map[string]any)
 		name := v["name"].(string)
 		paths[name] = map[string]bool{}

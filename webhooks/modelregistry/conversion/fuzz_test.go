@@ -16,7 +16,7 @@ const seeds = 500
 func fromBeta(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1beta1.ModelRegistry{}
-	filled(seed).Fill(registry)
+	newFiller(seed).Fill(registry)
 	stored := encoded(t, registry, beta)
 	shown := convert(t, stored, alpha)
 	if err := Check(shown); err != nil {
@@ -27,8 +27,8 @@ func fromBeta(t *testing.T, seed int64) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(shown, older); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	same(t, "the type of v1alpha1 knows every field", shown, encoded(t, older, alpha))
-	same(t, "back in v1beta1", stored, convert(t, encoded(t, older, alpha), beta))
+	requireEqual(t, "the type of v1alpha1 knows every field", shown, encoded(t, older, alpha))
+	requireEqual(t, "back in v1beta1", stored, convert(t, encoded(t, older, alpha), beta))
 	if t.Failed() {
 		t.Fatalf("seed %d", seed)
 	}
@@ -38,7 +38,7 @@ func fromBeta(t *testing.T, seed int64) {
 func fromAlpha(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1alpha1.ModelRegistry{}
-	filled(seed).Fill(registry)
+	newFiller(seed).Fill(registry)
 	shown := encoded(t, registry, alpha)
 	stored := convert(t, shown, beta)
 	newer := &v1beta1.ModelRegistry{}
@@ -50,8 +50,8 @@ func fromAlpha(t *testing.T, seed int64) {
 		ReplaceIstio(spec)
 	}
 	back := convert(t, encodedLike(t, newer, stored), alpha)
-	same(t, "back in v1alpha1", want, back)
-	same(t, "and once more", stored, convert(t, back, beta))
+	requireEqual(t, "back in v1alpha1", want, back)
+	requireEqual(t, "and once more", stored, convert(t, back, beta))
 	if t.Failed() {
 		t.Fatalf("seed %d", seed)
 	}
@@ -64,7 +64,7 @@ func encodedLike(t *testing.T, newer *v1beta1.ModelRegistry, stored map[string]a
 	if postgres := block(block(stored, "spec"), "postgres"); postgres != nil && postgres["database"] == "" {
 		block(block(out, "spec"), "postgres")["database"] = ""
 	}
-	same(t, "the type of v1beta1 knows every field", stored, out)
+	requireEqual(t, "the type of v1beta1 knows every field", stored, out)
 	return out
 }
 
@@ -103,7 +103,7 @@ func FuzzConvertAnything(f *testing.F) {
 			once := convert(t, in, to)
 			again := convert(t, convert(t, once, from), to)
 			if to == beta {
-				same(t, "spec, stored twice", once["spec"], again["spec"])
+				requireEqual(t, "spec, stored twice", once["spec"], again["spec"])
 			}
 		}
 	})

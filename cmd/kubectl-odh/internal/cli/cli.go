@@ -72,7 +72,7 @@ func NewOptions(version string) *Options {
 			return c
 		})
 	*o.Config.Timeout = requestTimeout
-	o.Print.NamePrintFlags = nil // the output is no object of the cluster
+	o.Print.NamePrintFlags = nil // the output is not an object of the cluster
 	o.Connect = o.connect
 	return o
 }

@@ -50,26 +50,26 @@ func TestRun(t *testing.T) {
 		stdout []string // parts
 		stderr string   // part
 	}{
-		"well":               {nothing, "look", 0, nil, ""},
-		"wrong":              {returns(ErrWrong), "look", 1, nil, ""},
-		"wrong, wrapped":     {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
-		"not known":          {returns(ErrUnknown), "look", 3, nil, ""},
-		"failed":             {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
-		"nothing":            {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "Exit codes: 0"}, ""},
-		"help":               {nothing, "help", 0, []string{"kubectl odh [command]"}, ""},
-		"-h":                 {nothing, "-h", 0, []string{"kubectl odh [command]"}, ""},
-		"help of a command":  {nothing, "help look", 0, []string{"It looks long.\n", "kubectl odh look NAME [flags]\n", "Examples:\n  kubectl odh look here\n", "--deep", "Global Flags:\n", "-n, --namespace"}, ""},
-		"flag for help":      {nothing, "look x --help", 0, []string{"kubectl odh look NAME"}, ""},
-		"unknown command":    {nothing, "sing", 2, nil, "unknown command \"sing\" for \"kubectl odh\"\n"},
-		"version as a flag":  {nothing, "--version", 0, []string{"version 1.2.3\n"}, ""},
-		"misspelt":           {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
-		"help of nothing":    {nothing, "sing --help", 2, nil, `unknown command "sing"`},
-		"flag in front":      {nothing, "-A look", 0, nil, ""},
-		"unknown flag":       {nothing, "look --wide", 2, nil, "look: unknown flag: --wide; see kubectl odh look --help"},
-		"unknown format":     {nothing, "look -o xml", 2, nil, `the output format "xml", allowed formats are: `},
-		"contradiction":      {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
-		"completed":          {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
-		"a completed format": {nothing, "__complete look -o y", 0, []string{"yaml\n"}, "Completion ended"},
+		"well":                       {nothing, "look", 0, nil, ""},
+		"wrong":                      {returns(ErrWrong), "look", 1, nil, ""},
+		"wrong, wrapped":             {returns(errors.Join(ErrWrong)), "look", 1, nil, ""},
+		"unknown result":             {returns(ErrUnknown), "look", 3, nil, ""},
+		"failed":                     {returns(errors.New("no\nanswer")), "look", 2, nil, "kubectl-odh: no; answer\n"},
+		"no arguments":               {nothing, "", 0, []string{"kubectl odh [command]", "look        Look at something\n", "completion", "Exit codes: 0"}, ""},
+		"help":                       {nothing, "help", 0, []string{"kubectl odh [command]"}, ""},
+		"-h":                         {nothing, "-h", 0, []string{"kubectl odh [command]"}, ""},
+		"help of a command":          {nothing, "help look", 0, []string{"It looks long.\n", "kubectl odh look NAME [flags]\n", "Examples:\n  kubectl odh look here\n", "--deep", "Global Flags:\n", "-n, --namespace"}, ""},
+		"flag for help":              {nothing, "look x --help", 0, []string{"kubectl odh look NAME"}, ""},
+		"unknown command":            {nothing, "sing", 2, nil, "unknown command \"sing\" for \"kubectl odh\"\n"},
+		"version as a flag":          {nothing, "--version", 0, []string{"version 1.2.3\n"}, ""},
+		"misspelt":                   {nothing, "loko", 2, nil, `unknown command "loko" for "kubectl odh"; `},
+		"help of an unknown command": {nothing, "sing --help", 2, nil, `unknown command "sing"`},
+		"flag in front":              {nothing, "-A look", 0, nil, ""},
+		"unknown flag":               {nothing, "look --wide", 2, nil, "look: unknown flag: --wide; see kubectl odh look --help"},
+		"unknown format":             {nothing, "look -o xml", 2, nil, `the output format "xml", allowed formats are: `},
+		"contradiction":              {nothing, "look -n a -A", 2, nil, "-n a and -A contradict each other"},
+		"completed":                  {nothing, "__complete lo", 0, []string{"look\tLook at something\n"}, "Completion ended"},
+		"a completed format":         {nothing, "__complete look -o y", 0, []string{"yaml\n"}, "Completion ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, c.action, strings.Fields(c.args)...)
@@ -134,7 +134,7 @@ func TestConnect(t *testing.T) {
 			return nil
 		}, strings.Fields(flags)...)
 		if got.code != 0 {
-			t.Errorf("%s: unexpected result.stderr: %s", name, got.stderr)
+			t.Errorf("%s: connect failed: %s", name, got.stderr)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestConnectFails(t *testing.T) {
 	for name, c := range map[string]struct{ content, flag, want string }{
 		"no such file":       {"", "", "finding the cluster"},
 		"no such context":    {kubeconfig, "--context=third", `context "third" does not exist`},
-		"none is current":    {strings.Replace(kubeconfig, "current-context: first", "", 1), "", "set KUBECONFIG, or use --kubeconfig or --context"},
+		"no current context": {strings.Replace(kubeconfig, "current-context: first", "", 1), "", "set KUBECONFIG, or use --kubeconfig or --context"},
 		"not a config":       {"{", "", "set KUBECONFIG, or use --kubeconfig or --context"},
 		"group without user": {kubeconfig, "--as-group=a", "without impersonating a user"},
 		"a time":             {kubeconfig, "--request-timeout=soon", "timeout"},
@@ -168,7 +168,7 @@ func TestConnectFails(t *testing.T) {
 			flags = append(flags, c.flag)
 		}
 		if got := connect(t, flags...); got.code != ExitFailed || !strings.Contains(got.stderr, c.want) {
-			t.Errorf("%s: %+v, want %q", name, got, c.want)
+			t.Errorf("%s: got %+v, want %q", name, got, c.want)
 		}
 	}
 }

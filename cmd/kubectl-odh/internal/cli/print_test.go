@@ -42,7 +42,7 @@ func TestConnectWithoutKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else this would be a pod
 	t.Setenv("KUBECONFIG", named)
 	if got := connect(t); got.code != ExitFailed || !strings.Contains(got.stderr, "finding the cluster: ") || !strings.Contains(got.stderr, "; set KUBECONFIG, or use --kubeconfig") {
-		t.Errorf("unexpected result of connect: %+v", got)
+		t.Errorf("got %+v, want an error that names KUBECONFIG and --kubeconfig", got)
 	}
 }
 

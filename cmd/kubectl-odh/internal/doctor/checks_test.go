@@ -28,20 +28,23 @@ func onOpenShift(w *clusterState) {
 func TestAHealthyInstallation(t *testing.T) {
 	for name, change := range map[string]func(*clusterState){
 		"plain": func(*clusterState) {}, "openshift": onOpenShift,
-		"a former operator that does no harm": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
+		"legacy operator scaled to zero": func(w *clusterState) { w.documents(legacyDeployment("codeflare-operator-manager", "old", 0)) },
 		"Deployment with disabled components": func(w *clusterState) {
 			w.args("--enable-modelmesh=false")
 			w.documents(legacyDeployment("modelmesh-controller", "old", 1))
 		},
-		"leader election is off": func(w *clusterState) { w.drop("Lease", ""); w.args("--leader-elect=false") },
-		"a mounted certificate":  func(w *clusterState) { w.drop("Secret", certificateSecret); w.args("--webhook-cert-mode=mounted") },
+		"leader election is off": func(w *clusterState) { w.deleteObject("Lease", ""); w.args("--leader-elect=false") },
+		"a mounted certificate": func(w *clusterState) {
+			w.deleteObject("Secret", certificateSecret)
+			w.args("--webhook-cert-mode=mounted")
+		},
 		"a CRD of a component that is off": func(w *clusterState) {
-			w.drop("CustomResourceDefinition", "predictors.serving.kserve.io")
+			w.deleteObject("CustomResourceDefinition", "predictors.serving.kserve.io")
 			w.args("--enable-modelmesh=false")
 		},
 		"webhooks behind the name of a host": func(w *clusterState) {
 			w.set("Service", "", "localhost", "spec", "externalName")
-			w.drop("EndpointSlice", "")
+			w.deleteObject("EndpointSlice", "")
 		},
 		"installed by OLM": byOLM,
 		"foreign webhooks": func(w *clusterState) {
@@ -86,7 +89,7 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 				w := healthy(t)
 				tc.change(w)
 				all := w.examine()
-				found := of(all, tc.check)
+				found := failedFindings(all, tc.check)
 				i := slices.IndexFunc(found, func(x Finding) bool { return strings.Contains(x.Subject+": "+x.Found, tc.found) })
 				if i < 0 {
 					t.Fatalf("no finding contains %q: %+v", tc.found, found)
@@ -95,7 +98,7 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 					t.Errorf("%+v, want %s, fix %q", x, tc.result, tc.fix)
 				}
 				for _, other := range all {
-					follows := other.Result == Unknown && slices.ContainsFunc(of(all, "settings"), func(f Finding) bool { return f.Result == Fail }) ||
+					follows := other.Result == Unknown && slices.ContainsFunc(failedFindings(all, "settings"), func(f Finding) bool { return f.Result == Fail }) ||
 						tc.check == "manager" && other.Result == Unknown
 					if other.Result != OK && other.Check != tc.check && !follows {
 						t.Errorf("check %s complains too: %+v", other.Check, other)
@@ -106,8 +109,8 @@ func TestEachFaultIsFoundByItsCheck(t *testing.T) {
 	}
 }
 
-// without removes a served kind and adds others.
-func without(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*clusterState) {
+// withKinds removes a served kind and adds others.
+func withKinds(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func(*clusterState) {
 	return func(w *clusterState) {
 		w.served = append(slices.DeleteFunc(w.served, func(k schema.GroupVersionKind) bool { return k == kind }), more...)
 	}
@@ -115,11 +118,11 @@ func without(kind schema.GroupVersionKind, more ...schema.GroupVersionKind) func
 
 func clusterFaults() map[string]fault {
 	return map[string]fault{
-		"old server":     {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
-		"odd server":     {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
-		"half installed": {without(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
-		"no KubeRay":     {without(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
-		"no Kueue":       {without(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
+		"old server":               {func(w *clusterState) { w.server = "v1.29.4+abc" }, "server", Fail, "older than 1.30", "upgrade"},
+		"server without a version": {func(w *clusterState) { w.server = "" }, "server", Unknown, `reports version ""`, "kubectl version"},
+		"half installed":           {withKinds(capability.HTTPRoute, capability.HTTPRoute.GroupKind().WithVersion("v1alpha0")), "capabilities", Warn, "served as v1alpha0 and not as v1", "install a release"},
+		"no KubeRay":               {withKinds(capability.RayCluster), "capabilities", Warn, "component raycluster: enabled, and waits for RayCluster.ray.io/v1", "KubeRay"},
+		"no Kueue":                 {withKinds(capability.KueueWorkload), "capabilities", Warn, "Kueue: not installed", "Kueue"},
 	}
 }
 
@@ -133,8 +136,8 @@ func managerFaults() map[string]fault {
 		return func(w *clusterState) { edit(w, "Lease", "", func(l *coordinationv1.Lease) { change(&l.Spec) }) }
 	}
 	return map[string]fault{
-		"no Deployment and no Lease": {func(w *clusterState) { w.drop("Deployment", ""); w.drop("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
-		"not to be seen": {func(w *clusterState) {
+		"no Deployment and no Lease": {func(w *clusterState) { w.deleteObject("Deployment", ""); w.deleteObject("Lease", "") }, "manager", Fail, "does not exist in any namespace", "make deploy OVERLAY=<overlay> IMG="},
+		"manager not readable": {func(w *clusterState) {
 			w.set("Deployment", "", "elsewhere", "metadata", "namespace")
 			w.fails = func(_, resource, namespace string) error {
 				if namespace == "" && (resource == "deployments" || resource == "leases") {
@@ -151,7 +154,7 @@ func managerFaults() map[string]fault {
 		"broken": {status(func(s *appsv1.DeploymentStatus) {
 			s.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "no quota"}}
 		}), "manager", Fail, "no quota", "describe pods"},
-		"leaderless": {func(w *clusterState) { w.drop("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
+		"leaderless": {func(w *clusterState) { w.deleteObject("Lease", "") }, "manager", Warn, "no replica holds the Lease", "logs"},
 		"lost lease": {lease(func(l *coordinationv1.LeaseSpec) { *l.LeaseDurationSeconds = 0 }), "manager", Warn, "no replica holds the Lease", "logs"},
 		"two legacy operators": {func(w *clusterState) { w.documents(legacyDeployment(installed.DeploymentName, "other", 1)) }, "manager", Fail,
 			"Deployment other/odh-platform-operator-controller-manager: is a second manager", "kubectl -n other delete deployment"},
@@ -184,7 +187,7 @@ func legacyFaults() map[string]fault {
 		return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: old, name: ` + name + `}, spec: {holderIdentity: pod_1, renewTime: "2026-05-04T11:59:50.000000Z", leaseDurationSeconds: 15}}`
 	}
 	faults := map[string]fault{
-		"a Lease alone": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
+		"Lease of a legacy operator": {func(w *clusterState) { w.documents(lease("catalog.opendatahub.io")) }, "legacy", Fail, "Lease old/catalog.opendatahub.io: held by pod_1", "stop"},
 		"still leading": {func(w *clusterState) {
 			w.documents(legacyDeployment("mlflow-operator-controller-manager", "old", 0) + "\n---\n" + lease("a5eb1b3b.opendatahub.io"))
 		}, "legacy", Fail, "is still running", "--replicas=0"},
@@ -202,7 +205,7 @@ func crdFaults() map[string]fault {
 		return func(w *clusterState) { edit(w, kind, name, c) }
 	}
 	return map[string]fault{
-		"missing":         {func(w *clusterState) { w.drop(kind, name) }, "crds", Fail, "CRD " + name + ": does not exist", "make install"},
+		"missing":         {func(w *clusterState) { w.deleteObject(kind, name) }, "crds", Fail, "CRD " + name + ": does not exist", "make install"},
 		"not established": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }), "crds", Fail, "not established", "describe crd " + name},
 		"older": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) {
 			delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "replicas")
@@ -245,9 +248,9 @@ func rightsFaults() map[string]fault {
 				}
 			})
 		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
-		"no binding": {func(w *clusterState) { w.drop("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
+		"no binding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
-		"no Leases":       {func(w *clusterState) { w.drop("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
+		"no Leases":       {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
 		"may not be read": {refuse("clusterrolebindings"), "rights", Unknown, "not allowed to list clusterrolebindings.rbac.authorization.k8s.io", "as a user with this permission"},
 	}
 }
@@ -266,8 +269,8 @@ func webhookFaults() map[string]fault {
 		}
 	}
 	return map[string]fault{
-		"left behind":       {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
-		"left, but ignored": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
+		"leftover webhook":                           {foreign("Fail"), "webhooks", Fail, "calls Service old/gone, which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
+		"leftover webhook with failurePolicy Ignore": {foreign("Ignore"), "webhooks", Warn, "which does not exist", "kubectl delete validatingwebhookconfiguration left-behind"},
 		"webhook of another Service": {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.Service.Name = "codeflare" }), "webhooks", Fail,
 			"codeflare, which does not exist", "make deploy OVERLAY=<overlay> IMG="},
 		"no CA":      {first(func(w *admissionregistrationv1.ValidatingWebhook) { w.ClientConfig.CABundle = nil }), "webhooks", Fail, "has no caBundle", "rollout restart"},
@@ -279,10 +282,10 @@ func webhookFaults() map[string]fault {
 		"ignored": {first(func(w *admissionregistrationv1.ValidatingWebhook) {
 			w.FailurePolicy = new(admissionregistrationv1.Ignore)
 		}), "webhooks", Warn, "has failurePolicy Ignore", "make deploy OVERLAY=<overlay> IMG="},
-		"missing": {func(w *clusterState) { w.drop(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is enabled", "make deploy OVERLAY=<overlay> IMG="},
+		"missing": {func(w *clusterState) { w.deleteObject(kind, "appwrapper-validating-webhook-configuration") }, "webhooks", Fail, "does not exist, and the component appwrapper is enabled", "make deploy OVERLAY=<overlay> IMG="},
 		"OLM, one less": {func(w *clusterState) {
 			byOLM(w)
-			w.drop(kind, "")
+			w.deleteObject(kind, "")
 		}, "webhooks", Fail, "does not exist, and the component", "make deploy OVERLAY=<overlay> IMG="},
 		"may not be read": {refuse("validatingwebhookconfigurations"), "webhooks", Unknown, "not allowed to list validatingwebhookconfigurations", "as a user with this permission"},
 	}
@@ -293,14 +296,14 @@ func byOLM(w *clusterState) {
 	s := ships(w.t)
 	for _, name := range slices.Sorted(maps.Keys(s.calls)) {
 		kind, configuration, _ := strings.Cut(name, " ")
-		w.drop(kind, configuration)
+		w.deleteObject(kind, configuration)
 		for _, call := range s.calls[name] {
 			_, path, _ := strings.Cut(call, " ")
 			w.documents(`{apiVersion: admissionregistration.k8s.io/v1, kind: ` + kind + `, metadata: {name: made-by-olm-` + path[1:] + `}, webhooks: [{name: w, rules: [{apiGroups: [ray.io]}],
   clientConfig: {service: {namespace: opendatahub, name: odh-platform-operator-webhook, path: ` + path + `}}}]}`)
 		}
 	}
-	w.drop("Secret", certificateSecret)
+	w.deleteObject("Secret", certificateSecret)
 	edit(w, "CustomResourceDefinition", converted, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
 	w.manager(func(c *corev1.Container) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "webhook-cert", MountPath: "/tmp/k8s-webhook-server/serving-certs"}}
@@ -310,7 +313,7 @@ func byOLM(w *clusterState) {
 func certificateFaults() map[string]fault {
 	return map[string]fault{
 		"expired": {func(w *clusterState) {
-			w.drop("Secret", certificateSecret)
+			w.deleteObject("Secret", certificateSecret)
 			w.add("v1", "Secret", authority(w.t, noon.AddDate(-11, 0, 0)))
 			w.manager(func(c *corev1.Container) { c.Args = []string{"--components=platform"} }) // which has no webhooks
 			edit(w, "CustomResourceDefinition", converted, func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Conversion = nil })
@@ -319,7 +322,7 @@ func certificateFaults() map[string]fault {
 		"empty": {func(w *clusterState) {
 			edit(w, "Secret", certificateSecret, func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = nil })
 		}, "certificate", Fail, "holds no certificate", "delete secret"},
-		"nowhere":         {func(w *clusterState) { w.drop("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
+		"nowhere":         {func(w *clusterState) { w.deleteObject("Secret", certificateSecret) }, "certificate", Warn, "does not exist", "logs"},
 		"may not be read": {refuse("secrets"), "certificate", Unknown, "not allowed to get secrets/" + certificateSecret + " in namespace opendatahub", "as a user with this permission"},
 	}
 }
@@ -351,11 +354,11 @@ func referenceFaults() map[string]fault {
 // Without settings the namespace of MLflow is unknown, and nothing is reported as ok.
 func TestReferencesWithoutTheManager(t *testing.T) {
 	w := healthy(t)
-	w.drop("Deployment", "")
+	w.deleteObject("Deployment", "")
 	w.documents(withReferences)
-	found := of(w.examine(), "references")
+	found := failedFindings(w.examine(), "references")
 	if len(found) != 3 || found[0].Result != Unknown || found[0].Subject != "MLflow mlflow" || !strings.Contains(found[0].Found, "the namespace of the server is not known") {
-		t.Errorf("unexpected result: %+v", found)
+		t.Errorf("got %+v, want 3 findings, the first Unknown because the namespace of MLflow is unknown", found)
 	}
 }
 
@@ -364,10 +367,10 @@ func TestServiceWithoutPods(t *testing.T) {
 	w := healthy(t)
 	w.set("EndpointSlice", "", []any{}, "endpoints")
 	all := w.examine()
-	if found := of(all, "webhooks"); len(found) != len(ships(t).configurations) || !strings.Contains(found[0].Found, "which has no ready pod") {
+	if found := failedFindings(all, "webhooks"); len(found) != len(ships(t).configurations) || !strings.Contains(found[0].Found, "which has no ready pod") {
 		t.Errorf("%d of %d webhooks: %+v", len(found), len(ships(t).configurations), found)
 	}
-	if found := of(all, "crds"); len(found) != 1 || !strings.Contains(found[0].Found, "which has no ready pod") {
+	if found := failedFindings(all, "crds"); len(found) != 1 || !strings.Contains(found[0].Found, "which has no ready pod") {
 		t.Errorf("the conversion: %+v", found)
 	}
 }
@@ -381,9 +384,9 @@ func TestCertificateOfAnotherNamespace(t *testing.T) {
 			w.objects[i].SetNamespace("elsewhere")
 		}
 	}
-	found := of(w.examine(), "certificate")
+	found := failedFindings(w.examine(), "certificate")
 	if len(found) != 1 || found[0].Found != "is not valid for odh-platform-operator-webhook.elsewhere.svc" {
-		t.Errorf("unexpected result: %+v", found)
+		t.Errorf("got %+v, want one finding that the certificate is not valid for the Service", found)
 	}
 }
 
@@ -391,27 +394,27 @@ func TestCertificateOfAnotherNamespace(t *testing.T) {
 func TestChecksWithFailingRequests(t *testing.T) {
 	w := healthy(t)
 	w.fails = func(string, string, string) error { return errors.New("etcd is gone\nand more") }
-	found := of(w.examine(), "crds")
+	found := failedFindings(w.examine(), "crds")
 	if len(found) == 0 || found[0].Result != Unknown || !strings.Contains(found[0].Found, "etcd is gone") {
-		t.Errorf("unexpected result: %+v", found)
+		t.Errorf("got %+v, want Unknown with the error of the request", found)
 	}
 }
 
-// The KubeRay of the platform is no fault. It is reported if Routes are served, without which it secures nothing.
+// The KubeRay of the platform is not a fault. It is reported if Routes are served, without which it secures nothing.
 func TestTheKubeRayOfThePlatformIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*clusterState)
 		reported bool
 	}{
-		"there":          {func(w *clusterState) { onOpenShift(w); platformKubeRay(w) }, true},
-		"without Routes": {platformKubeRay, false},
-		"not there":      {onOpenShift, false},
+		"KubeRay of the platform":    {func(w *clusterState) { onOpenShift(w); platformKubeRay(w) }, true},
+		"without Routes":             {platformKubeRay, false},
+		"no KubeRay of the platform": {onOpenShift, false},
 	} {
 		w := healthy(t)
 		c.change(w)
 		found := slices.DeleteFunc(w.examine(), func(f Finding) bool { return f.Check != "capabilities" })
 		if len(found) != 1 || found[0].Result != OK || strings.Contains(found[0].Found, "the KubeRay of the platform secures them") != c.reported {
-			t.Errorf("%s: unexpected result: %+v", name, found)
+			t.Errorf("%s: got %+v, want one OK finding that names the platform's KubeRay only if it secures clusters", name, found)
 		}
 	}
 }

@@ -115,16 +115,16 @@ func runChecks(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, e
 
 // execute returns the findings of a check, most severe first.
 func (c check) execute(ctx context.Context, e *checker) []Finding {
-	fine := ""
+	okMessage := ""
 	if !c.requiresManager || e.manager.Deployment != nil {
-		fine = c.run(ctx, e)
+		okMessage = c.run(ctx, e)
 	}
 	found := e.unreadFindings(c.name)
 	if !c.requiresManager || len(found) == 0 {
 		found = append(found, e.findings...)
 	}
-	if len(found) == 0 && fine != "" {
-		found = []Finding{{Result: OK, Found: fine}}
+	if len(found) == 0 && okMessage != "" {
+		found = []Finding{{Result: OK, Found: okMessage}}
 	}
 	for i := range found {
 		found[i].Check = c.name
@@ -240,9 +240,9 @@ func checkReferences(ctx context.Context, e *checker) (fine string) {
 	return fmt.Sprintf("all %d referenced Secrets and ConfigMaps exist", count)
 }
 
-func (e *checker) checkReference(ctx context.Context, by, namespace string, ref reference) {
+func (e *checker) checkReference(ctx context.Context, subject, namespace string, ref reference) {
 	if namespace == "" {
-		e.report(Unknown, by, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
+		e.report(Unknown, subject, ref.kind+" "+ref.name+" could not be read: the namespace of the server is not known", "",
 			"run the command as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
 		return
 	}
@@ -256,14 +256,14 @@ func (e *checker) checkReference(ctx context.Context, by, namespace string, ref 
 		for _, key := range ref.keys {
 			create += " --from-literal=" + key + "=..."
 		}
-		e.report(Fail, by, name+" does not exist", "", create)
+		e.report(Fail, subject, name+" does not exist", "", create)
 		return
 	}
 	missing := slices.DeleteFunc(slices.Clone(ref.keys), func(key string) bool { // binaryData exists in ConfigMaps only
 		return nested.At(u.Object, "data", key) != nil || nested.At(u.Object, "binaryData", key) != nil
 	})
 	if len(missing) > 0 {
-		e.report(Fail, by, name+" has no key "+strings.Join(missing, ", "), "", kubectl+" edit "+word+" "+ref.name+", and add what is missing")
+		e.report(Fail, subject, name+" has no key "+strings.Join(missing, ", "), "", kubectl+" edit "+word+" "+ref.name+", and add what is missing")
 	}
 }
 

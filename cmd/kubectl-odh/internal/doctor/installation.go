@@ -300,18 +300,18 @@ func (e *checker) isManager(s *admissionregistrationv1.ServiceReference) bool {
 // trustProblem returns why a caBundle does not verify the manager's own certificate, or "" if it does or the certificate is not known.
 func (e *checker) trustProblem(ctx context.Context, bundle []byte) string {
 	quiet := e.WithGaps(nil) // checkCertificate reports it
-	own := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
+	secret := fetch.Decode[corev1.Secret](quiet.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
-	case len(bytes.TrimSpace(bundle)) == 0 && own == nil:
+	case len(bytes.TrimSpace(bundle)) == 0 && secret == nil:
 		return "" // the platform may inject it, or the certificate may be publicly trusted
 	case len(bytes.TrimSpace(bundle)) == 0:
 		return "has no caBundle"
 	case !x509.NewCertPool().AppendCertsFromPEM(bundle):
 		return "its caBundle holds no certificate"
-	case own == nil:
+	case secret == nil:
 		return ""
 	}
-	if leaf := certs.FirstCertificate(own.Data[corev1.TLSCertKey]); leaf != nil && !signedBy(leaf, bundle, e.now) {
+	if leaf := certs.FirstCertificate(secret.Data[corev1.TLSCertKey]); leaf != nil && !signedBy(leaf, bundle, e.now) {
 		return "its caBundle does not verify the certificate of the manager"
 	}
 	return ""
@@ -328,17 +328,17 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 // exist.
 func checkCertificate(ctx context.Context, e *checker) (fine string) {
 	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
-	own := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
+	secret := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {
-	case own == nil && e.certificateMounted():
+	case secret == nil && e.certificateMounted():
 		return "the certificate is mounted by the platform"
-	case own == nil:
+	case secret == nil:
 		e.report(Warn, subject, "does not exist", "unless the platform mounts a certificate, webhooks cannot be called",
 			kubectl+" logs deployment/"+e.manager.Deployment.Name+" | grep certs")
 		return ""
 	}
 	result, found, until := Fail, "", ""
-	leaf, host := certs.FirstCertificate(own.Data[corev1.TLSCertKey]), webhookService+"."+e.manager.Namespace+".svc"
+	leaf, host := certs.FirstCertificate(secret.Data[corev1.TLSCertKey]), webhookService+"."+e.manager.Namespace+".svc"
 	if leaf != nil {
 		until = leaf.NotAfter.UTC().Format(time.DateOnly)
 	}
@@ -349,7 +349,7 @@ func checkCertificate(ctx context.Context, e *checker) (fine string) {
 		found = "expired on " + until
 	case leaf.VerifyHostname(host) != nil:
 		found = "is not valid for " + host
-	case !signedBy(leaf, own.Data[corev1.ServiceAccountRootCAKey], e.now):
+	case !signedBy(leaf, secret.Data[corev1.ServiceAccountRootCAKey], e.now):
 		found = "was not signed by the CA in the same Secret"
 	case leaf.NotAfter.Sub(e.now) < expiryWarning:
 		result, found = Warn, "expires on "+until+" and was not renewed"

@@ -209,7 +209,7 @@ func checkRights(ctx context.Context, e *checker) (fine string) {
 	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
 	local, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
 	for _, role := range e.ships.roles {
-		// appwrapper-slack-queue is no component: a setting in a ConfigMap enables it.
+		// appwrapper-slack-queue is not a component: a setting in a ConfigMap enables it.
 		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
 		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
 			continue

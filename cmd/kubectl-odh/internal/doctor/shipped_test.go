@@ -97,7 +97,7 @@ func TestMissingRights(t *testing.T) {
 		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
 		if got := missingRights([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
-			t.Errorf("%s: %q, want %q", name, got, tc.missing)
+			t.Errorf("%s: got %q, want %q", name, got, tc.missing)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (w *clusterState) find(kind, name string) *unstructured.Unstructured {
 	return w.objects[i]
 }
 
-func (w *clusterState) drop(kind, name string) {
+func (w *clusterState) deleteObject(kind, name string) {
 	gone := w.find(kind, name)
 	w.objects = slices.DeleteFunc(w.objects, func(u *unstructured.Unstructured) bool { return u == gone })
 }
@@ -339,7 +339,7 @@ func installation(t *testing.T) *clusterState {
 	return w
 }
 
-// of returns the findings of one check that are not ok.
-func of(found []Finding, check string) []Finding {
+// failedFindings returns the findings of one check that are not ok.
+func failedFindings(found []Finding, check string) []Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Check != check || f.Result == OK })
 }

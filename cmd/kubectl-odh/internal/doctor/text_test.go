@@ -23,8 +23,8 @@ func golden(t *testing.T, name, got string) {
 	framework.GoldenText(t, filepath.Join("testdata", name), counted.ReplaceAllString(got, "N$1"))
 }
 
-// sick is an installation with one finding of each result.
-func sick(t *testing.T) *clusterState {
+// unhealthyCluster is an installation with one finding of each result.
+func unhealthyCluster(t *testing.T) *clusterState {
 	w := healthy(t)
 	w.documents(legacyDeployment(installed.DeploymentName, "other", 1) + "\n---\n" + legacyDeployment("model-registry-operator-controller-manager", "old", 1))
 	edit(w, "CustomResourceDefinition", "mlflowconfigs.mlflow.kubeflow.org", func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil })
@@ -34,15 +34,15 @@ func sick(t *testing.T) *clusterState {
 
 func TestText(t *testing.T) {
 	golden(t, "healthy.txt", newReport(healthy(t).examine()).text())
-	golden(t, "sick.txt", newReport(sick(t).examine()).text())
+	golden(t, "sick.txt", newReport(unhealthyCluster(t).examine()).text())
 	odd := Report{Findings: []Finding{{Result: Warn, Check: "settings", Found: "two\nlines \x1b[31m", Fix: "remove it"}}}
 	if text := odd.text(); strings.Contains(text, "two\n") || strings.Contains(text, "\x1b") {
-		t.Errorf("unexpected result of text: %q", text)
+		t.Errorf("text() = %q, want one line without escape sequences", text)
 	}
 }
 
 func TestJSON(t *testing.T) {
-	report := newReport(sick(t).examine())
+	report := newReport(unhealthyCluster(t).examine())
 	bad := slices.DeleteFunc(slices.Clone(report.Findings), func(f Finding) bool { return f.Result == OK })
 	text, err := json.MarshalIndent(bad, "", "  ")
 	if err != nil {

@@ -19,20 +19,20 @@ import (
 )
 
 func TestMap(t *testing.T) {
-	var busy, most atomic.Int64
+	var running, maxRunning atomic.Int64
 	items := make([]int, 50)
 	for i := range items {
 		items[i] = i
 	}
 	got := Map(items, func(i int) int {
-		now := busy.Add(1)
-		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+		now := running.Add(1)
+		for old := maxRunning.Load(); now > old && !maxRunning.CompareAndSwap(old, now); old = maxRunning.Load() {
 		}
-		busy.Add(-1)
+		running.Add(-1)
 		return i
 	})
-	if !slices.Equal(got, items) || most.Load() > maxConcurrentRequests {
-		t.Errorf("%v, %d tasks at once", got, most.Load())
+	if !slices.Equal(got, items) || maxRunning.Load() > maxConcurrentRequests {
+		t.Errorf("%v, %d tasks at once", got, maxRunning.Load())
 	}
 }
 
@@ -79,11 +79,11 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 	one, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{FieldSelector: "metadata.name=map-3"})
 	if err != nil || len(one) != 1 || one[0].GetName() != "map-3" {
-		t.Errorf("unexpected result %v, error %v", one, err)
+		t.Errorf("List with a field selector returned %v, error %v, want map-3", one, err)
 	}
 	got, err := r.Get(t.Context(), configMaps, "one", "map-2")
 	if err != nil || got.Object["data"] == nil {
-		t.Errorf("unexpected result %v, error %v", got, err)
+		t.Errorf("Get returned %v, error %v, want map-2 with its data", got, err)
 	}
 	if got, err := r.Get(t.Context(), configMaps, "two", "map-2"); got != nil || err != nil {
 		t.Errorf("got %v and error %v for a missing object", got, err)

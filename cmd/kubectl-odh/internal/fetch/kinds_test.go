@@ -21,7 +21,7 @@ func discovered(t *testing.T, cluster *fakecluster.Cluster) (Set, error) {
 	return Discover(t.Context(), client)
 }
 
-func everything(t *testing.T) Set {
+func discoverAll(t *testing.T) Set {
 	t.Helper()
 	foreign := fakecluster.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Catalog"}, Resource: "catalogs", Short: []string{"cat"}, Namespaced: true}
 	kinds := append([]fakecluster.Kind{foreign}, append(fakecluster.Kubernetes(), fakecluster.Ours()...)...)
@@ -33,14 +33,14 @@ func everything(t *testing.T) Set {
 }
 
 func TestKindsAreDiscovered(t *testing.T) {
-	set := everything(t)
+	set := discoverAll(t)
 	registry := set.Kind("ModelRegistry.modelregistry.opendatahub.io")
 	if registry.Version != "v1beta1" || !registry.Namespaced {
 		t.Errorf("unexpected registry: %+v", registry)
 	}
 	older := schema.GroupVersionKind{Group: registry.Group, Version: "v1alpha1", Kind: "ModelRegistry"}
 	if got := set.ForGVK(older); got.GVR() != older.GroupVersion().WithResource("modelregistries") {
-		t.Errorf("unexpected result of ForGVK: %+v", got)
+		t.Errorf("ForGVK returned %+v, want the resource modelregistries in the requested version", got)
 	}
 	if !set.Has(older) || set.Has(older.GroupKind().WithVersion("v1")) {
 		t.Error("want the served version in the set, and no other")
@@ -54,9 +54,9 @@ func TestKindsAreDiscovered(t *testing.T) {
 }
 
 func TestListableKindsExcludeSubresources(t *testing.T) {
-	for _, k := range everything(t).Kinds {
+	for _, k := range discoverAll(t).Kinds {
 		if !k.Listable || strings.Contains(k.Resource, "/") {
-			t.Errorf("unexpected result: %+v", k)
+			t.Errorf("got %+v, want only listable kinds without subresources", k)
 		}
 	}
 }

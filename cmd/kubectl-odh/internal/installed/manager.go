@@ -217,7 +217,7 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		m.SettingsProblem = err.Error()
 	}
 	for _, u := range w.unread {
-		if u.variable == "" || requested[u.variable] { // other variables are no settings
+		if u.variable == "" || requested[u.variable] { // other variables are not settings
 			m.Unread = append(m.Unread, cmp.Or(u.variable, "all variables")+" in "+u.object)
 		}
 	}

@@ -61,7 +61,7 @@ func TestSettingsAreReadFromPod(t *testing.T) {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: ray}}}]}]`,
 			[]string{"mlflow"}, []string{"raycluster"},
 		},
-		"a key that is not there": {
+		"missing key": {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {configMapKeyRef: {name: switches, key: other}}}]}]`,
 			[]string{"raycluster"}, nil,
 		},
@@ -73,8 +73,8 @@ func TestSettingsAreReadFromPod(t *testing.T) {
 			`containers: [{name: manager, env: [{name: ENABLE_RAYCLUSTER, valueFrom: {secretKeyRef: {name: switches, key: ray}}}]}]`,
 			[]string{"raycluster"}, nil,
 		},
-		"a whole ConfigMap": {`containers: [{name: manager, envFrom: [{configMapRef: {name: switches}}]}]`, []string{"appwrapper"}, []string{"mlflow"}},
-		"a whole ConfigMap with a prefix": {
+		"envFrom of a ConfigMap": {`containers: [{name: manager, envFrom: [{configMapRef: {name: switches}}]}]`, []string{"appwrapper"}, []string{"mlflow"}},
+		"envFrom of a ConfigMap with a prefix": {
 			`containers: [{name: manager, envFrom: [{prefix: X_, configMapRef: {name: switches}}, {secretRef: {name: a}}]}]`, []string{"mlflow", "appwrapper"}, nil,
 		},
 		"a file": {`
@@ -133,7 +133,7 @@ func TestUnreadSettings(t *testing.T) {
 			sentence = "the defaults are assumed for settings of the manager that could not be read: " + strings.Join(c.want, ", ")
 		}
 		if !got.Known() || got.Unreadable() != sentence {
-			t.Errorf("%s: %q, want %q (%s)", name, got.Unreadable(), sentence, got.SettingsProblem)
+			t.Errorf("%s: got %q, want %q (%s)", name, got.Unreadable(), sentence, got.SettingsProblem)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestInvalidSettings(t *testing.T) {
 	} {
 		got := settingsOf(t, c.pod)
 		if got.Known() || got.SettingsProblem == "" || !strings.Contains(got.SettingsProblem, c.want) {
-			t.Errorf("%s: unexpected result.SettingsProblem: %+v", name, got.SettingsProblem)
+			t.Errorf("%s: got problem %q, want one that contains the expected text", name, got.SettingsProblem)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func RuntimeProblems(ctx context.Context, reader fetch.Reader, manager installed
 		if err == nil {
 			return ""
 		}
-		return "no pods are made or changed: " + cmp.Or(errors.Unwrap(err), err).Error()
+		return "no pods are created or changed: " + cmp.Or(errors.Unwrap(err), err).Error()
 	}
 }
 

@@ -65,7 +65,7 @@ func TestFromPlatform(t *testing.T) {
 	for name, args := range map[string][]string{"a file": {"-f", file, "-n", "team"}, "stdin": {"-f", "-", "-n", "team"}} {
 		s := start(t, wrapper, nil, args...)
 		if s.code != 0 || !strings.Contains(s.stdout, "kind: Pod\n") || !strings.Contains(s.stdout, "  namespace: team\n") {
-			t.Errorf("%s: unexpected result: %+v", name, s)
+			t.Errorf("%s: got %+v, want a Pod in namespace team", name, s)
 		}
 	}
 	predictor := `{apiVersion: serving.kserve.io/v1alpha1, kind: Predictor, metadata: {name: m}, spec: {modelType: {name: onnx}, storage: {path: p}}}`
@@ -102,7 +102,7 @@ func TestRenderRejectsInvalidInput(t *testing.T) {
 	} {
 		s := start(t, tc.stdin, nil, tc.args...)
 		if s.code != cli.ExitFailed || !strings.Contains(s.stderr, tc.want) {
-			t.Errorf("%s: unexpected result: %+v", name, s)
+			t.Errorf("%s: got %+v, want ExitFailed and the expected error", name, s)
 		}
 	}
 }
@@ -159,7 +159,7 @@ const (
 func TestFromCluster(t *testing.T) {
 	s := start(t, wrapper, fakeCluster(t, manager, scheduler), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "schedulerName: packed") || !strings.Contains(s.stdout, "namespace: team") {
-		t.Errorf("unexpected result: %+v", s)
+		t.Errorf("got %+v, want the scheduler of the installed settings and namespace team", s)
 	}
 	s = start(t, cluster, fakeCluster(t, manager, domain), "-f", "-", "--cluster")
 	if s.code != 0 || !strings.Contains(s.stdout, "oauth-proxy") || !strings.Contains(s.stdout, "ray.openshift.ai/version: v7") {
@@ -170,7 +170,7 @@ func TestFromCluster(t *testing.T) {
 		"cannot be read": fakeCluster(t, strings.Replace(manager, "name: manager,", "name: other,", 1)),
 	} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != cli.ExitFailed || !strings.Contains(s.stderr, want) {
-			t.Errorf("%s: unexpected result: %+v", want, s)
+			t.Errorf("want %q and ExitFailed, got %+v", want, s)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestFromClusterWithFewRights(t *testing.T) {
 	for _, flags := range []string{"--cluster", "--cluster -o json"} {
 		s := start(t, wrapper, refused(), append([]string{"-f", "-"}, strings.Fields(flags)...)...)
 		if s.code != cli.ExitUnknown || !strings.Contains(s.stderr, settings) || !strings.Contains(s.stderr, scheduling) || !strings.Contains(s.stderr, "; it is treated as missing\n") {
-			t.Errorf("%s: unexpected result: %+v", flags, s)
+			t.Errorf("%s: got %+v, want ExitUnknown and both settings reported as unreadable", flags, s)
 		}
 		if strings.Contains(s.stdout, "schedulerName: packed") {
 			t.Errorf("%s: unexpected stdout: %s", flags, s.stdout)
@@ -226,7 +226,7 @@ func TestOwnersInTheCluster(t *testing.T) {
 	live := `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {namespace: team, name: a, uid: u-1}}`
 	for want, c := range map[string]*cli.Cluster{"uid: u-1\n": fakeCluster(t, manager, scheduler, live), `uid: ""`: fakeCluster(t, manager, scheduler)} {
 		if s := start(t, wrapper, c, "-f", "-", "--cluster"); s.code != 0 || !strings.Contains(s.stdout, want) {
-			t.Errorf("%s: unexpected result: %+v", want, s)
+			t.Errorf("want %q in the output, got %+v", want, s)
 		}
 	}
 }

@@ -278,14 +278,14 @@ func (g *gatherer) ownedRelation(n, o *Node) Relation {
 
 // labelRelation returns Labelled or Kept if the labels of o assign it to n.
 func (g *gatherer) labelRelation(n, o *Node) Relation {
-	near := n.Namespace == "" || o.Namespace == n.Namespace ||
+	inScope := n.Namespace == "" || o.Namespace == n.Namespace ||
 		slices.ContainsFunc(namespaceLabels, func(label string) bool { return o.Live.GetLabels()[label] == n.Namespace })
 	matches := func(text string) bool {
 		s, err := labels.Parse(strings.ReplaceAll(text, "NAME", n.Name))
 		return err == nil && s.Matches(labels.Set(o.Live.GetLabels()))
 	}
 	switch {
-	case !near || g.hasKnownController(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
+	case !inScope || g.hasKnownController(o) || !slices.ContainsFunc(selectors[n.Live.GroupVersionKind().GroupKind()], matches):
 		return ""
 	case o.Kind == "PersistentVolumeClaim":
 		return Kept

@@ -43,6 +43,7 @@ type program struct {
 	platform      string
 	nodes         int
 	all, real     bool
+	peers         bool
 }
 
 func main() {
@@ -61,6 +62,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	p.flags.IntVar(&p.nodes, "nodes", 0, "number of fake nodes of a new instance (default 2)")
 	p.flags.BoolVar(&p.all, "all", false, "stop every instance")
 	p.flags.BoolVar(&p.real, "real", false, "with up, build: a real node that runs pods, instead of fake ones; needs root on Linux")
+	p.flags.BoolVar(&p.peers, "peers", false, "with build: the programs of other projects that suites start too")
 	p.flags.SetOutput(progress)
 	p.flags.Usage = func() { fmt.Fprint(progress, usage, p.flags.FlagUsages()) }
 	if err := p.flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
@@ -80,11 +82,21 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 }
 
 func (p *program) build(ctx context.Context, _ []string) error {
-	if _, err := cluster.Build(ctx, p.progress); err != nil || !p.real {
+	if _, err := cluster.Build(ctx, p.progress); err != nil {
 		return err
 	}
-	_, err := cluster.BuildNode(ctx, p.progress)
-	return err
+	if p.peers {
+		for _, peer := range cluster.SuitePeers {
+			if _, err := cluster.BuildPeer(ctx, peer, p.progress); err != nil {
+				return err
+			}
+		}
+	}
+	if p.real {
+		_, err := cluster.BuildNode(ctx, p.progress)
+		return err
+	}
+	return nil
 }
 
 func (p *program) up(ctx context.Context, names []string) error {

@@ -32,18 +32,18 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":          {nil, `unknown command ""`},
-		"unknown command":     {[]string{"frobnicate"}, `unknown command "frobnicate"`},
-		"unknown flag":        {[]string{"up", "--fast"}, "unknown flag: --fast"},
-		"up without name":     {[]string{"up"}, "up takes one name"},
-		"up with two names":   {[]string{"up", "a", "b"}, "up takes one name"},
-		"down without name":   {[]string{"down"}, "down takes names or --all"},
-		"down with name, all": {[]string{"down", "a", "--all"}, "down takes names or --all"},
-		"kubeconfig of none":  {[]string{"kubeconfig"}, "kubeconfig takes one name"},
-		"kubeconfig missing":  {[]string{"kubeconfig", "absent"}, "no such instance"},
-		"kubectl with more":   {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},
-		"unknown platform":    {[]string{"up", "a", "--platform", "vanilla"}, "known are bare, plain and openshift"},
-		"bad name":            {[]string{"kubeconfig", "../a"}, "lower-case letters"},
+		"no command":                {nil, `unknown command ""`},
+		"unknown command":           {[]string{"frobnicate"}, `unknown command "frobnicate"`},
+		"unknown flag":              {[]string{"up", "--fast"}, "unknown flag: --fast"},
+		"up without name":           {[]string{"up"}, "up takes one name"},
+		"up with two names":         {[]string{"up", "a", "b"}, "up takes one name"},
+		"down without name":         {[]string{"down"}, "down takes names or --all"},
+		"down with name, all":       {[]string{"down", "a", "--all"}, "down takes names or --all"},
+		"kubeconfig without a name": {[]string{"kubeconfig"}, "kubeconfig takes one name"},
+		"kubeconfig missing":        {[]string{"kubeconfig", "absent"}, "no such instance"},
+		"kubectl with more":         {[]string{"kubectl", "get", "pods"}, "run $(testcluster kubectl) get pods"},
+		"unknown platform":          {[]string{"up", "a", "--platform", "vanilla"}, "known are bare, plain and openshift"},
+		"bad name":                  {[]string{"kubeconfig", "../a"}, "lower-case letters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := call(t.Context(), c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -84,7 +84,7 @@ func TestListAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := cluster.Open("one"); !errors.Is(err, cluster.ErrNotFound) {
-		t.Errorf("unexpected result after down: %v", err)
+		t.Errorf("got error %v after down, want ErrNotFound", err)
 	}
 	if _, progress, err := call(t.Context(), "down", "one"); err != nil || !strings.Contains(progress, "does not run") {
 		t.Errorf("down of nothing: %q, %v", progress, err)

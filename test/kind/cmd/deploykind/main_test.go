@@ -8,11 +8,13 @@ import (
 	"testing"
 )
 
-func none(context.Context, string, ...string) ([]byte, error) { return nil, errors.New("no engine") }
+func failingRunner(context.Context, string, ...string) ([]byte, error) {
+	return nil, errors.New("no engine")
+}
 
 func TestRunRenders(t *testing.T) {
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-artifact-storage=s3", "-namespace=here", "render"}, &out, &progress, none); err != nil {
+	if err := run(t.Context(), []string{"-artifact-storage=s3", "-namespace=here", "render"}, &out, &progress, failingRunner); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"kind: MLflow\n", "kind: CustomResourceDefinition\n", "name: minio-service\n", "namespace: here\n"} {
@@ -35,16 +37,16 @@ func TestRunReportsInvalidOptions(t *testing.T) {
 		"down":                        "no engine",
 	} {
 		var out, progress bytes.Buffer
-		err := run(t.Context(), strings.Fields(args), &out, &progress, none)
+		err := run(t.Context(), strings.Fields(args), &out, &progress, failingRunner)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", args, err, want)
+			t.Errorf("%q: got %v, want %q", args, err, want)
 		}
 	}
 }
 
 func TestRunReportsForcedServing(t *testing.T) {
 	var out, progress bytes.Buffer
-	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, none); err == nil {
+	if err := run(t.Context(), []string{"-serve-artifacts=false", "down"}, &out, &progress, failingRunner); err == nil {
 		t.Error("want an error for invalid arguments")
 	}
 	if !strings.Contains(progress.String(), "it serves them, whatever SERVE_ARTIFACTS says") {

@@ -1,8 +1,8 @@
-// Command catalog runs the servers of Model Registry v0.2.22 in pods of the tests: with the argument `catalog` that of the catalog, otherwise
-// that of a registry.
+// Command catalog runs the servers of Model Registry v0.2.22 in test pods: the catalog server with the argument `catalog`, otherwise a
+// registry server.
 //
-// The catalog of that version takes one file of sources, and has neither a database nor a probe. The command joins the files of the
-// operator into one, reports ready while the database responds, and forwards requests below /api/ to the server. At /, it lists the
+// The catalog server of that version reads one file of sources, and has neither a database nor a probe. The command joins the files of the
+// operator, reports ready while the database responds, and forwards requests below /api/ to the server. At /, it lists the
 // files that the init containers copied.
 package main
 
@@ -30,7 +30,7 @@ const (
 	upstream = "127.0.0.1:8081"
 	// dataFolder has the files of the data image.
 	dataFolder = "/shared-data"
-	// scratch is the only folder of a pod with a read-only root that is always writable.
+	// scratch is a folder that is writable even if the root file system is read-only.
 	scratch = "/dev/shm"
 	// headerTimeout bounds the headers of a request.
 	headerTimeout = 10 * time.Second
@@ -53,20 +53,20 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	file := filepath.Join(scratch, "sources.yaml")
-	keep, err := c.follow(ctx, file)
+	keep, err := c.writeSources(ctx, file)
 	if err != nil {
 		return err
 	}
 	go keep()
 	server := exec.CommandContext(ctx, program, "catalog", "--listen="+upstream, "--catalogs-path="+file)
 	server.Stdout, server.Stderr = os.Stdout, os.Stderr
-	ended := make(chan error, 2)
-	go func() { ended <- server.Run() }()
+	exited := make(chan error, 2)
+	go func() { exited <- server.Run() }()
 	go func() {
 		listener := &http.Server{Addr: c.listen, Handler: c.handler(), ReadHeaderTimeout: headerTimeout}
-		ended <- listener.ListenAndServe()
+		exited <- listener.ListenAndServe()
 	}()
-	return <-ended
+	return <-exited
 }
 
 // catalog has the arguments that the operator sets.
@@ -104,7 +104,7 @@ func (c *catalog) handler() http.Handler {
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		data, _ := filepath.Glob(dataFolder + "/*")              // the pattern is valid
-		measured, _ := filepath.Glob(c.benchmarks + "/*")        // likewise
+		measured, _ := filepath.Glob(c.benchmarks + "/*")        // the pattern is valid
 		_ = json.NewEncoder(w).Encode(append(data, measured...)) // an error means that the client has disconnected
 	})
 	return mux
@@ -114,11 +114,11 @@ func (c *catalog) handler() http.Handler {
 func (c *catalog) ready(ctx context.Context) error {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", upstream)
 	if err != nil {
-		return fmt.Errorf("the server: %w", err)
+		return fmt.Errorf("connecting to the server: %w", err)
 	}
 	_ = connection.Close()
 	if err := databaseResponds(ctx); err != nil {
-		return fmt.Errorf("the database: %w", err)
+		return fmt.Errorf("connecting to the database: %w", err)
 	}
 	return nil
 }

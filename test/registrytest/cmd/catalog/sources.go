@@ -83,8 +83,8 @@ func (s *source) resolve(folder string) error {
 	return yaml.Unmarshal(models, &map[string]any{})
 }
 
-// follow writes the joined sources to a file, and returns a function that writes it again after each change. The server watches the file.
-func (c *catalog) follow(ctx context.Context, target string) (forever func(), err error) {
+// writeSources writes the joined sources to a file, and returns a function that writes it again after each change. The server watches the file.
+func (c *catalog) writeSources(ctx context.Context, target string) (forever func(), err error) {
 	written, err := c.write(target, nil)
 	if err != nil {
 		return nil, err

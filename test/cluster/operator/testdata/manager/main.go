@@ -42,7 +42,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := greet(ctx); err != nil {
+	if err := writeConfigMap(ctx); err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
@@ -53,8 +53,8 @@ func run() error {
 	return nil
 }
 
-// greet writes the ConfigMap once.
-func greet(ctx context.Context) error {
+// writeConfigMap writes the ConfigMap once.
+func writeConfigMap(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
