@@ -176,8 +176,7 @@ func apiDeletedFunc(mgr ctrl.Manager) func(context.Context, schema.GroupVersionK
 		if !meta.IsNoMatchError(err) {
 			return false
 		}
-		definitions := &metav1.PartialObjectMetadataList{}
-		definitions.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+		definitions := capability.MetadataListOf(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		return mgr.GetAPIReader().List(ctx, definitions) == nil && !slices.ContainsFunc(definitions.Items, func(d metav1.PartialObjectMetadata) bool {
 			return d.Name == resource.GroupResource().String()

@@ -121,8 +121,7 @@ func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
+	list := capability.MetadataListOf(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	legacyLabels := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
 	if err := b.apiReader.List(ctx, list, client.InNamespace(b.settings.Namespace), legacyLabels); err != nil {
 		return nil, fmt.Errorf("looking for the catalog of an older operator: %w", err)

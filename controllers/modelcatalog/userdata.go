@@ -155,8 +155,7 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
 		return true, nil
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(ref.Kind) + "List"))
+	list := capability.MetadataListOf(corev1.SchemeGroupVersion.WithKind(string(ref.Kind)))
 	err := r.APIReader.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingFields{metav1.ObjectNameField: ref.Name})
 	if len(list.Items) > 0 || apierrors.IsForbidden(err) {
 		foundAt[ref.ID()] = r.Clock.Now()

@@ -154,8 +154,7 @@ func isEnabled(namespace metav1.Object) bool {
 // ListMetadata lists the metadata of objects. The objects may be shared with the cache and must not be changed.
 func ListMetadata(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind,
 	options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := capability.MetadataListOf(kind)
 	if err := reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 	}

@@ -143,8 +143,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 	}
 	found := map[servers.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := capability.MetadataListOf(kind)
 		err := r.APIReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
@@ -198,8 +197,7 @@ func (s *legacyCleaner) clean(ctx context.Context) error {
 	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
 		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
 	} {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		list := capability.MetadataListOf(kind)
 		err := s.apiReader.List(ctx, list, legacyLabels)
 		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))

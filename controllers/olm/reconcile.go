@@ -70,8 +70,7 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 // owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier needs the
 // permission list already.
 func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := capability.MetadataListOf(kind)
 	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {
 		return nil, fmt.Errorf("reading the owner %s %s: %w", kind.Kind, name, err)
 	}

@@ -92,6 +92,11 @@ func MetadataOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind}}
 }
 
+// MetadataListOf returns an empty list of metadata objects of a kind.
+func MetadataListOf(k schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: k.GroupVersion().String(), Kind: k.Kind + "List"}}
+}
+
 // GetMetadata returns the metadata of an object, nil if it is not found. The result may be shared with the cache and must not be modified.
 func GetMetadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	metadata := MetadataOf(kind)

@@ -122,8 +122,7 @@ func enqueueNamespace() handler.EventHandler {
 // enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel, or all namespaces for an MLflow without a name.
 func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+		list := capability.MetadataListOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that ask for MLflow")
 			return nil

@@ -109,8 +109,7 @@ func list(ctx context.Context, live client.Reader, kinds []schema.GroupVersionKi
 	}
 	out := map[types.NamespacedName][]metav1.PartialObjectMetadata{}
 	for _, kind := range kinds {
-		items := &metav1.PartialObjectMetadataList{}
-		items.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		items := capability.MetadataListOf(kind)
 		err := live.List(ctx, items, client.MatchingLabelsSelector{Selector: selector})
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue // the API was removed after discovery
