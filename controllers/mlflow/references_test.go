@@ -59,6 +59,7 @@ func TestReferences(t *testing.T) {
 // changes them. [D19]
 func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 	m := watched()
+	m.Status.Conditions = []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue}}
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}

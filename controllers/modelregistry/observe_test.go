@@ -24,7 +24,7 @@ func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.Cond
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// Only steps of a server that is not available may wait: users who wait for it, or are told about data, are answered at once.
+// Only steps of a server that is not available may wait. Its availability, and conditions about data, are stored immediately.
 func TestUpdatesThatMayWait(t *testing.T) {
 	with := func(available metav1.ConditionStatus, reason string, others ...string) *v1beta1.ModelRegistry {
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Generation: 2}}

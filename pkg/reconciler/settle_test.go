@@ -56,7 +56,7 @@ func TestFollowingStatesCostOneUpdate(t *testing.T) {
 	step("Up", 0, 0)
 }
 
-// What a user has to know, or the next attempt depends on, is stored at once.
+// Errors, stalls and records on which the next attempt depends are stored immediately.
 func TestErrorsAndStallsAreStoredAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   error

@@ -28,18 +28,18 @@ var errStatusRejected = errors.New("the API server does not store this status")
 // are fields that the API server dropped, such as those that an older CRD lacks: a status that differs only in these is not sent again for
 // the same resourceVersion.
 type StatusWrites struct {
-	clock  clock.PassiveClock
-	settle time.Duration
+	clock      clock.PassiveClock
+	settleTime time.Duration
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]statusWrite
 	logged  sets.Set[string]
 }
 
-// NewStatusWrites returns a StatusWrites that is empty. settle is the least time between two updates of an object that may wait; zero for
+// NewStatusWrites returns a StatusWrites that is empty. settleTime is the least time between two updates of an object that may wait; zero for
 // none.
-func NewStatusWrites(clk clock.PassiveClock, settle time.Duration) *StatusWrites {
-	return &StatusWrites{clock: clk, settle: settle, objects: map[types.NamespacedName]statusWrite{}, logged: sets.Set[string]{}}
+func NewStatusWrites(clk clock.PassiveClock, settleTime time.Duration) *StatusWrites {
+	return &StatusWrites{clock: clk, settleTime: settleTime, objects: map[types.NamespacedName]statusWrite{}, logged: sets.Set[string]{}}
 }
 
 type statusWrite struct {
@@ -78,13 +78,13 @@ func (s *StatusWrites) IsStale(obj client.Object) bool {
 // Defer returns how long an update of an object that may wait is to wait: until some time after the last one, or after the first call.
 func (s *StatusWrites) Defer(obj client.Object) time.Duration {
 	last := s.of(obj)
-	if last.at.IsZero() && s.settle > 0 {
+	if last.at.IsZero() && s.settleTime > 0 {
 		last = statusWrite{uid: obj.GetUID(), at: s.clock.Now()}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.objects[client.ObjectKeyFromObject(obj)] = last
 	}
-	return max(s.settle-s.clock.Since(last.at), 0)
+	return max(s.settleTime-s.clock.Since(last.at), 0)
 }
 
 // relistCount is the number of relists of the informers of custom resources.

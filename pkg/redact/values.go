@@ -33,7 +33,7 @@ var (
 	letterAndDigit = regexp.MustCompile(`[A-Za-z].*[0-9]|[0-9].*[A-Za-z]`)
 )
 
-// Values redacts the values of Secrets, and what [Text] redacts. The zero value has no Secrets.
+// Values redacts the values of Secrets, and the credentials that [Text] recognizes. The zero value has no Secrets.
 type Values struct{ replacer *strings.Replacer }
 
 // ValuesOf returns the values of Secrets.
@@ -55,7 +55,7 @@ func ValuesOf(secrets ...*corev1.Secret) Values {
 
 func longestFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
-// Text redacts the values in a text, and what the function [Text] redacts.
+// Text redacts the values in a text, and the credentials that the function [Text] recognizes.
 func (v Values) Text(text string) string {
 	if v.replacer != nil {
 		text = v.replacer.Replace(text)

@@ -84,7 +84,7 @@ func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissi
 	return answer.Response
 }
 
-// The API server is asked for a name only if the cache has it, or if it was used so recently that the cache may lack it.
+// Registries of a name are read from the API server only if the cache has it, or if it was used so recently that the cache may lack it.
 func TestNewNamesAreLookedUpInTheCache(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(scheme); err != nil {

@@ -33,7 +33,7 @@ type Predictor struct {
 
 	// status is the most recently observed state of the model.
 	// +optional
-	// +kubebuilder:default={transitionStatus: UpToDate, activeModelState: Pending, targetModelState: "", available: false, failedCopies: 0, totalCopies: 0, observedGeneration: 0}
+	// +kubebuilder:default={transitionStatus: UpToDate, activeModelState: Pending, targetModelState: "", available: false, failedCopies: 0, totalCopies: 0}
 	Status PredictorStatus `json:"status,omitzero"`
 }
 

@@ -160,10 +160,11 @@ type manager struct {
 
 func (m manager) GetWebhookServer() webhook.Server { return m.server }
 func (m manager) GetAPIReader() client.Reader      { return emptyReader{} }
+func (m manager) GetClient() client.Client         { return emptyReader{} }
 func (m manager) GetRESTMapper() meta.RESTMapper   { return fallbackMapper{kubernetesMapper()} }
 
 // emptyReader reads a cluster without objects.
-type emptyReader struct{}
+type emptyReader struct{ client.Client }
 
 func (emptyReader) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)

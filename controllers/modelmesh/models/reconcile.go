@@ -1,12 +1,10 @@
 package models
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -80,33 +78,18 @@ func (r *modelReconciler) reconcile(ctx context.Context, key types.NamespacedNam
 	if state.result != notCalled || model.specError != "" {
 		next.ObservedGeneration = model.object.GetGeneration()
 	}
-	pause := deferStatus(model, next, &state)
-	if pause == 0 {
-		var written bool
-		if written, err = source.updateStatus(ctx, model, next); written {
-			r.recordEvents(model, next)
-		}
+	written, err := source.updateStatus(ctx, model, next)
+	if written {
+		r.recordEvents(model, next)
 	}
 	r.states.store(key, state)
 	if apierrors.IsConflict(err) {
 		return reconciler.ConflictRetry, nil
 	}
 	if err != nil || state.nextCall.IsZero() {
-		return pause, err
+		return 0, err
 	}
-	call := max(state.nextCall.Sub(r.clock.Now()), time.Millisecond)
-	return cmp.Or(min(pause, call), call), nil
-}
-
-// deferStatus returns how long the update of a status is to wait; zero for now. A model that loads within a second costs one update. Until
-// then its observedGeneration is 0, the default of the CRD of Predictors, so that tools do not take a missing status for a good one.
-func deferStatus(model *resourceModel, next v1alpha1.PredictorStatus, state *modelState) time.Duration {
-	stored := model.status
-	pending := stored.ActiveModelState == v1alpha1.Pending || isProgressing(stored)
-	if !pending || state.result != notCalled && !isProgressing(next) || model.specError != "" || state.failures > 0 || equality.Semantic.DeepEqual(stored, next) {
-		return 0
-	}
-	return model.writes.Defer(model.object)
+	return max(state.nextCall.Sub(r.clock.Now()), time.Millisecond), nil
 }
 
 // refreshStatus calls the mesh if a call is due, and returns the desired status.

@@ -38,12 +38,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 	r := &modelReconciler{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.HasSupportingRuntime, cause: shared.Catalog.Cause, clock: shared.Clock,
 		recorder: shared.Recorder, states: newStateCache(),
-		sources: map[string]modelSource{modelmesh.SourcePredictor: &predictorSource{client: mgr.GetClient(), series: conditions.NewNotReadySeries(modelmeshcontroller.ComponentName, "Predictor"), writes: reconciler.NewStatusWrites(shared.Clock, reconciler.SettleTime),
+		sources: map[string]modelSource{modelmesh.SourcePredictor: &predictorSource{client: mgr.GetClient(), series: conditions.NewNotReadySeries(modelmeshcontroller.ComponentName, "Predictor"), writes: reconciler.NewStatusWrites(shared.Clock, 0),
 			missingReferences: shared.Catalog.MissingReferences.Get}},
 	}
 	withServices := !shared.Config.ModelMesh.IgnoreInferenceServices
 	if withServices {
-		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock, writes: reconciler.NewStatusWrites(shared.Clock, reconciler.SettleTime)}
+		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock, writes: reconciler.NewStatusWrites(shared.Clock, 0)}
 	}
 	w := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
