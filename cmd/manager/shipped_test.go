@@ -83,6 +83,7 @@ func (s serving) GetConfig() *rest.Config          { return &rest.Config{Host: "
 func (s serving) GetHTTPClient() *http.Client      { return http.DefaultClient }
 func (s serving) GetRESTMapper() meta.RESTMapper   { return nil }
 func (s serving) GetAPIReader() client.Reader      { return nil }
+func (s serving) GetClient() client.Client         { return nil }
 
 // Every path that the manifests name is answered, also while its component is disabled: the lists of webhooks in a cluster
 // do not follow the switches, and a path that is not answered refuses every request.
