@@ -48,7 +48,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Seed 7, 1970-01-01T00:00:00Z.", `| kill | a\|b | Resilient | 1.50 s | 10 s | 3 |  |`,
-		"| crash |  | Failed | 12 s |  | 0 | slowest; a; b; c; and 1 more |", "| PodKill | the process is killed | kill, crash | Failed |", "| NamespaceDeletion |",
+		"| crash |  | Failed | 12 s |  | 0 | slowest; a; b; c; and 1 more |", "| PodKill | the manager process is killed | kill, crash | Failed |", "| NamespaceDeletion |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in\n%s", want, text)

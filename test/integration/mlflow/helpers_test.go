@@ -84,7 +84,8 @@ func deleteChildren(ctx context.Context) {
 	}
 	// Pods block the deletion of the PersistentVolumeClaim. Wait for the garbage collector first: the Deployment controller would recreate
 	// a deleted ReplicaSet until it observes the deletion of its Deployment.
-	collected := func(ctx context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
+	// The lists do not use the context of the poll: one that its end cancels would fail the spec.
+	collected := func(context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
 	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, collectionTime, true, collected); err != nil {
 		for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} {
 			Expect(env.Admin.DeleteAllOf(ctx, left, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
