@@ -78,23 +78,23 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards,
 // namespaceFinder returns the namespaces with an object of the name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// askedAgain is how long a name that a request used is looked for in the API server, because the cache may lack the new object.
-const askedAgain = 30 * time.Second
+// liveLookupPeriod is how long after a request a name is looked up in the API server, because the cache may lack the new object.
+const liveLookupPeriod = 30 * time.Second
 
-// cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache has the name, or if it was asked for recently.
+// cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache has the name, or if a recent request had it.
 func cachedFirst(cached client.Reader, live namespaceFinder) namespaceFinder {
-	asked := expiring.NewExpiring()
+	recent := expiring.NewExpiring()
 	return func(ctx context.Context, name string) ([]string, error) {
-		_, again := asked.Get(name)
-		asked.Set(name, nil, askedAgain)
-		list := &v1beta1.ModelRegistryList{}
-		if !again {
-			if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-				return nil, err
-			}
-			again = slices.ContainsFunc(list.Items, func(m v1beta1.ModelRegistry) bool { return m.Name == name })
+		_, isRecent := recent.Get(name)
+		recent.Set(name, nil, liveLookupPeriod)
+		if isRecent {
+			return live(ctx, name)
 		}
-		if !again {
+		list := &v1beta1.ModelRegistryList{}
+		if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list.Items, func(m v1beta1.ModelRegistry) bool { return m.Name == name }) {
 			return nil, nil
 		}
 		return live(ctx, name)
