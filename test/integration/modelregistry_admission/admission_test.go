@@ -142,7 +142,7 @@ var _ = Describe("A new registry", func() {
 		m.SetAnnotations(map[string]string{"touched": "yes"})
 		Expect(admin.Update(ctx, m)).To(Succeed())
 		Expect(warnings.Texts).To(BeEmpty())
-		Expect(admin.Delete(ctx, m)).To(Succeed())
+		deleteWithFinalizers(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
