@@ -25,7 +25,9 @@ import (
 )
 
 const (
-	foreignSecrets = 8000
+	foreignSecrets = 1000
+	// secretBytes is the size of the data of a foreign Secret, and of its annotations: together, and each alone, they are a multiple of mayCost.
+	secretBytes = 16 << 10
 	// largeWrappers have a template of one megabyte each. mayCostOfWrappers, in bytes, is less than half of their size.
 	largeWrappers, mayCostOfWrappers = 40, 15 << 20
 	// mayCost bounds the heap growth for all Secrets, in bytes.
@@ -73,7 +75,8 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 	return lowest
 }
 
-// createSecrets creates Secrets like those of Helm releases, spread over the namespaces.
+// createSecrets creates Secrets like those of Helm releases, spread over the namespaces. Their annotations are as large as their data, so that
+// caches of metadata show too.
 func createSecrets(ctx context.Context, count int, namespaces ...string) {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
@@ -85,9 +88,10 @@ func createSecrets(ctx context.Context, count int, namespaces ...string) {
 		errs[i] = fast.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespaces[i%len(namespaces)], Name: fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i),
-				Labels: map[string]string{"foreign": "secret", "owner": "helm", "status": "deployed", "version": "1"},
+				Labels:      map[string]string{"foreign": "secret", "owner": "helm", "status": "deployed", "version": "1"},
+				Annotations: map[string]string{"example.com/notes": strings.Repeat("x", secretBytes)},
 			},
-			Data: map[string][]byte{"release": []byte(strings.Repeat("x", 1000))},
+			Data: map[string][]byte{"release": []byte(strings.Repeat("x", secretBytes))},
 		})
 	})
 	Expect(errors.Join(errs...)).To(Succeed())
