@@ -130,6 +130,28 @@ func lowerMemoryLimit() {
 	}
 }
 
+// idlePeriod is how long no garbage must have been collected before memory is returned.
+const idlePeriod = 5 * time.Second
+
+// returnMemory returns memory to the operating system after each burst of work. Without it, the memory of the lists of a start stays
+// resident for minutes, because an idle process collects no garbage.
+func returnMemory(ctx context.Context, clk clock.Clock) {
+	stats, before, returned := &debug.GCStats{}, int64(0), int64(0)
+	for ctx.Err() == nil {
+		debug.ReadGCStats(stats)
+		if stats.NumGC == before && before != returned {
+			debug.FreeOSMemory()
+			stats.NumGC++
+			returned = stats.NumGC
+		}
+		before = stats.NumGC
+		select {
+		case <-ctx.Done():
+		case <-clk.After(idlePeriod):
+		}
+	}
+}
+
 // startManager builds the manager with all components, and runs it until ctx ends.
 func startManager(ctx context.Context, env *Env, specs []componentSpec, restConfig *rest.Config, permissions *permissionMonitor, log logr.Logger) error {
 	scheme := newScheme()
@@ -170,6 +192,7 @@ func startManager(ctx context.Context, env *Env, specs []componentSpec, restConf
 	if err := component.Setup(mgr, env.Capabilities, componentsOf(specs), env.Config.Enabled); err != nil {
 		return err
 	}
+	go returnMemory(running, env.Clock)
 	err = mgr.Start(running)
 	if reason := cmp.Or(err, context.Cause(running)); ctx.Err() == nil && (errors.Is(reason, component.ErrAPIRemoved) || errors.Is(reason, errTLSChanged)) {
 		log.Info("Starting again", "reason", reason.Error())

@@ -37,8 +37,27 @@ func workloadSelector(m *mlflowv1.MLflow) client.MatchingLabelsSelector {
 }
 
 // observeWorkloads reads the Jobs, CronJobs, pods and Deployments of an MLflow from the API server. The cache has no pods and no
-// Jobs of the legacy operator, and may be stale.
+// Jobs of the legacy operator, and may be stale. If nothing used the database within JobPollInterval, and the migration was started, only
+// its Job and the pods of the Job are read: the server stays scaled down and the CronJobs suspended until the Job ends.
 func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
+	if since, idle := r.idle.Get(m.UID); idle && f.Record.Outcome == mlflowv1.MigrationRunning && r.Clock.Since(since) < migration.JobPollInterval {
+		job, workloads := &batchv1.Job{}, &migration.Workloads{ScaledDown: true}
+		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Namespace, Name: f.JobName}, job)
+		if err == nil {
+			err = r.observeJob(ctx, m, in, job, f.JobName, workloads)
+		}
+		if workloads.Job != nil || client.IgnoreNotFound(err) != nil {
+			return workloads, err
+		}
+	}
+	workloads, err := r.observeAll(ctx, m, in, f)
+	if err == nil && workloads.DatabaseIdle() {
+		r.idle.Set(m.UID, r.Clock.Now())
+	}
+	return workloads, err
+}
+
+func (r *mlflowReconciler) observeAll(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
 	workloads, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
 	jobs, pods, crons := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
 	// CronJobs first: a Job that a CronJob created before it was suspended is in the later list of Jobs.

@@ -88,6 +88,61 @@ func observeWorkloads(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *mi
 	return seen
 }
 
+// countReads counts the reads from the API server since the last call.
+type countReads struct {
+	client.Reader
+	reads int
+}
+
+func (c *countReads) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	c.reads++
+	return c.Reader.Get(ctx, key, o, opts...)
+}
+
+func (c *countReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.reads++
+	return c.Reader.List(ctx, list, opts...)
+}
+
+// While the migration Job runs, each of its events costs two reads, and everything is read again after JobPollInterval.
+func TestObserveReadsOnlyTheJobWhileItRuns(t *testing.T) {
+	const all, ofJob = 6, 2
+	job := liveJob("mlflow-mg-3140-g2", "current")
+	running := livePod("migrates", map[string]string{jobUIDLabel: "current"}, corev1.PodRunning)
+	running.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.MigrationContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	user := livePod("server", map[string]string{resources.LabelApp: "mlflow"}, corev1.PodRunning)
+	for name, tc := range map[string]struct {
+		outcome mlflowv1.MigrationOutcome
+		objects []client.Object
+		passed  time.Duration
+		second  int
+	}{
+		"it runs":                        {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval - 1, ofJob},
+		"it runs for long":               {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval, all},
+		"it was not recorded as started": {"", []client.Object{job, running}, 0, all},
+		"the server uses the database":   {mlflowv1.MigrationRunning, []client.Object{job, running, user}, 0, all},
+		"there is no Job":                {mlflowv1.MigrationRunning, nil, 0, all},
+		"the Job is foreign":             {mlflowv1.MigrationRunning, []client.Object{liveJob(job.Name, "foreign", unowned)}, 0, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, m := observer(t, nil, tc.objects...), watched()
+			m.Status.Migration = &mlflowv1.MigrationStatus{Outcome: tc.outcome}
+			clk, reads := clocktesting.NewFakePassiveClock(midday), &countReads{Reader: r.APIReader}
+			r.Clock, r.APIReader = clk, reads
+			first := observeWorkloads(t, r, m)
+			reads.reads = 0
+			clk.SetTime(midday.Add(tc.passed))
+			second := observeWorkloads(t, r, m)
+			if reads.reads != tc.second {
+				t.Errorf("%d reads, want %d", reads.reads, tc.second)
+			}
+			if !reflect.DeepEqual(first.Job, second.Job) || first.DatabaseIdle() != second.DatabaseIdle() {
+				t.Errorf("seen %+v, then %+v", first, second)
+			}
+		})
+	}
+}
+
 func TestObserveIgnoresForeignJobs(t *testing.T) {
 	m := watched()
 	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })

@@ -36,6 +36,8 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores reports which keys of Secrets hold URIs of stores that two servers can share.
 	stores *reference.SecretCache[map[string]bool]
+	// idle holds when no workload of an MLflow used its database.
+	idle reconciler.UIDMap[time.Time]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
@@ -161,7 +163,7 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 		return err
 	}
 	in.PlatformCABundle = exists
-	existing, err := r.Deployment(ctx, in.Namespace, resources.NameOf(m))
+	existing, err := r.DeploymentOf(ctx, m, in.Namespace, resources.NameOf(m))
 	if err != nil {
 		return reportApplyError(m, err)
 	}

@@ -93,12 +93,11 @@ func (b *bootstrap) run(ctx context.Context) error {
 // deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog whose finalizer was removed by hand: a ServiceAccount of the same name
 // would get its rights.
 func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
-	binding := &rbacv1.ClusterRoleBinding{}
-	err := b.apiReader.Get(ctx, client.ObjectKey{Name: resources.DelegatorBinding}, binding)
-	if err == nil && isManaged(binding) {
-		return b.applier.DeleteOwned(ctx, "", binding)
+	binding, err := capability.GetMetadata(ctx, b.client, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})
+	if err != nil || binding == nil || !isManaged(binding) {
+		return err
 	}
-	return client.IgnoreNotFound(err)
+	return b.applier.DeleteOwned(ctx, "", binding) // the cache has those with our labels, and the deletion is of this UID only
 }
 
 // targetNamespace returns the namespace for a new Catalog, or "" if the settings request none and no legacy operator ran one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,6 +107,41 @@ func TestPruneListsLegacyObjectsOnce(t *testing.T) {
 	b.prunes(none, legacy, settings("kept", "1"))
 	b.Forget(b.owner.UID)
 	b.prunes("live=0 list=2 patch=0 delete=0", legacy, settings("kept", "1"))
+}
+
+// withConditions is an owner of a kind with conditions.
+type withConditions struct {
+	*corev1.ConfigMap
+	conditions []metav1.Condition
+}
+
+func (o *withConditions) ConditionsRef() *[]metav1.Condition { return &o.conditions }
+
+// A new owner without conditions cannot have objects of a legacy operator.
+func TestPruneListsNoLegacyObjectsOfNewOwner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age        time.Duration
+		conditions []metav1.Condition
+		lists      int
+	}{
+		"new":                           {-time.Minute, nil, 0},
+		"new, with a reported state":    {-time.Minute, []metav1.Condition{{Type: "Available"}}, 1},
+		"created before the process is": {time.Minute, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTestApplier(t)
+			owner := &withConditions{ConfigMap: b.owner, conditions: tc.conditions}
+			owner.SetGroupVersionKind(configMapKind)
+			owner.CreationTimestamp = metav1.NewTime(b.clock.Now().Add(-tc.age))
+			for range 2 { // the second time nothing is listed, although conditions were reported in between
+				b.must(b.Prune(t.Context(), owner, nil, []schema.GroupVersionKind{configMapKind}, client.MatchingLabels{"app": "old"}))
+				owner.conditions = []metav1.Condition{{Type: "Available"}}
+			}
+			if b.seen["list"] != tc.lists {
+				t.Errorf("listed %d times, want %d", b.seen["list"], tc.lists)
+			}
+		})
+	}
 }
 
 func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {

@@ -215,7 +215,7 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 // call without a deletion sends no request. Kinds that are not served are skipped.
 //
 // legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are
-// listed from the API server once per owner and process.
+// listed from the API server once per owner and process, unless the owner is new and nothing has reported a condition of it.
 func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
 	kinds []schema.GroupVersionKind, legacy client.ListOption,
 ) error {
@@ -230,6 +230,10 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 			return err
 		}
 		keep[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
+	}
+	status, ok := owner.(interface{ ConditionsRef() *[]metav1.Condition })
+	if ok && legacy != nil && len(*status.ConditionsRef()) == 0 && !a.predatesProcess(o) {
+		a.records.Store(recordKey{o.GetUID(), legacyListedKey}, record{})
 	}
 	if _, listed := a.records.get(o.GetUID(), legacyListedKey); listed {
 		legacy = nil

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -22,6 +23,7 @@ type objectCache[T any] struct {
 	cached, live client.Reader
 	derive       func(client.Object) T
 	entries      *cache.LRUExpireCache // cacheEntry by cacheKey
+	reading      keymutex.KeyMutex     // several reconciles that need a changed object read it once
 }
 
 // maxEntries limits the memory of a cache. Beyond it, the objects that were not used for longest are read again.
@@ -41,7 +43,7 @@ type cacheEntry[T any] struct {
 }
 
 func newObjectCache[T any](cached, live client.Reader, derive func(client.Object) T) *objectCache[T] {
-	return &objectCache[T]{cached: cached, live: live, derive: derive, entries: cache.NewLRUExpireCache(maxEntries)}
+	return &objectCache[T]{cached: cached, live: live, derive: derive, entries: cache.NewLRUExpireCache(maxEntries), reading: keymutex.NewHashed(0)}
 }
 
 // get returns the value derived from an object, or false if the object does not exist.
@@ -54,6 +56,8 @@ func (c *objectCache[T]) get(ctx context.Context, key cacheKey) (value T, found 
 		c.entries.Remove(key)
 		return value, false, nil
 	}
+	c.reading.LockKey(key.String())
+	defer func() { _ = c.reading.UnlockKey(key.String()) }() // it is locked
 	stored, _ := c.entries.Get(key)
 	if e, ok := stored.(cacheEntry[T]); ok && e.uid == metadata.UID && e.version == metadata.ResourceVersion {
 		return e.value, true, nil

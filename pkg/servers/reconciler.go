@@ -152,6 +152,15 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 	return DeploymentFrom(ctx, namespace, name, r.Cached, r.APIReader)
 }
 
+// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache lacks it, it is read from the API server, because the pods of
+// one that lost its label must not roll. An owner of which nothing was reported yet has no such Deployment.
+func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
+	if len(*owner.ConditionsRef()) == 0 {
+		return DeploymentFrom(ctx, namespace, name, r.Cached)
+	}
+	return r.Deployment(ctx, namespace, name)
+}
+
 // DeploymentFrom returns a Deployment from the first reader that has it, or an empty one.
 func DeploymentFrom(ctx context.Context, namespace, name string, readers ...client.Reader) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
@@ -183,10 +192,6 @@ type References struct {
 func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Object, namespace string, refs References) (
 	rollouts map[string]reference.RolloutHash, missing []reference.Missing, err error,
 ) {
-	readers := []client.Reader{r.Cached, r.APIReader}
-	if len(*owner.ConditionsRef()) == 0 {
-		readers = readers[:1] // nothing was reported about it yet, so it has no Deployment that could have lost its label
-	}
 	all := slices.Concat(append(slices.Collect(maps.Values(refs.Rollouts)), refs.Required)...)
 	all = slices.DeleteFunc(all, func(ref reference.Reference) bool { return refs.Hashes[ref.ID()] != "" })
 	resolved, err := r.References.Resolve(ctx, namespace, all)
@@ -207,7 +212,7 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	maps.Copy(resolved.Hashes, refs.Hashes)
 	rollouts = map[string]reference.RolloutHash{}
 	for _, name := range slices.Sorted(maps.Keys(refs.Rollouts)) {
-		live, err := DeploymentFrom(ctx, namespace, name, readers...) // from the API server if it lost its label; otherwise its pods would roll
+		live, err := r.DeploymentOf(ctx, owner, namespace, name)
 		if err == nil && refs.Inspect != nil {
 			err = refs.Inspect(live)
 		}

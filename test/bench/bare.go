@@ -66,7 +66,15 @@ func (b *bench) countWrappedPods(ctx context.Context) error {
 // compare creates a burst of a population, and then, without a manager, the same children in another namespace by a bare client,
 // runConcurrently with ConfigMaps of the size of the custom resources.
 func (b *bench) compare(ctx context.Context, c *population) error {
+	before, err := b.processorTime()
+	if err != nil {
+		return err
+	}
 	entries, managed, err := b.create(ctx, c, b.burst)
+	if err != nil {
+		return err
+	}
+	used, err := b.processorTime()
 	if err != nil {
 		return err
 	}
@@ -89,8 +97,13 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	if err := b.manager.Stop(ctx); err != nil {
 		return err
 	}
+	idle, err := b.processorTime()
+	if err != nil {
+		return err
+	}
 	bare, err := b.createBare(ctx, c, place, objects)
-	if err := errors.Join(err, b.manager.Restart(ctx)); err != nil {
+	bareUsed, timeErr := b.processorTime()
+	if err := errors.Join(err, timeErr, b.manager.Restart(ctx)); err != nil {
 		return err
 	}
 	if err := b.waitIdle(ctx); err != nil {
@@ -98,6 +111,7 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 	}
 	b.note(fmt.Sprintf("%d of %s with %d children: until the last child", b.burst, c.name, len(objects)),
 		fmt.Sprintf("%.2f s; bare client %.2f s: %.2f times", managed.Seconds(), bare.Seconds(), managed.Seconds()/bare.Seconds()), "<= 1.5 times", "")
+	b.note("processor time until all is quiet", used.since(before)+"; bare client "+bareUsed.since(idle), "", "")
 	b.noteRatio(fmt.Sprintf("%d of %s", b.burst, c.name), managed.Seconds()/bare.Seconds())
 	b.noteEntries("requests for each", b.burst, entries, c.target)
 	return nil

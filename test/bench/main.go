@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -64,6 +65,10 @@ type bench struct {
 	ratios map[string]float64
 	// history is the file with previous ratios; empty for none.
 	history string
+	// profiles is the folder for profiles of bursts and of new processes; empty for none.
+	profiles string
+	// http reads the metrics of the manager.
+	http *http.Client
 	// leader enables the measurement of leader changes alone.
 	leader bool
 	// options of the manager.
@@ -87,7 +92,7 @@ func (b *bench) noteRatio(name string, ratio float64) { b.ratios[name] = ratio }
 
 func main() {
 	log.SetLogger(logr.Discard()) // otherwise controller-runtime logs a warning after 30 seconds
-	b := &bench{clock: clock.RealClock{}, ratios: map[string]float64{}}
+	b := &bench{clock: clock.RealClock{}, http: http.DefaultClient, ratios: map[string]float64{}}
 	flag.IntVar(&b.secrets, "secrets", 8000, "foreign Secrets to create, half of them in the operand namespace")
 	flag.IntVar(&b.workloads, "appwrappers", 500, "AppWrappers of two pods to run to success")
 	flag.IntVar(&b.clusters, "rayclusters", 200, "RayClusters of one pod to create, with KubeRay")
@@ -100,6 +105,7 @@ func main() {
 	flag.Var(&b.sizes, "scale", "measure with these numbers of objects of each kind instead, such as 1000,5000; -secrets is then the number of foreign Secrets and pods")
 	flag.BoolVar(&b.leaking, "leaks", true, "with -scale, first create and delete bursts repeatedly, which takes minutes")
 	flag.StringVar(&b.history, "history", "", "file of JSON lines with former ratios: the new ones are added, and the exit code is 1 if one is more than a fifth above the median")
+	flag.StringVar(&b.profiles, "profiles", "", "folder for CPU profiles of manager and API server in each burst, and heap profiles of each new process")
 	flag.BoolVar(&b.leader, "leader", false, "measure only how long a change of the leader takes")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)

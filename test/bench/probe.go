@@ -128,12 +128,11 @@ func (b *bench) memory(ctx context.Context) (rss, heap float64, err error) {
 
 // metrics returns all metrics of the manager, summed over their labels, and the number of series.
 func (b *bench) metrics(ctx context.Context) (map[string]float64, error) {
-	url := strings.Replace(b.manager.MetricsURL, "https:", "http:", 1) + "/metrics"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.managerURL()+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("requesting the metrics: %w", err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := b.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("requesting the metrics: %w", err)
 	}

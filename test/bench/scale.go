@@ -127,6 +127,11 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	if err != nil {
 		return nil, 0, err
 	}
+	profiled, err := b.profileBurst(ctx, fmt.Sprintf("%s-%d", c.name, size))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer profiled()
 	start, first := b.clock.Now(), c.size
 	if err := runConcurrently(ctx, size-first, func(i int) error {
 		object, err := c.object(first + i)
@@ -188,6 +193,9 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	}
 	out := usage{objects: objects, restart: b.clock.Since(start)}
 	if out.rss, out.heap, err = b.memory(ctx); err != nil {
+		return usage{}, err
+	}
+	if err := b.profileHeap(ctx, fmt.Sprintf("restart-%d", objects)); err != nil {
 		return usage{}, err
 	}
 	entries, err := b.audit.Since(mark)

@@ -49,6 +49,12 @@ func (b *bench) idle(ctx context.Context) error {
 		Binary: b.binary, ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-secure=false"},
 		Env: append(routing, "MLFLOW_IMAGE="+image, "MLFLOW_URL=https://gateway.example.com"),
 	}
+	if b.profiles != "" {
+		b.options.Args = []string{"--pprof"}
+		if err := b.authorizeProfiles(ctx); err != nil {
+			return err
+		}
+	}
 	if b.manager, err = operator.Start(ctx, b.instance, b.options); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (i *Instance) apiServer() *Process {
 		"--proxy-client-cert-file=" + i.secret("front-proxy.crt"), "--proxy-client-key-file=" + i.secret("front-proxy.key"),
 		"--audit-policy-file=" + i.file("audit-policy.yaml"), "--audit-log-path=" + i.AuditLog(),
 		"--audit-log-maxsize=100000", // megabytes: a rotation would hide requests from a reader
-		"--shutdown-delay-duration=0s", "--profiling=false",
+		"--shutdown-delay-duration=0s",
 		"--feature-gates=APIResponseCompression=false", // which saves time in a network only
 	}
 	if i.state.Real {

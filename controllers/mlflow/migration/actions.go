@@ -169,7 +169,7 @@ func awaitIdleDatabase(f *Facts) Decision {
 
 // awaitJob waits for the Job, and records a force annotation that was added while it runs.
 func awaitJob(f *Facts) Decision {
-	d := scaledDownDecision(f, ReasonMigrationRunning, WithCause(f.withTrigger("Waiting for migration Job %s to finish", f.Observed.Job.Name), f.Observed.Job.Cause), JobPollInterval)
+	d := scaledDownDecision(f, ReasonMigrationRunning, WithCause(f.withTrigger("Waiting for migration Job %s to finish", f.JobName), f.Observed.Job.Cause), JobPollInterval)
 	if f.Record.Outcome != mlflowv1.MigrationRunning || f.Record.Force != f.Force {
 		d.Record = f.newRecord(mlflowv1.MigrationRunning, "")
 	}
@@ -186,8 +186,9 @@ func awaitOtherJob(f *Facts) Decision {
 	return scaledDownDecision(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
 }
 
+// createJob reports what awaitJob reports next, so that one update of the status is enough.
 func createJob(f *Facts) Decision {
-	d := scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Created migration Job %s", f.JobName), JobPollInterval)
+	d := scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to finish", f.JobName), JobPollInterval)
 	d.Step, d.Record = StepCreateJob, f.newRecord(mlflowv1.MigrationRunning, "")
 	return d
 }
