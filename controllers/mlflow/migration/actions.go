@@ -186,9 +186,8 @@ func awaitOtherJob(f *Facts) Decision {
 	return scaledDownDecision(f, ReasonMigrationRunning, WithCause(text, other.Cause), retry)
 }
 
-// createJob reports what awaitJob reports next, so that one update of the status is enough.
 func createJob(f *Facts) Decision {
-	d := scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Waiting for migration Job %s to finish", f.JobName), JobPollInterval)
+	d := scaledDownDecision(f, ReasonMigrationRunning, f.withTrigger("Created migration Job %s", f.JobName), JobPollInterval)
 	d.Step, d.Record = StepCreateJob, f.newRecord(mlflowv1.MigrationRunning, "")
 	return d
 }

@@ -260,7 +260,7 @@ var workCases = []ruleCase{
 		"Waiting for migration Job mlflow-mg-3140-g1 from a previous desired generation to finish because", "", JobPollInterval},
 	{"a Job of before is on its way out", factsOf(otherJob(terminating)), "another Job is running", ScaleToZero, StepNone, ReasonMigrationRunning, "", "", ShortRequeue},
 	{"[mlflow-46] bootstrap", factsOf(), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
-		"Waiting for migration Job mlflow-mg-3140-g2 to finish because status.version is empty during bootstrap", running, JobPollInterval},
+		"Created migration Job mlflow-mg-3140-g2 because status.version is empty during bootstrap", running, JobPollInterval},
 	{"[mlflow-56] upgrade", factsOf(withVersion("3.10.1")), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning,
 		`because status.version="3.10.1" is older than the oldest supported version 3.14.0`, running, JobPollInterval},
 	{"the stores have moved", factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), "a Job is needed", ScaleToZero, StepCreateJob,
