@@ -190,7 +190,7 @@ func TestMissingVolumes(t *testing.T) {
 	b.remove(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
 	findMissing := func() ([]reference.Missing, error) {
 		c := must(b, sample())
-		return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return b.r.exists(t.Context(), c, ref) })
+		return b.r.References.FindMissing(t.Context(), c.Namespace, reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return b.r.exists(t.Context(), c, ref) })
 	}
 	b.r.APIReader = nil
 	if absent, err := findMissing(); err != nil || absent != nil {

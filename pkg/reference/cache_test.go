@@ -106,4 +106,4 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	}
 }
 
-func countEntries[T any](c *SecretCache[T]) int { return len(c.secrets.entries.Keys()) }
+func countEntries[T any](c *SecretCache[T]) int { return len(c.entries.Keys()) }
