@@ -118,10 +118,7 @@ func TestReferencesCoverPodVolumes(t *testing.T) {
 		}
 		return nil
 	}
-	objects, err := resources.Build(sample(), kubernetes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := resources.Build(sample(), kubernetes())
 	if err := b.r.applyRolloutHashes(t.Context(), sample(), objects); err == nil {
 		t.Error("want an error while references cannot be read, so that no pod starts with unknown content")
 	}
