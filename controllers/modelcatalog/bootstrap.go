@@ -211,14 +211,14 @@ func (b *bootstrap) deleteCreated(ctx context.Context, catalogs []aihubv1alpha1.
 }
 
 // catalogKeys returns the objects of a legacy catalog. Objects owned by its Deployments are garbage collected.
-func (b *bootstrap) catalogKeys(namespace string) []servers.Key {
-	keys := []servers.Key{
-		servers.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorBinding),
-		servers.NewKey(capability.HTTPRoute, b.settings.Gateway.ForPlatform(true).RouteNamespace, resources.Name),
+func (b *bootstrap) catalogKeys(namespace string) []apply.Key {
+	keys := []apply.Key{
+		apply.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorBinding),
+		apply.NewKey(capability.HTTPRoute, b.settings.Gateway.ForPlatform(true).RouteNamespace, resources.Name),
 	}
 	add := func(kind schema.GroupVersionKind, names ...string) {
 		for _, name := range names {
-			keys = append(keys, servers.NewKey(kind, namespace, name))
+			keys = append(keys, apply.NewKey(kind, namespace, name))
 		}
 	}
 	add(servers.Deployment, resources.Name, resources.DatabaseName)

@@ -37,9 +37,9 @@ const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-sec
 func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
 	state, errs := r.stateOf(c.UID), make([]error, 2)
 	if !state.legacyDeleted {
-		errs[0] = deleteManaged(ctx, r.Applier, c.UID, []servers.Key{
-			servers.NewKey(servers.Claim, c.Namespace, resources.DatabaseName), servers.NewKey(servers.ConfigMap, c.Namespace, legacyDefaultSources),
-			servers.NewKey(servers.Secret, c.Namespace, legacyCookieSecret),
+		errs[0] = deleteManaged(ctx, r.Applier, c.UID, []apply.Key{
+			apply.NewKey(servers.Claim, c.Namespace, resources.DatabaseName), apply.NewKey(servers.ConfigMap, c.Namespace, legacyDefaultSources),
+			apply.NewKey(servers.Secret, c.Namespace, legacyCookieSecret),
 		})
 		state.legacyDeleted = errs[0] == nil
 	}
@@ -50,7 +50,7 @@ func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1a
 }
 
 // deleteManaged deletes objects of this or the legacy operator.
-func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []servers.Key) error {
+func deleteManaged(ctx context.Context, applier *apply.Applier, forOwner types.UID, keys []apply.Key) error {
 	var errs []error
 	for _, key := range keys {
 		errs = append(errs, applier.DeleteIf(ctx, forOwner, key.GroupVersionKind, key.NamespacedName,
@@ -89,7 +89,7 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
 		objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return !isOfOtherComponent(live) }
-		if kind, _, err := objects[i].Key(); err == nil && (kind == servers.ClusterRoleBinding || kind.Kind == capability.HTTPRoute.Kind) {
+		if kind := objects[i].Key().GroupVersionKind; kind == servers.ClusterRoleBinding || kind == capability.HTTPRoute {
 			objects[i].AdoptIf = func(live *unstructured.Unstructured) bool { return isManagedOrLegacy(live) }
 		}
 	}

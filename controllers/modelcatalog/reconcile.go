@@ -225,11 +225,7 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	if err != nil {
 		return err
 	}
-	desired, err := resources.Build(c, in)
-	if err != nil {
-		return err
-	}
-	desired = withAdoption(desired)
+	desired := withAdoption(resources.Build(c, in))
 	if err := r.recreateOutdated(ctx, c, desired); err != nil {
 		return err
 	}

@@ -118,10 +118,7 @@ func TestReferencesCoverPodVolumes(t *testing.T) {
 		}
 		return nil
 	}
-	objects, err := resources.Build(sample(), kubernetes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := resources.Build(sample(), kubernetes())
 	if err := b.r.applyRolloutHashes(t.Context(), sample(), objects); err == nil {
 		t.Error("want an error while references cannot be read, so that no pod starts with unknown content")
 	}
@@ -190,7 +187,7 @@ func TestMissingVolumes(t *testing.T) {
 	b.remove(&corev1.Secret{ObjectMeta: nameMeta("mirror")})
 	findMissing := func() ([]reference.Missing, error) {
 		c := must(b, sample())
-		return reference.FindMissing(reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return b.r.exists(t.Context(), c, ref) })
+		return b.r.References.FindMissing(t.Context(), c.Namespace, reference.OfPods(&c.Spec.Pods), func(ref reference.Reference) (bool, error) { return b.r.exists(t.Context(), c, ref) })
 	}
 	b.r.APIReader = nil
 	if absent, err := findMissing(); err != nil || absent != nil {

@@ -47,10 +47,6 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 		notes = append(notes, "the proxy of the cluster, through which the server leaves it, is not shown")
 	}
 	notes = append(notes, "keys for Hugging Face, from Secrets with the label "+huggingface.Label+", are not shown")
-	built, err := resources.Build(c, in)
-	if err != nil {
-		return nil, nil, fmt.Errorf("building the objects of Catalog %s: %w", c.Name, err)
-	}
-	objects, err = apply.Render(append(desired, built...), ComponentName, c)
+	objects, err = apply.Render(append(desired, resources.Build(c, in)...), ComponentName, c)
 	return objects, notes, err
 }

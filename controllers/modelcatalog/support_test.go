@@ -47,11 +47,7 @@ func behindGateway(in *resources.Inputs) { in.Gateway.Domain = "gateway.example.
 // buildObjects returns all objects of a Catalog.
 func buildObjects(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) []*unstructured.Unstructured {
 	t.Helper()
-	desired, err := resources.Build(c, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := apply.Render(desired, ComponentName, c)
+	objects, err := apply.Render(resources.Build(c, in), ComponentName, c)
 	if err != nil {
 		t.Fatal(err)
 	}

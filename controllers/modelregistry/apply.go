@@ -105,7 +105,7 @@ func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
 		return desired
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-		switch kind, _, _ := o.Key(); kind {
+		switch o.Key().GroupVersionKind {
 		case capability.Route, capability.HTTPRoute, servers.Ingress:
 			return true
 		case servers.Service:
@@ -135,15 +135,12 @@ func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelR
 	var errs []error
 	toApply := make(apply.Desired, 0, len(published))
 	for _, o := range published {
-		kind, key, err := o.Key()
-		var live *metav1.PartialObjectMetadata
-		if err == nil {
-			live, err = r.getUnowned(ctx, m, kind, key)
-		}
+		key := o.Key()
+		live, err := r.getUnowned(ctx, m, key)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case kind == capability.UserGroup:
+		case key.GroupVersionKind == capability.UserGroup:
 			errs = append(errs, r.ensureGroup(ctx, m, live))
 		default:
 			o.AdoptIf = adoptable(m)
@@ -165,17 +162,15 @@ func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 
 // getUnowned returns the metadata of an object, or nil if it does not exist. It returns an error if the object belongs to another registry
 // or to the catalog.
-func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, key client.ObjectKey) (
-	*metav1.PartialObjectMetadata, error,
-) {
-	live := capability.MetadataOf(kind)
-	found, err := r.Find(ctx, key, live)
+func (r *registryReconciler) getUnowned(ctx context.Context, m *v1beta1.ModelRegistry, key apply.Key) (*metav1.PartialObjectMetadata, error) {
+	live := capability.MetadataOf(key.GroupVersionKind)
+	found, err := r.Find(ctx, key.NamespacedName, live)
 	if err == nil && found {
 		err = r.checkNotForeign(ctx, m, live)
 	}
 	switch {
 	case err != nil:
-		return nil, &apply.Error{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Err: err}
+		return nil, &apply.Error{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Err: err}
 	case !found:
 		return nil, nil
 	}
@@ -232,13 +227,9 @@ func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRe
 // prune deletes objects that are no longer desired: owned ones, those with the labels of the registry, and those of the legacy operator. It
 // sends no request if nothing has changed.
 func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry, desired apply.Desired, in resources.Inputs) error {
-	desiredKeys := map[servers.Key]bool{}
+	desiredKeys := map[apply.Key]bool{}
 	for _, o := range desired {
-		kind, name, err := o.Key()
-		if err != nil {
-			return err
-		}
-		desiredKeys[servers.NewKey(kind, name.Namespace, name.Name)] = true
+		desiredKeys[o.Key()] = true
 	}
 	err := r.Applier.Prune(ctx, m, slices.Concat(desired, retainedDatabase(m)), in.Prunable(servers.CronJob), nil)
 	for _, kind := range unownedKinds(in) {
@@ -272,10 +263,10 @@ func unownedKinds(in resources.Inputs) []schema.GroupVersionKind {
 
 // deleteUnowned deletes objects of a kind that have the labels of the registry and are not desired. It searches all namespaces, because the
 // namespace of HTTPRoutes is a setting.
-func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[servers.Key]bool) error {
+func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.ModelRegistry, kind schema.GroupVersionKind, desired map[apply.Key]bool) error {
 	selector := map[string]string{resources.LabelApp: resources.LabelValue(m.Name), resources.LabelNamespace: m.Namespace}
 	return r.Applier.DeleteByLabels(ctx, m.UID, kind, selector, func(o client.Object) bool {
-		return desired[servers.NewKey(kind, o.GetNamespace(), o.GetName())]
+		return desired[apply.NewKey(kind, o.GetNamespace(), o.GetName())]
 	})
 }
 

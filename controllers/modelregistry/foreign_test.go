@@ -89,11 +89,7 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 			m := newRegistry("model-catalog", registrytest.Proxied)
 			w.requireWait(w.reconcile(m), "a valid spec") // the name is reserved
 			d := &servers.Description{Name: m.Name, Namespace: m.Namespace, Labels: func(object string) map[string]string { return resources.Labels(m, object) }}
-			proxy, err := d.ProxyObjects()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.applyUnowned(t.Context(), m, proxy[1:]); !apply.IsBlocked(err) {
+			if err := w.applyUnowned(t.Context(), m, d.ProxyObjects()[1:]); !apply.IsBlocked(err) {
 				t.Errorf("the binding of the catalog: %v", err)
 			}
 			for range 5 { // an end takes several reconciles

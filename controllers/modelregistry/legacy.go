@@ -46,11 +46,11 @@ func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 // appear. Since they may have been adopted after that, they are read again before deletion.
 type legacyCache struct {
 	mu         sync.Mutex
-	namespaces map[string]map[servers.Key]*metav1.PartialObjectMetadata
+	namespaces map[string]map[apply.Key]*metav1.PartialObjectMetadata
 }
 
 // deleteLegacyObjects deletes objects of the legacy operator under known names that are not desired.
-func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[servers.Key]bool, in resources.Inputs) error {
+func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1.ModelRegistry, desired map[apply.Key]bool, in resources.Inputs) error {
 	cache := &r.legacy
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 			return err
 		}
 		if cache.namespaces == nil {
-			cache.namespaces = map[string]map[servers.Key]*metav1.PartialObjectMetadata{}
+			cache.namespaces = map[string]map[apply.Key]*metav1.PartialObjectMetadata{}
 		}
 		cache.namespaces[m.Namespace] = objects
 	}
@@ -78,7 +78,7 @@ func (r *registryReconciler) deleteLegacyObjects(ctx context.Context, m *v1beta1
 		}
 		errs = append(errs, err)
 	}
-	sharedGrant := servers.NewKey(capability.ReferenceGrant, m.Namespace, servers.SharedGrantName)
+	sharedGrant := apply.NewKey(capability.ReferenceGrant, m.Namespace, servers.SharedGrantName)
 	if objects[sharedGrant] != nil {
 		removed, err := servers.DeleteSharedGrant(ctx, r.APIReader, r.Applier, m.UID, m.Namespace)
 		if errs = append(errs, err); removed {
@@ -110,11 +110,11 @@ func isLegacyObject(object *metav1.PartialObjectMetadata, m *v1beta1.ModelRegist
 }
 
 // legacyKeys returns the names that releases of the legacy operator used for objects of a registry.
-func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []servers.Key {
-	key := func(kind schema.GroupVersionKind, name string) servers.Key {
-		return servers.NewKey(kind, m.Namespace, name)
+func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []apply.Key {
+	key := func(kind schema.GroupVersionKind, name string) apply.Key {
+		return apply.NewKey(kind, m.Namespace, name)
 	}
-	return []servers.Key{
+	return []apply.Key{
 		key(capability.Route, resources.PlainRouteName(m)),
 		key(capability.Route, resources.SecureRouteName(m)),
 		key(capability.Route, m.Name+"-catalog-https"),
@@ -124,13 +124,13 @@ func legacyKeys(m *v1beta1.ModelRegistry, routeNamespace string) []servers.Key {
 		key(servers.Deployment, m.Name+"-catalog"),
 		key(servers.Service, m.Name+"-catalog"),
 		key(servers.Secret, resources.CookieSecretName(m)),
-		servers.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorName(m)),
-		servers.NewKey(capability.HTTPRoute, routeNamespace, resources.HTTPRouteName(m)),
+		apply.NewKey(servers.ClusterRoleBinding, "", resources.DelegatorName(m)),
+		apply.NewKey(capability.HTTPRoute, routeNamespace, resources.HTTPRouteName(m)),
 	}
 }
 
 // findLegacyObjects lists the objects of the legacy operator in a namespace, and its cluster-scoped ones.
-func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[servers.Key]*metav1.PartialObjectMetadata, error) {
+func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace string, in resources.Inputs) (map[apply.Key]*metav1.PartialObjectMetadata, error) {
 	kinds := map[schema.GroupVersionKind]string{
 		servers.Deployment: namespace, servers.Service: namespace, servers.NetworkPolicy: namespace, servers.ConfigMap: namespace,
 		servers.Secret: namespace, servers.ClusterRoleBinding: "",
@@ -141,7 +141,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 	if in.Served.Has(capability.HTTPRoute) {
 		kinds[capability.HTTPRoute] = in.Gateway.RouteNamespace
 	}
-	found := map[servers.Key]*metav1.PartialObjectMetadata{}
+	found := map[apply.Key]*metav1.PartialObjectMetadata{}
 	for kind, ns := range kinds {
 		list := capability.MetadataListOf(kind)
 		err := r.APIReader.List(ctx, list, client.InNamespace(ns), client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy})
@@ -157,7 +157,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 				continue // it is in the cache
 			}
 			object.SetGroupVersionKind(kind)
-			found[servers.NewKey(kind, object.Namespace, object.Name)] = object
+			found[apply.NewKey(kind, object.Namespace, object.Name)] = object
 		}
 	}
 	return found, nil

@@ -170,9 +170,7 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	if err := r.ReadRoutes(ctx, m, &in.Publishing, resources.Published(effective, in)); err != nil {
 		return err
 	}
-	if err := reportSpec(m, effective, in); err != nil {
-		return err
-	}
+	reportSpec(m, effective, in)
 	err := r.applyAll(ctx, m, effective, in)
 	r.reportProgress(ctx, m, changes)
 	return err

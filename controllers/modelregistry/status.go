@@ -105,15 +105,10 @@ func reportAvailable(m *v1beta1.ModelRegistry, rollout string) {
 }
 
 // reportSpec sets the hosts and the defaults in the status, both from the same snapshot of the spec.
-func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
+func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) {
 	m.Status.Hosts = resources.Hosts(effective, in)
 	m.Status.HostsStr = strings.Join(m.Status.Hosts, ",")
-	defaults, err := resources.SpecDefaults(&m.Spec, &effective.Spec)
-	if err != nil {
-		return err
-	}
-	m.Status.SpecDefaults = defaults
-	return nil
+	m.Status.SpecDefaults = resources.SpecDefaults(&m.Spec, &effective.Spec)
 }
 
 // observeServer sets the conditions by the state of the server.

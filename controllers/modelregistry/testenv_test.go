@@ -155,11 +155,8 @@ func (w *testEnv) writeInterceptors() interceptor.Funcs {
 	}
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			kind, name, err := apply.Object{Config: config}.Key()
-			if err != nil {
-				return err
-			}
-			if err := note("apply", kind.Kind, name.Name); err != nil {
+			key := apply.Object{Config: config}.Key()
+			if err := note("apply", key.Kind, key.Name); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)

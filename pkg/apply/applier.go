@@ -58,7 +58,7 @@ type Options struct {
 type Applier struct {
 	Options
 	records      recordStore
-	snapshots    sync.Map    // functions that return loadSnapshot, by unversionedKey
+	snapshots    sync.Map    // functions that return loadSnapshot, by kind and namespace
 	omitTimeouts atomic.Bool // the API server rejected timeouts of HTTPRoutes
 	startTime    time.Time
 }
@@ -77,7 +77,7 @@ var hashSeed = maphash.MakeSeed()
 // recordKey identifies a child of an owner.
 type recordKey struct {
 	owner types.UID
-	key
+	Key
 }
 
 // record is the state of a child after its last write or read.
@@ -105,7 +105,7 @@ func (r record) isOf(cached client.Object) bool {
 type recordStore struct{ sync.Map }
 
 // get returns a record, and whether this process ever wrote or read the object.
-func (s *recordStore) get(owner types.UID, k key) (r record, attempted bool) {
+func (s *recordStore) get(owner types.UID, k Key) (r record, attempted bool) {
 	value, attempted := s.Load(recordKey{owner, k})
 	r, _ = value.(record)
 	return r, attempted
@@ -113,7 +113,7 @@ func (s *recordStore) get(owner types.UID, k key) (r record, attempted bool) {
 
 func (s *recordStore) deleteIf(matches func(recordKey) bool) {
 	s.Range(func(k, _ any) bool {
-		if child, ok := k.(recordKey); ok && matches(child) {
+		if matches(k.(recordKey)) {
 			s.Delete(k)
 		}
 		return true
@@ -131,11 +131,11 @@ func (a *Applier) ForgetNamespace(namespace string) {
 }
 
 // legacyListedKey is the key of the record that legacy objects of an owner were listed.
-var legacyListedKey key
+var legacyListedKey Key
 
 // Version returns the uid and resourceVersion of a child after its last write or read; both are empty if unknown.
 func (a *Applier) Version(owner types.UID, kind schema.GroupVersionKind, name types.NamespacedName) (types.UID, string) {
-	last, _ := a.records.get(owner, key{kind, name})
+	last, _ := a.records.get(owner, Key{kind, name})
 	return last.uid, last.version
 }
 

@@ -31,10 +31,7 @@ import (
 // terminating owner is not written either. No object is recreated, or created without an owner reference, for an owner that is terminating
 // or deleted.
 func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desired) error {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return err
-	}
+	o := newOwner(owner, a.Client.Scheme())
 	o.terminating = sync.OnceValues(func() (bool, error) { return a.ownerTerminating(ctx, o.GetNamespace(), o.reference()) })
 	for stage := Prerequisites; stage <= Exposure; stage++ {
 		if err := a.applyStage(ctx, o, desired.InStages(stage)); err != nil {
@@ -121,11 +118,11 @@ func (a *Applier) isUnchanged(last record, o owner, c *child, cached client.Obje
 // IsNew reports whether an object of an owner was never created: the owner was created after this process started, no write of the
 // object was attempted, and the cache does not hold it. Apply creates such an object without a read, unless it exists.
 func (a *Applier) IsNew(ctx context.Context, owner client.Object, kind schema.GroupVersionKind, name types.NamespacedName) (bool, error) {
-	cached, err := a.getCached(ctx, key{kind, name})
-	return err == nil && a.isNew(owner, key{kind, name}, cached), err
+	cached, err := a.getCached(ctx, Key{kind, name})
+	return err == nil && a.isNew(owner, Key{kind, name}, cached), err
 }
 
-func (a *Applier) isNew(o metav1.Object, k key, cached client.Object) bool {
+func (a *Applier) isNew(o metav1.Object, k Key, cached client.Object) bool {
 	_, attempted := a.records.get(o.GetUID(), k)
 	return cached == nil && !attempted && !a.predatesProcess(o)
 }
@@ -231,8 +228,7 @@ func (a *Applier) isUpToDate(o owner, c *child, live *unstructured.Unstructured)
 	if i < 0 {
 		return false
 	}
-	desired, err := a.render(o, c)
-	return err == nil && matchesDesired(desired, live, decodeFields(entries[i].FieldsV1))
+	return matchesDesired(a.render(o, c), live, decodeFields(entries[i].FieldsV1))
 }
 
 // applyWithRepair sends an apply, and a second one if it was invalid and the object could be repaired.
@@ -269,10 +265,7 @@ const createOnlyVersion = "9223372036854775807"
 
 // sendApply sends one server-side apply and returns the response.
 func (a *Applier) sendApply(ctx context.Context, o owner, c *child) (*unstructured.Unstructured, error) {
-	body, err := a.render(o, c)
-	if err != nil {
-		return nil, err
-	}
+	body := a.render(o, c)
 	change, options := created, []client.ApplyOption{client.FieldOwner(a.FieldOwner)}
 	body.SetResourceVersion(createOnlyVersion)
 	if c.exists {
@@ -305,10 +298,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	desired, err := a.render(o, c)
-	if err != nil {
-		return false, err
-	}
+	desired := a.render(o, c)
 	if hasImmutableConflict(desired, live) {
 		if c.NeverDelete || c.Ownership == Unowned && c.key.Group == "" {
 			return false, nil // the data may have no copy

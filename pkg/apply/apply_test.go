@@ -383,7 +383,7 @@ func TestApplyRejectsInvalidObjects(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"an unknown form": {Object{Config: unknownConfig{}}, "applying  /: apply.unknownConfig is no apply configuration of a known form"},
+		"an unknown form": {Object{Config: unknownConfig{}}, "applying  /: the apply configuration has no valid apiVersion, kind or name"},
 		"no name": {Object{Config: client.ApplyConfigurationFromUnstructured(nameless)},
 			"applying ConfigMap /: the apply configuration has no valid apiVersion, kind or name"},
 		"no version": {Object{Config: badVersion}, "applying ConfigMap ns/a: the apply configuration has no valid apiVersion, kind or name"},

@@ -44,11 +44,8 @@ func isAppliedBy(fieldOwner string) func(metav1.ManagedFieldsEntry) bool {
 // hashFields returns a hash of a set of fields as a JSON string, or the existing hash. It hashes sorted keys, because the API server varies
 // their order.
 func hashFields(fields *metav1.FieldsV1) string {
-	if fields == nil {
-		return ""
-	}
-	if raw := fields.GetRawBytes(); len(raw) > 0 && raw[0] == '"' {
-		return string(raw)
+	if raw := fields.GetRawString(); raw == "" || raw[0] == '"' {
+		return raw
 	}
 	return hashTree(decodeFields(fields))
 }
@@ -69,11 +66,7 @@ func Transform(fieldOwners ...string) toolscache.TransformFunc {
 			if !slices.ContainsFunc(fieldOwners, func(owner string) bool { return isAppliedBy(owner)(entry) }) {
 				continue
 			}
-			if entry.FieldsV1 != nil {
-				short := &metav1.FieldsV1{}
-				short.SetRawBytes([]byte(hashFields(entry.FieldsV1)))
-				entry.FieldsV1 = short
-			}
+			entry.FieldsV1 = metav1.NewFieldsV1(hashFields(entry.FieldsV1))
 			entry.Manager, entry.APIVersion, entry.FieldsType = intern(entry.Manager), intern(entry.APIVersion), intern(entry.FieldsType)
 			kept = append(kept, entry)
 		}
@@ -142,19 +135,15 @@ func cached[T runtime.Object](a *Applier, kind schema.GroupVersionKind, suffix s
 }
 
 func newMetadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}}
 }
 
 func newMetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return list
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}}
 }
 
 // getCached returns an object as the cache holds it, typed or as metadata; nil when it does not exist. It must not be modified.
-func (a *Applier) getCached(ctx context.Context, k key) (client.Object, error) {
+func (a *Applier) getCached(ctx context.Context, k Key) (client.Object, error) {
 	object := cached[client.Object](a, k.GroupVersionKind, "", newMetadata(k.GroupVersionKind))
 	err := a.Client.Get(ctx, k.NamespacedName, object, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -184,7 +173,7 @@ func (a *Applier) listManaged(ctx context.Context, kind schema.GroupVersionKind,
 }
 
 // getLive reads an object from the API server.
-func (a *Applier) getLive(ctx context.Context, k key) (*unstructured.Unstructured, error) {
+func (a *Applier) getLive(ctx context.Context, k Key) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(k.GroupVersionKind)
 	return live, a.Live.Get(ctx, k.NamespacedName, live)
@@ -223,9 +212,9 @@ const (
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
 // takeListed returns an object from the snapshot of its kind and namespace, and removes it there; nil if there is none.
-func (a *Applier) takeListed(ctx context.Context, k key) *unstructured.Unstructured {
+func (a *Applier) takeListed(ctx context.Context, k Key) *unstructured.Unstructured {
 	load := sync.OnceValue(func() *sync.Map { return a.loadSnapshot(ctx, k) })
-	stored, _ := a.snapshots.LoadOrStore(unversionedKey{k.GroupKind(), types.NamespacedName{Namespace: k.Namespace}}, load)
+	stored, _ := a.snapshots.LoadOrStore(Key{k.GroupVersionKind, types.NamespacedName{Namespace: k.Namespace}}, load)
 	data, found := stored.(func() *sync.Map)().LoadAndDelete(k.Name)
 	live := &unstructured.Unstructured{}
 	if !found || live.UnmarshalJSON(data.([]byte)) != nil {
@@ -236,7 +225,7 @@ func (a *Applier) takeListed(ctx context.Context, k key) *unstructured.Unstructu
 
 // loadSnapshot returns the snapshot of the kind and namespace of a child. It is empty if the cache has fewer than listThreshold objects of
 // them. Errors are ignored: the objects are then read one by one.
-func (a *Applier) loadSnapshot(ctx context.Context, k key) *sync.Map {
+func (a *Applier) loadSnapshot(ctx context.Context, k Key) *sync.Map {
 	objects, inNamespace := &sync.Map{}, client.InNamespace(k.Namespace)
 	cached, err := a.listManaged(ctx, k.GroupVersionKind, inNamespace, client.Limit(listThreshold))
 	if err != nil || len(cached) < listThreshold {

@@ -32,7 +32,7 @@ func TestApplyReadsAfterRestoreOfEtcd(t *testing.T) {
 	b := newTestApplier(t)
 	b.applies(blind, settings("a", "1"))
 	b.applies(blind, settings("a", "2"))
-	child := key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
+	child := Key{configMapKind, types.NamespacedName{Namespace: "ns", Name: "a"}}
 	known, _ := b.records.get(b.owner.UID, child)
 	known.version = "1000"
 	b.records.Store(recordKey{b.owner.UID, child}, known)

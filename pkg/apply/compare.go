@@ -245,14 +245,15 @@ func isDefault(name string, v any, live map[string]any) bool {
 
 // OwnsExactly reports whether the fields that FieldOwner owns in a cached object are those of a desired object without lists, whatever
 // their values. The API server takes a field from FieldOwner when another client changes its value.
-func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.Object) (bool, error) {
-	rendered, err := Render(Desired{object}, a.Component, owner)
+func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.Object) bool {
+	o := newOwner(owner, a.Client.Scheme())
+	c, err := newChild(o, object)
 	if err != nil {
-		return false, err
+		return false
 	}
-	body := rendered[0].Object
+	body := a.render(o, c).Object
 	removeIdentity(body)
-	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(fieldsOf(body))), nil
+	return strings.HasPrefix(digestOf(cached.GetManagedFields(), a.FieldOwner), hashTree(fieldsOf(body)))
 }
 
 // fieldsOf returns the fields of an object whose only lists are owner references.

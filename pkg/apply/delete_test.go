@@ -79,8 +79,8 @@ func TestDeleteOwnedErrors(t *testing.T) {
 func TestForgetNamespace(t *testing.T) {
 	a := newTestApplier(t)
 	m := &a.records
-	at := func(namespace, name string) key {
-		return key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
+	at := func(namespace, name string) Key {
+		return Key{configMapKind, types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	for _, owner := range []types.UID{"one", "two"} {
 		for _, namespace := range []string{"gone", "stays"} {

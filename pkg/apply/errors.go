@@ -23,7 +23,7 @@ type Error struct {
 }
 
 // wrapError returns the failure of an action on an object as an *Error; nil for nil.
-func (k key) wrapError(action string, err error) error {
+func (k Key) wrapError(action string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -60,9 +60,8 @@ func (e *ForeignError) Error() string {
 func (d Desired) titlesAfter(failed Stage) (titles []string) {
 	for stage := failed + 1; stage <= Exposure; stage++ {
 		for _, object := range d.InStages(stage) {
-			if k, err := keyOf(object.Config); err == nil {
-				titles = append(titles, objectTitle(k.Kind, k.Namespace, k.Name))
-			}
+			k := object.Key()
+			titles = append(titles, objectTitle(k.Kind, k.Namespace, k.Name))
 		}
 	}
 	return titles
@@ -155,6 +154,6 @@ func isTerminatingAPI(err error) bool {
 func OnlyExposureFailed(err error) bool {
 	return AllErrorsMatch(err, func(err error) bool {
 		e, ok := any(err).(*Error)
-		return ok && stages[e.Kind] == Exposure
+		return ok && stageOf[e.Kind] == Exposure
 	})
 }

@@ -19,10 +19,7 @@ func FindHost(ctx context.Context, cached client.Reader, desired Object) (host s
 	if !ok {
 		return "", nil, nil
 	}
-	k, err := keyOf(config)
-	if err != nil {
-		return "", nil, err
-	}
+	k := desired.Key()
 	same, own := newMetadataList(k.GroupVersionKind), newMetadata(k.GroupVersionKind)
 	if err = cached.List(ctx, same, client.MatchingLabels{names.HostLabel: config.Labels[names.HostLabel]}, client.UnsafeDisableDeepCopy); err == nil {
 		err = cached.Get(ctx, k.NamespacedName, own)
@@ -43,7 +40,7 @@ func FindHost(ctx context.Context, cached client.Reader, desired Object) (host s
 }
 
 // withdraw deletes the Ingress of an owner whose host is taken.
-func (a *Applier) withdraw(ctx context.Context, o owner, k key) error {
+func (a *Applier) withdraw(ctx context.Context, o owner, k Key) error {
 	own, err := a.getCached(ctx, k)
 	if err != nil || own == nil || own.GetDeletionTimestamp() != nil {
 		return err

@@ -96,44 +96,42 @@ const (
 	Exposure
 )
 
-// stages contains the kinds of the later stages, in any API group.
-var stages = map[string]Stage{
+// stageOf contains the kinds of the later stages, in any API group.
+var stageOf = map[string]Stage{
 	"Deployment": Workloads, "StatefulSet": Workloads, "DaemonSet": Workloads, "ReplicaSet": Workloads, "Job": Workloads, "CronJob": Workloads, "Pod": Workloads,
 	"Service": Exposure, "Route": Exposure, "HTTPRoute": Exposure, "Ingress": Exposure, "ReferenceGrant": Exposure, "BackendTLSPolicy": Exposure,
 	"ConsoleLink": Exposure, "ServiceMonitor": Exposure, "PodMonitor": Exposure, "PrometheusRule": Exposure, "PodDisruptionBudget": Exposure,
 	"HorizontalPodAutoscaler": Exposure,
 }
 
-// stage returns the stage of an object.
-func (o Object) stage() Stage {
-	k, err := keyOf(o.Config)
-	if err != nil {
-		return Prerequisites // so that no object is written before the error is reported
-	}
-	return stages[k.Kind]
-}
-
 // InStages returns the objects of the given stages, in order.
 func (d Desired) InStages(stages ...Stage) Desired {
-	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, o.stage()) })
+	return slices.DeleteFunc(slices.Clone(d), func(o Object) bool { return !slices.Contains(stages, stageOf[o.Key().Kind]) })
 }
 
-// key identifies one child.
-type key struct {
+// Key identifies an object by kind, namespace and name.
+type Key struct {
 	schema.GroupVersionKind
 	types.NamespacedName
 }
 
-// unversionedKey identifies an object in all versions of its API.
-type unversionedKey struct {
-	schema.GroupKind
-	types.NamespacedName
+// NewKey returns the key of an object.
+func NewKey(kind schema.GroupVersionKind, namespace, name string) Key {
+	return Key{kind, types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// Key returns the kind, namespace and name of an object.
-func (o Object) Key() (schema.GroupVersionKind, types.NamespacedName, error) {
-	k, err := keyOf(o.Config)
-	return k.GroupVersionKind, k.NamespacedName, err
+// unversioned returns the key of the object in all versions of its API.
+func (k Key) unversioned() Key {
+	k.Version = ""
+	return k
+}
+
+// validate returns an error for an incomplete key.
+func (k Key) validate() error {
+	if k.Kind == "" || k.Version == "" || k.Name == "" {
+		return errors.New("the apply configuration has no valid apiVersion, kind or name")
+	}
+	return nil
 }
 
 // typedConfig is implemented by generated apply configurations.
@@ -144,28 +142,22 @@ type typedConfig interface {
 	GetName() *string
 }
 
-// keyOf returns the key of an apply configuration without encoding it.
-func keyOf(config runtime.ApplyConfiguration) (key, error) {
-	var k key
-	switch c := config.(type) {
+// Key returns the key of an object without encoding it. Apply and Prune reject a configuration whose key is incomplete.
+func (o Object) Key() (k Key) {
+	switch c := o.Config.(type) {
 	case client.Object: // the result of client.ApplyConfigurationFromUnstructured
-		k = key{c.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(c)}
+		k = Key{c.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(c)}
 	case typedConfig:
 		k.GroupVersionKind = schema.FromAPIVersionAndKind(ptr.Deref(c.GetAPIVersion(), ""), ptr.Deref(c.GetKind(), ""))
 		k.Namespace, k.Name = ptr.Deref(c.GetNamespace(), ""), ptr.Deref(c.GetName(), "")
-	default:
-		return k, fmt.Errorf("%T is no apply configuration of a known form", config)
 	}
-	if k.Kind == "" || k.Version == "" || k.Name == "" {
-		return k, errors.New("the apply configuration has no valid apiVersion, kind or name")
-	}
-	return k, nil
+	return k
 }
 
 // child is a desired object during one apply.
 type child struct {
 	Object
-	key         key
+	key         Key
 	body        []byte // Config as JSON, without the fields that the Applier adds
 	desiredHash uint64 // hash of the body and the ownership
 	// exists reports whether the apply is an update of the object with the uid, which fails if another client has deleted the object.
@@ -181,17 +173,15 @@ func (c *child) dropsReference(ref metav1.OwnerReference) bool {
 // newChild returns a child, which has its key even if there is an error. An owner reference across namespaces is an error: the garbage
 // collector would delete the child.
 func newChild(o owner, object Object) (*child, error) {
-	k, err := keyOf(object.Config)
+	k := object.Key()
 	c := &child{Object: object, key: k}
-	if err != nil {
+	if err := k.validate(); err != nil {
 		return c, err
 	}
 	if c.Ownership != Unowned && o.GetNamespace() != "" && o.GetNamespace() != k.Namespace {
 		return c, fmt.Errorf("%s %s cannot own an object outside its namespace", o.kind.Kind, client.ObjectKeyFromObject(o))
 	}
-	if c.body, err = json.Marshal(object.Config); err != nil {
-		return c, fmt.Errorf("encoding the apply configuration: %w", err)
-	}
+	c.body, _ = json.Marshal(object.Config) // cannot fail: apply configurations contain only values of JSON
 	c.desiredHash = maphash.Bytes(hashSeed, c.body) + uint64(object.Ownership)
 	return c, nil
 }
@@ -199,22 +189,14 @@ func newChild(o owner, object Object) (*child, error) {
 // Render returns the objects that Apply would create in an empty cluster, in order, with labels and owner references. The owner must have
 // a TypeMeta unless it is of a built-in kind.
 func Render(desired Desired, component string, owner client.Object) ([]*unstructured.Unstructured, error) {
-	o, err := newOwner(owner, scheme.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	a := &Applier{Options: Options{Component: component}}
+	o, a := newOwner(owner, scheme.Scheme), &Applier{Options: Options{Component: component}}
 	objects := make([]*unstructured.Unstructured, 0, len(desired))
 	for _, object := range desired {
-		var body *unstructured.Unstructured
 		c, err := newChild(o, object)
-		if err == nil {
-			body, err = a.render(o, c)
-		}
 		if err != nil {
 			return nil, fmt.Errorf("rendering %s: %w", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name), err)
 		}
-		objects = append(objects, body)
+		objects = append(objects, a.render(o, c))
 	}
 	return objects, nil
 }
@@ -222,11 +204,9 @@ func Render(desired Desired, component string, owner client.Object) ([]*unstruct
 var networkPolicyKind = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
 
 // render returns the body of an apply request.
-func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) {
+func (a *Applier) render(o owner, c *child) *unstructured.Unstructured {
 	body := &unstructured.Unstructured{}
-	if err := body.UnmarshalJSON(c.body); err != nil {
-		return nil, fmt.Errorf("decoding the apply configuration: %w", err)
-	}
+	_ = body.UnmarshalJSON(c.body) // cannot fail: it was encoded by newChild and has a kind
 	if c.key.GroupKind() == networkPolicyKind {
 		setEmptyRules(body.Object)
 	}
@@ -245,7 +225,7 @@ func (a *Applier) render(o owner, c *child) (*unstructured.Unstructured, error) 
 	body.SetLabels(labels)
 	body.SetUID(c.uid)
 	body.SetOwnerReferences(o.ownerReferences(c.Ownership))
-	return body, nil
+	return body
 }
 
 // setEmptyRules sets the rules of a NetworkPolicy for each direction without rules, which denies all traffic: typed apply configurations omit

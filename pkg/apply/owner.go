@@ -26,15 +26,18 @@ type owner struct {
 	terminating func() (bool, error)
 }
 
-func newOwner(object client.Object, scheme *runtime.Scheme) (owner, error) {
+func newOwner(object client.Object, scheme *runtime.Scheme) owner {
 	kind := object.GetObjectKind().GroupVersionKind()
 	if kind.Empty() {
-		var err error
-		if kind, err = apiutil.GVKForObject(object, scheme); err != nil {
-			return owner{}, fmt.Errorf("finding the kind of the owner: %w", err)
-		}
+		kind, _ = apiutil.GVKForObject(object, scheme) // fails only for a type that is not in the scheme, so that it could not be read
 	}
-	return owner{Object: object, kind: kind}, nil
+	return owner{Object: object, kind: kind}
+}
+
+// keyOf returns the key of an object of the cluster.
+func (a *Applier) keyOf(object client.Object) Key {
+	kind, _ := a.Client.GroupVersionKindFor(object) // fails only for a type that is not in the scheme: its requests fail too
+	return Key{kind, client.ObjectKeyFromObject(object)}
 }
 
 // reference returns the owner reference of an Owned object.
@@ -141,7 +144,7 @@ func (a *Applier) hasMarker(o owner, live *unstructured.Unstructured) bool {
 }
 
 // newForeignError returns the error for an existing object that has the name of a desired one.
-func newForeignError(k key, live metav1.Object) *ForeignError {
+func newForeignError(k Key, live metav1.Object) *ForeignError {
 	e := &ForeignError{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
 	if other := metav1.GetControllerOfNoCopy(live); other != nil {
 		e.Controller = other.Kind + " " + other.Name

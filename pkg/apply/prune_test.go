@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -242,17 +241,4 @@ func TestRenderReportsErrors(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := Render(nil, "test", &unknown{}); err == nil {
-		t.Error("want an error for an owner of an unknown kind")
-	}
-	b := newTestApplier(t)
-	if b.Apply(t.Context(), &unknown{}, nil) == nil || b.Prune(t.Context(), &unknown{}, nil, nil, nil) == nil {
-		t.Error("want an error for an owner of an unknown kind")
-	}
-	if scheme.Scheme.IsGroupRegistered("nowhere.example.com") {
-		t.Error("the group of the test kind is registered, so the test proves nothing")
-	}
 }
-
-// unknown is an owner of a kind that is in no scheme.
-type unknown struct{ corev1.ConfigMap }

@@ -128,10 +128,7 @@ func (b *testApplier) refuseChanges() {
 	}
 	b.Client = interceptor.NewClient(inner, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			k, err := keyOf(config)
-			if err != nil {
-				return err
-			}
+			k := Object{Config: config}.Key()
 			if err := b.server.Get(ctx, k.NamespacedName, &corev1.ConfigMap{}); err == nil {
 				return invalid(field.NewPath("data"))
 			}

@@ -117,14 +117,11 @@ func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 		WithObjects(b.owner.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-				k, err := keyOf(config)
-				if err != nil {
-					return err
-				}
+				k := Object{Config: config}.Key()
 				if k.Kind == refused {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(k.Kind)}, k.Name, errors.New("exceeded quota"))
 				}
-				err = c.Apply(ctx, config, opts...)
+				err := c.Apply(ctx, config, opts...)
 				if err == nil {
 					*written = append(*written, k.Kind)
 				}
@@ -137,11 +134,11 @@ func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 
 func TestDesiredInStages(t *testing.T) {
 	desired := serverInStages()
-	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || got[0].stage() != Exposure || got[1].stage() != Workloads {
+	if got := desired.InStages(Exposure, Workloads); len(got) != 3 || stageOf[got[0].Key().Kind] != Exposure || stageOf[got[1].Key().Kind] != Workloads {
 		t.Errorf("got %d objects", len(got))
 	}
-	if broken := (Object{Config: corev1ac.ConfigMap("", "")}); broken.stage() != Prerequisites {
-		t.Error("want the earliest stage for an object that cannot be decoded")
+	if broken := (Desired{{Config: unknownConfig{}}}); len(broken.InStages(Prerequisites)) != 1 {
+		t.Error("want the earliest stage for an object of an unknown form, so that its error is reported first")
 	}
 }
 

@@ -77,8 +77,7 @@ func TestApplyAddsNoReferenceToDeletedOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestApplier(t, existingConfigMap(func(c *corev1.ConfigMap) { c.Labels = names.Labels("test") }))
-			o, err := newOwner(owner, b.Client.Scheme())
-			b.must(err)
+			o := newOwner(owner, b.Client.Scheme())
 			if leaves, err := b.ownerTerminating(t.Context(), o.GetNamespace(), o.reference()); err != nil || !leaves {
 				t.Errorf("leaving %t, error %v", leaves, err)
 			}

@@ -16,17 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
 // reference that Apply would set. An existing object of the same owner is no error; any other is a *ForeignError. Errors are *Error.
 func (a *Applier) Create(ctx context.Context, owner client.Object, object Object) error {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return err
-	}
+	o := newOwner(owner, a.Client.Scheme())
 	c, err := newChild(o, object)
 	if err == nil {
 		err = a.create(ctx, o, c)
@@ -38,11 +34,8 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return err
 	}
-	body, err := a.render(o, c)
-	if err != nil {
-		return err
-	}
-	err = a.send(ctx, "create", c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
+	body := a.render(o, c)
+	err := a.send(ctx, "create", c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -77,7 +70,7 @@ var ErrNotAdoptable = errors.New("it differs from what would be created, or has 
 // apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are ErrNotAdoptable or
 // unwrapped errors of the API server.
 func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
-	k := key{object.GroupVersionKind(), client.ObjectKeyFromObject(object)}
+	k := a.keyOf(object)
 	live, err := a.getLive(ctx, k)
 	if err != nil {
 		return err
@@ -118,17 +111,12 @@ func (a *Applier) isApplyNoop(ctx context.Context, object, live *unstructured.Un
 // concurrent write is a conflict error. The patch is skipped if nothing changed, if the object is terminating, or if it
 // would get a reference to a terminating owner. Errors are *Error.
 func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate func()) error {
-	gvk, err := apiutil.GVKForObject(live, a.Client.Scheme())
-	if err != nil {
-		return fmt.Errorf("finding the kind of %T: %w", live, err)
-	}
-	original := live.DeepCopyObject().(client.Object)
+	k, original := a.keyOf(live), live.DeepCopyObject().(client.Object)
 	mutate()
 	if live.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(original, live) {
-		a.countSkipped(gvk.Kind)
+		a.countSkipped(k.Kind)
 		return nil
 	}
-	k := key{gvk, client.ObjectKeyFromObject(live)}
 	if skip, err := a.addsTerminatingOwner(ctx, original, live); err != nil || skip {
 		return k.wrapError("", err)
 	}
@@ -136,7 +124,7 @@ func (a *Applier) PatchExisting(ctx context.Context, live client.Object, mutate 
 }
 
 // patch sends the changes of an object as a merge patch and stores the response in changed. A concurrent write is a conflict error.
-func (a *Applier) patch(ctx context.Context, verb string, k key, original, changed client.Object) error {
+func (a *Applier) patch(ctx context.Context, verb string, k Key, original, changed client.Object) error {
 	patch := client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})
 	return a.send(ctx, verb, k.Kind, updated, func() error { return a.Client.Patch(ctx, changed, patch, client.FieldOwner(a.FieldOwner)) })
 }
@@ -151,7 +139,7 @@ func (a *Applier) Delete(ctx context.Context, kind schema.GroupVersionKind, name
 }
 
 // deleteRecorded deletes an object with the given uid, and its record. NotFound is no error.
-func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k key, uid types.UID, options ...client.DeleteOption) error {
+func (a *Applier) deleteRecorded(ctx context.Context, forOwner types.UID, k Key, uid types.UID, options ...client.DeleteOption) error {
 	err := a.Delete(ctx, k.GroupVersionKind, k.NamespacedName, uid, options...)
 	a.records.Delete(recordKey{forOwner, k})
 	return client.IgnoreNotFound(err)
@@ -164,12 +152,8 @@ func (a *Applier) DeleteOwned(ctx context.Context, forOwner types.UID, object cl
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	kind, err := apiutil.GVKForObject(object, a.Client.Scheme())
-	k := key{kind, client.ObjectKeyFromObject(object)}
-	if err == nil {
-		err = a.deleteRecorded(ctx, forOwner, k, object.GetUID(), options...)
-	}
-	return k.wrapError("deleting", err)
+	k := a.keyOf(object)
+	return k.wrapError("deleting", a.deleteRecorded(ctx, forOwner, k, object.GetUID(), options...))
 }
 
 // Foreground is an option for an object that will be recreated, such as a Deployment with another selector. The object exists until its
@@ -219,17 +203,14 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desired,
 	kinds []schema.GroupVersionKind, legacy client.ListOption,
 ) error {
-	o, err := newOwner(owner, a.Client.Scheme())
-	if err != nil {
-		return err
-	}
-	keep := make(map[unversionedKey]bool, len(desired))
+	o := newOwner(owner, a.Client.Scheme())
+	keep := make(map[Key]bool, len(desired))
 	for _, object := range desired {
-		k, err := keyOf(object.Config)
-		if err != nil {
+		k := object.Key()
+		if err := k.validate(); err != nil {
 			return err
 		}
-		keep[unversionedKey{k.GroupKind(), k.NamespacedName}] = true
+		keep[k.unversioned()] = true
 	}
 	status, ok := owner.(interface{ ConditionsRef() *[]metav1.Condition })
 	if ok && legacy != nil && len(*status.ConditionsRef()) == 0 && !a.predatesProcess(o) {
@@ -245,14 +226,14 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, desired Desire
 			errs = append(errs, fmt.Errorf("pruning %s: %w", kind.Kind, err))
 		}
 	}
-	err = errors.Join(errs...)
+	err := errors.Join(errs...)
 	if legacy != nil && err == nil {
 		a.records.Store(recordKey{o.GetUID(), legacyListedKey}, record{})
 	}
 	return err
 }
 
-func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKey]bool,
+func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 	kind schema.GroupVersionKind, legacy client.ListOption,
 ) error {
 	inNamespace := client.InNamespace(o.GetNamespace()) // all namespaces for a cluster-scoped owner
@@ -273,12 +254,12 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[unversionedKe
 	}
 	var errs []error
 	for _, object := range found {
-		name := client.ObjectKeyFromObject(object)
-		if keep[unversionedKey{kind.GroupKind(), name}] || object.GetDeletionTimestamp() != nil {
+		k := Key{kind, client.ObjectKeyFromObject(object)}
+		if keep[k.unversioned()] || object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := a.pruneObject(ctx, o, key{kind, name}, object); err != nil {
-			errs = append(errs, fmt.Errorf("deleting %s: %w", name, err))
+		if err := a.pruneObject(ctx, o, k, object); err != nil {
+			errs = append(errs, fmt.Errorf("deleting %s: %w", k.NamespacedName, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -299,7 +280,7 @@ func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, 
 }
 
 // pruneObject deletes an object that the owner controls, or that has no other owner.
-func (a *Applier) pruneObject(ctx context.Context, o owner, k key, object metav1.Object) error {
+func (a *Applier) pruneObject(ctx context.Context, o owner, k Key, object metav1.Object) error {
 	refs := object.GetOwnerReferences()
 	if i := slices.IndexFunc(refs, o.matches); i < 0 || len(refs) > 1 && !ptr.Deref(refs[i].Controller, false) {
 		return nil

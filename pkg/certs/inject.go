@@ -67,10 +67,7 @@ func (a *Authority) injectTarget(ctx context.Context, target Target, bundle stri
 	}
 	// The test operation fails the patch after a concurrent change of the webhooks; the next sync retries it.
 	patch = append([]jsonpatch.Operation{jsonpatch.NewOperation("test", "/metadata/resourceVersion", obj.GetResourceVersion())}, patch...)
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
+	body, _ := json.Marshal(patch) // strings: encoding cannot fail
 	return a.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, body))
 }
 

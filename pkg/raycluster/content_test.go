@@ -126,10 +126,10 @@ func TestProxySidecar(t *testing.T) {
 	if len(mounted) > 0 {
 		t.Errorf("no volumes for %v", mounted)
 	}
-	rules, err := rbacproxy.Config(RequiredAccess("team"))
+	rules := rbacproxy.Config(RequiredAccess("team"))
 	want := "authorization:\n  resourceAttributes:\n    apiVersion: v1\n    namespace: team\n    resource: pods\n    verb: get\n"
-	if err != nil || rules[KeyProxyConfig] != want {
-		t.Errorf("unexpected rules %q, error %v", rules, err)
+	if rules[KeyProxyConfig] != want {
+		t.Errorf("unexpected rules %q", rules)
 	}
 }
 

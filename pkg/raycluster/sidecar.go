@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -51,8 +50,6 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	if s.Auth == AuthProxy {
 		return s.rbacProxy()
 	}
-	args, err := s.arguments().Args()
-	utilruntime.Must(err) // strings always encode as JSON
 	cookie := oauthproxy.CookieEnvVar(s.Names.CookieSecret)
 	if s.FormerCookie {
 		cookie = oauthproxy.FormerCookieEnvVar(s.Names.CookieSecret)
@@ -60,7 +57,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
 		WithImage(s.Image).
-		WithArgs(args...).
+		WithArgs(s.arguments().Args()...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
 		WithEnv(cookie).
 		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
@@ -81,9 +78,7 @@ func (s Sidecar) arguments() oauthproxy.Arguments {
 // LegacyArgs returns the arguments of the CodeFlare operator's sidecars, with which every user of OpenShift can log in by browser.
 func (s Sidecar) LegacyArgs() []string {
 	s.FormerCookie = true
-	args, err := s.arguments().DelegateArgs()
-	utilruntime.Must(err) // strings always encode as JSON
-	return args
+	return s.arguments().DelegateArgs()
 }
 
 // rbacProxy returns kube-rbac-proxy, with the port name of the OAuth proxy, which the Service refers to.

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,23 +11,19 @@ import (
 
 // statusPatch returns the merge patch of the status, with the resourceVersion of the original as a precondition; nil if the status is
 // unchanged.
-func statusPatch(original, obj client.Object) ([]byte, error) {
+func statusPatch(original, obj client.Object) []byte {
 	if equality.Semantic.DeepEqual(original, obj) {
-		return nil, nil
+		return nil
 	}
-	patch, err := client.MergeFrom(original).Data(obj)
-	if err != nil {
-		return nil, fmt.Errorf("computing the status patch: %w", err)
-	}
+	patch, _ := client.MergeFrom(original).Data(obj) // cannot fail for two objects of one type of the API
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, fmt.Errorf("reading the status patch: %w", err)
-	}
+	_ = json.Unmarshal(patch, &fields)
 	status, changed := fields["status"]
 	if !changed {
-		return nil, nil
+		return nil
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": original.GetResourceVersion()}, "status": status})
+	patch, _ = json.Marshal(map[string]any{"metadata": map[string]string{"resourceVersion": original.GetResourceVersion()}, "status": status})
+	return patch
 }
 
 // requeueOnConflict returns the result for a failed update of the reconciled object. A conflict is not an error: the next reconcile reads

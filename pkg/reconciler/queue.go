@@ -91,7 +91,6 @@ type namespaceQueues struct {
 	changed           *sync.Cond
 	queued            map[string][]reconcile.Request
 	order             []string       // the namespaces that have queued requests
-	popped            map[string]int // requests that workers hold, including those blocked in start
 	processing        map[string]int // requests that are being reconciled
 }
 
@@ -99,7 +98,6 @@ func newNamespaceQueues(perNamespaceLimit int) *namespaceQueues {
 	q := &namespaceQueues{
 		perNamespaceLimit: perNamespaceLimit,
 		queued:            map[string][]reconcile.Request{},
-		popped:            map[string]int{},
 		processing:        map[string]int{},
 	}
 	q.changed = sync.NewCond(&q.mu)
@@ -141,7 +139,7 @@ func (q *namespaceQueues) Pop() reconcile.Request {
 	defer q.mu.Unlock()
 	next := 0
 	for i, namespace := range q.order {
-		if q.popped[namespace] < q.popped[q.order[next]] {
+		if q.processing[namespace] < q.processing[q.order[next]] {
 			next = i
 		}
 	}
@@ -154,7 +152,6 @@ func (q *namespaceQueues) Pop() reconcile.Request {
 	} else {
 		delete(q.queued, namespace)
 	}
-	q.popped[namespace]++
 	return request
 }
 
@@ -166,7 +163,6 @@ func (q *namespaceQueues) start(r reconcile.Request) bool {
 	namespace := namespaceOf(r)
 	for q.processing[namespace] >= q.perNamespaceLimit {
 		if slices.ContainsFunc(q.order, func(other string) bool { return q.processing[other] < q.perNamespaceLimit }) {
-			decrement(q.popped, namespace)
 			return false
 		}
 		q.changed.Wait()
@@ -179,13 +175,9 @@ func (q *namespaceQueues) start(r reconcile.Request) bool {
 func (q *namespaceQueues) done(r reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	decrement(q.popped, namespaceOf(r))
-	decrement(q.processing, namespaceOf(r))
-	q.changed.Broadcast()
-}
-
-func decrement(counts map[string]int, namespace string) {
-	if counts[namespace]--; counts[namespace] <= 0 {
-		delete(counts, namespace)
+	namespace := namespaceOf(r)
+	if q.processing[namespace]--; q.processing[namespace] <= 0 {
+		delete(q.processing, namespace)
 	}
+	q.changed.Broadcast()
 }

@@ -237,10 +237,7 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 			r.conditions.Set(obj, c)
 		}
 	}
-	patch, err := statusPatch(original, obj)
-	if err != nil {
-		return err
-	}
+	patch := statusPatch(original, obj)
 	if version, found := r.unconfirmed.Get(original.GetUID()); found && patch == nil && version == original.GetResourceVersion() {
 		// The last patch may have been stored without the cache showing it yet. A patch of the resourceVersion alone conflicts then,
 		// and changes nothing otherwise.
@@ -256,7 +253,7 @@ func (r *baseReconciler[T]) patchStatus(ctx context.Context, original, obj T) er
 	}
 	// The response is decoded into a copy: events and metrics describe the findings of this reconcile.
 	response := clone(obj)
-	err = r.client.Status().Patch(ctx, response, client.RawPatch(types.MergePatchType, patch))
+	err := r.client.Status().Patch(ctx, response, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsNotFound(err) {
 		return errNotFound
 	}

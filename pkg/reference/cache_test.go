@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,39 +76,6 @@ func TestSecretCacheReadsChangedSecrets(t *testing.T) {
 	}
 }
 
-// Several reconciles that need the same changed Secret cause one read: none of them reads before all have seen its new version.
-func TestSecretCacheReadsOnceForConcurrentCallers(t *testing.T) {
-	const callers = 4
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "1"}, Data: map[string][]byte{"k": []byte("a")}}
-	var cached, live atomic.Int32
-	all := make(chan struct{})
-	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secret).Build()
-	reader := interceptor.NewClient(inner, interceptor.Funcs{
-		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-			if _, head := object.(*metav1.PartialObjectMetadata); !head {
-				live.Add(1)
-				<-all
-			} else if cached.Add(1) == callers {
-				close(all)
-			}
-			return w.Get(ctx, key, object, opts...)
-		},
-	})
-	c := NewSecretCache(reader, reader, func(s *corev1.Secret) string { return string(s.Data["k"]) })
-	var group sync.WaitGroup
-	for range callers {
-		group.Go(func() {
-			if got, found, err := c.Get(t.Context(), client.ObjectKeyFromObject(secret)); got != "a" || !found || err != nil {
-				t.Errorf("got %q, %t, %v", got, found, err)
-			}
-		})
-	}
-	group.Wait()
-	if live.Load() != 1 {
-		t.Errorf("%d reads, want 1", live.Load())
-	}
-}
-
 func TestSecretCacheReturnsReadErrors(t *testing.T) {
 	name := types.NamespacedName{Namespace: "ns", Name: "s"}
 	reader := newCountingReader(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
@@ -141,4 +106,4 @@ func TestSecretCacheForgetsNamespace(t *testing.T) {
 	}
 }
 
-func countEntries[T any](c *SecretCache[T]) int { return len(c.secrets.entries.Keys()) }
+func countEntries[T any](c *SecretCache[T]) int { return len(c.entries.Keys()) }

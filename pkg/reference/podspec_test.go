@@ -32,11 +32,11 @@ func TestOfPods(t *testing.T) {
 
 func TestFindMissing(t *testing.T) {
 	refs := []Reference{{Kind: Secret, Name: "here"}, {Kind: Secret, Name: "gone"}, {Kind: ConfigMap, Name: "gone", Optional: true}}
-	absent, err := FindMissing(refs, func(r Reference) (bool, error) { return r.Name == "here", nil })
+	absent, err := (&Tracker{}).FindMissing(t.Context(), "", refs, func(r Reference) (bool, error) { return r.Name == "here", nil })
 	if diff := cmp.Diff([]Missing{{Reference: refs[1]}}, absent); diff != "" || err != nil {
 		t.Errorf("error %v\n%s", err, diff)
 	}
-	if _, err := FindMissing(refs, func(Reference) (bool, error) { return false, errors.New("not now") }); err == nil || !strings.Contains(err.Error(), "Secret here: not now") {
+	if _, err := (&Tracker{}).FindMissing(t.Context(), "", refs, func(Reference) (bool, error) { return false, errors.New("not now") }); err == nil || !strings.Contains(err.Error(), "Secret here: not now") {
 		t.Errorf("an error is not taken for absence: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Tracker resolves references. It is safe for concurrent use.
-type Tracker struct{ contents *objectCache[content] }
+type Tracker struct{ contents *SecretCache[content] }
 
 // content holds the hashes of the keys of an object, never the values.
 type content struct {
@@ -35,7 +35,7 @@ type Resolved struct {
 
 // NewTracker returns a Tracker that reads metadata from cached, a cache of the metadata of Secrets and ConfigMaps, and content from live.
 func NewTracker(cached, live client.Reader) *Tracker {
-	return &Tracker{newObjectCache(cached, live, hashContent)}
+	return &Tracker{NewSecretCache(cached, live, hashContent)}
 }
 
 // Resolve returns the state of references. It reads content only of objects whose resourceVersion changed since the last call. Errors are
@@ -59,8 +59,15 @@ func (t *Tracker) Resolve(ctx context.Context, namespace string, refs []Referenc
 	return resolved, nil
 }
 
-// FindMissing returns the required objects that do not exist. Unlike Resolve it reads no content.
-func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
+// FindMissing returns the required objects of a namespace that do not exist. Unlike Resolve it reads no content. A nil exists looks for the
+// metadata of the objects.
+func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference, exists func(Reference) (bool, error)) ([]Missing, error) {
+	if exists == nil {
+		exists = func(ref Reference) (bool, error) {
+			metadata, err := capability.GetMetadata(ctx, t.contents.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
+			return metadata != nil, err
+		}
+	}
 	var missing []Missing
 	for _, ref := range refs {
 		if ref.Optional {
@@ -75,32 +82,12 @@ func FindMissing(refs []Reference, exists func(Reference) (bool, error)) ([]Miss
 	return missing, nil
 }
 
-// FindMissing returns the required objects of a namespace that do not exist.
-func (t *Tracker) FindMissing(ctx context.Context, namespace string, refs []Reference) ([]Missing, error) {
-	return FindMissing(refs, func(ref Reference) (bool, error) {
-		metadata, err := capability.GetMetadata(ctx, t.contents.cached, ref.Kind.gvk(), client.ObjectKey{Namespace: namespace, Name: ref.Name})
-		return metadata != nil, err
-	})
-}
-
-func hashContent(object client.Object) content {
-	c := content{uid: object.GetUID(), keys: map[string]string{}}
-	switch o := object.(type) {
-	case *corev1.Secret:
-		c.add(o.Data)
-	case *corev1.ConfigMap:
-		c.add(o.BinaryData)
-		for k, v := range o.Data {
-			c.keys[k] = keyedHash(c.uid, []byte(v))
-		}
-	}
-	return c
-}
-
-func (c content) add(data map[string][]byte) {
-	for k, v := range data {
+func hashContent(object *corev1.Secret) content {
+	c := content{uid: object.UID, keys: make(map[string]string, len(object.Data))}
+	for k, v := range object.Data {
 		c.keys[k] = keyedHash(c.uid, v)
 	}
+	return c
 }
 
 // hash returns a hash of the given keys that exist; no keys means all.

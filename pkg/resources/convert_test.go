@@ -2,7 +2,6 @@ package resources
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,10 +16,7 @@ import (
 // expectSameJSON converts a value to an apply configuration and checks that both have the same JSON.
 func expectSameJSON[T any](t *testing.T, from any) *T {
 	t.Helper()
-	into, err := Apply[T](from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	into := MustApply[T](from)
 	if diff := cmp.Diff(text(t, from), text(t, into)); diff != "" {
 		t.Errorf("%T (-value +converted):\n%s", from, diff)
 	}
@@ -73,12 +69,16 @@ func TestApplyCopiesPointers(t *testing.T) {
 	}
 }
 
-func TestApplyErrors(t *testing.T) {
-	if _, err := Apply[corev1ac.AffinityApplyConfiguration](func() {}); err == nil || !strings.Contains(err.Error(), "encoding") {
-		t.Errorf("got error %v, want an encoding error", err)
-	}
-	if _, err := Apply[corev1ac.AffinityApplyConfiguration]("text"); err == nil || !strings.Contains(err.Error(), "decoding") {
-		t.Errorf("got error %v, want a decoding error", err)
+func TestMustApplyRejectsOtherTypes(t *testing.T) {
+	for name, from := range map[string]any{"cannot be encoded": func() {}, "is of another type": "text"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a value that %s was converted", name)
+				}
+			}()
+			MustApply[corev1ac.AffinityApplyConfiguration](from)
+		}()
 	}
 }
 

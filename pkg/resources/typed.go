@@ -75,24 +75,14 @@ func Decode[T any](object *unstructured.Unstructured) (*T, error) {
 	return into, nil
 }
 
-// Apply converts an API value of a user to the apply configuration T of the same type, such as corev1.Affinity to
-// AffinityApplyConfiguration. Unset fields remain unset, so that the API server sets their defaults. It returns an error if the types do
-// not match.
-func Apply[T any](from any) (*T, error) {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", from, err)
-	}
-	into := new(T)
-	if err := json.Unmarshal(data, into); err != nil {
-		return nil, fmt.Errorf("decoding %T as %T: %w", from, into, err)
-	}
-	return into, nil
-}
-
-// MustApply is Apply for types generated from one Kubernetes type. It panics if they do not match.
+// MustApply converts an API value of a user to the apply configuration T of the same type, such as corev1.Affinity to
+// AffinityApplyConfiguration. Unset fields remain unset, so that the API server sets their defaults. It panics if the types do not match.
 func MustApply[T any](from any) *T {
-	into, err := Apply[T](from)
+	into := new(T)
+	data, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
 	utilruntime.Must(err)
 	return into
 }

@@ -69,19 +69,16 @@ type Report struct {
 func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var report Report
 	for _, desired := range objects {
-		kind, name, err := desired.Key()
-		if err != nil {
+		key := desired.Key()
+		if err := report.readHost(ctx, reader, desired, key.Name); err != nil {
 			return report, err
 		}
-		if err := report.readHost(ctx, reader, desired, name.Name); err != nil {
-			return report, err
-		}
-		read := readers[kind]
+		read := readers[key.GroupVersionKind]
 		if read == nil {
 			continue
 		}
-		object := resources.NewUnstructured(kind)
-		err = reader.Get(ctx, name, object)
+		object := resources.NewUnstructured(key.GroupVersionKind)
+		err := reader.Get(ctx, key.NamespacedName, object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
 		}
@@ -89,7 +86,7 @@ func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, 
 			err = read(&report, object, gateway, now)
 		}
 		if err != nil {
-			return report, fmt.Errorf("reading %s %s from the cache: %w", kind.Kind, name, err)
+			return report, fmt.Errorf("reading %s %s from the cache: %w", key.Kind, key.NamespacedName, err)
 		}
 	}
 	return report, nil

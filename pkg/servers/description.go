@@ -161,18 +161,15 @@ func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rb
 
 // ProxyObjects returns the ConfigMap of the proxy, which admits callers that may get the Service, and the binding that allows the proxy to
 // create token and access reviews.
-func (d *Description) ProxyObjects() (apply.Desired, error) {
-	data, err := rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: d.Namespace, Name: d.Name})
-	if err != nil {
-		return nil, err
-	}
+func (d *Description) ProxyObjects() apply.Desired {
+	data := rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: d.Namespace, Name: d.Name})
 	meta := d.metaOutside(d.Name + "-auth-delegator")
 	return apply.Desired{
 		{Config: corev1ac.ConfigMap(d.Name+"-kube-rbac-proxy-config", d.Namespace).WithLabels(d.Labels(d.Name)).WithData(data)},
 		{Ownership: apply.Unowned, Config: rbacv1ac.ClusterRoleBinding(meta.Name).WithLabels(meta.Labels).
 			WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(rbacproxy.DelegatorRole)).
 			WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(d.Namespace).WithName(d.Name))},
-	}, nil
+	}
 }
 
 func (d *Description) published() resources.Published {

@@ -84,10 +84,7 @@ func (n *Notebook) describe() *servers.Description {
 // build returns the objects in the order in which they are applied.
 func (n *Notebook) build(in *servers.Publishing, rollout reference.RolloutHash) (apply.Desired, error) {
 	d := n.describe()
-	proxy, err := d.ProxyObjects()
-	if err != nil {
-		return nil, err
-	}
+	proxy := d.ProxyObjects()
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: n.certificate(), Key: key, Volume: "tls", Dir: "/etc/tls"}
 	}

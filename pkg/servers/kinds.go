@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,17 +45,6 @@ var (
 
 // OptionalKinds are the kinds of children of optional APIs.
 var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
-
-// Key identifies an object by kind, namespace and name.
-type Key struct {
-	schema.GroupVersionKind
-	types.NamespacedName
-}
-
-// NewKey returns the key of an object.
-func NewKey(kind schema.GroupVersionKind, namespace, name string) Key {
-	return Key{kind, types.NamespacedName{Namespace: namespace, Name: name}}
-}
 
 // Caches returns the informers for children of registries and the catalog. They select the managed label, which EndpointSlices copy from
 // their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.

@@ -198,12 +198,7 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	if err != nil {
 		return nil, nil, err
 	}
-	if refs.Exists == nil {
-		missing, err = r.References.FindMissing(ctx, namespace, refs.Mounted)
-	} else {
-		missing, err = reference.FindMissing(refs.Mounted, refs.Exists)
-	}
-	if err != nil {
+	if missing, err = r.References.FindMissing(ctx, namespace, refs.Mounted, refs.Exists); err != nil {
 		return nil, nil, err
 	}
 	byUser := slices.DeleteFunc(slices.Clone(resolved.Missing), refs.IsManaged)

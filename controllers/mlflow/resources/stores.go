@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
@@ -119,8 +118,7 @@ func uriQuery(uri string) url.Values {
 // StoresHash returns a hash of the stores that are migrated.
 func StoresHash(m *mlflowv1.MLflow) string {
 	stores := slices.DeleteFunc(storeEnv(m), func(v envVar) bool { return *v.Name == envReadReplica })
-	text, err := json.Marshal(stores)
-	utilruntime.Must(err)
+	text, _ := json.Marshal(stores) // apply configurations: encoding cannot fail
 	return ShortHash(string(text))
 }
 

@@ -97,7 +97,7 @@ func describe(c *aihubv1alpha1.Catalog) *servers.Description {
 
 // Build returns the objects of a Catalog in the order in which they are applied. The ConfigMaps of users and the Secrets are not included,
 // because their content does not depend on the Catalog.
-func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
+func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	d := describe(c)
 	objects.Add(d.ServiceAccount(), defaultSourcesConfigMap(c), ServerDeployment(c, in), service(c, in),
@@ -115,11 +115,10 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) (apply.Desired, error) {
 		objects = append(objects, BuildDatabase(c, in)...)
 	}
 	objects = append(objects, Published(c, in)...)
-	if !HasProxy(c) {
-		return objects, nil
+	if HasProxy(c) {
+		objects = append(objects, d.ProxyObjects()...)
 	}
-	proxy, err := d.ProxyObjects()
-	return append(objects, proxy...), err
+	return objects
 }
 
 // adminRole grants update on the ConfigMaps of users and read on all ConfigMaps, including labelled ones. It grants nothing on Secrets,

@@ -100,7 +100,7 @@ func (p *Proxy) NeedsRules() bool { return !p.oauth }
 func (p *Proxy) NeedsCertificate() bool { return !p.hasServiceCA }
 
 // Rules returns the data of RulesConfigMap. Clients need permission to get Services of the namespace, as with the OAuth proxy.
-func (p *Proxy) Rules() (map[string]string, error) {
+func (p *Proxy) Rules() map[string]string {
 	return rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: p.namespace})
 }
 
@@ -139,9 +139,9 @@ func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 }
 
 // Container returns the sidecar.
-func (p *Proxy) Container() (*corev1ac.ContainerApplyConfiguration, error) {
+func (p *Proxy) Container() *corev1ac.ContainerApplyConfiguration {
 	if !p.oauth {
-		return p.rbacContainer(), nil
+		return p.rbacContainer()
 	}
 	return p.oauthContainer()
 }
@@ -158,15 +158,11 @@ func (p *Proxy) oauthArguments() oauthproxy.Arguments {
 	return a
 }
 
-func (p *Proxy) oauthContainer() (*corev1ac.ContainerApplyConfiguration, error) {
-	args, err := p.oauthArguments().Args()
-	if err != nil {
-		return nil, err
-	}
+func (p *Proxy) oauthContainer() *corev1ac.ContainerApplyConfiguration {
 	c := corev1ac.Container().
 		WithName(oauthproxy.ContainerName).
 		WithImage(p.settings.AuthProxy.Image.Reference()).
-		WithArgs(args...).
+		WithArgs(p.oauthArguments().Args()...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortName).WithContainerPort(Port).WithProtocol(corev1.ProtocolTCP)).
 		WithLivenessProbe(httpsProbe(30)).
 		WithReadinessProbe(httpsProbe(5)).
@@ -177,7 +173,7 @@ func (p *Proxy) oauthContainer() (*corev1ac.ContainerApplyConfiguration, error) 
 	if p.settings.TLS.Enabled() {
 		c.WithVolumeMounts(mount(meshTLSVolume, meshTLSDir).WithReadOnly(true))
 	}
-	return c, nil
+	return c
 }
 
 // rbacContainer has the port name of the OAuth proxy, which the Service targets.

@@ -106,10 +106,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 	if equality.Semantic.DeepEqual(original.Status, status) {
 		return false, nil
 	}
-	patch, err := buildPredictorPatch(original.ResourceVersion, status)
-	if err != nil {
-		return false, err
-	}
+	patch := buildPredictorPatch(original.ResourceVersion, status)
 	updated := original.DeepCopy()
 	updated.Status = status
 	return patchStatus(ctx, p.client, p.writes, original, updated, client.RawPatch(types.MergePatchType, patch))
@@ -117,7 +114,7 @@ func (p *predictorSource) updateStatus(ctx context.Context, r *resourceModel, st
 
 // buildPredictorPatch returns a merge patch that sets all fields of the status, including empty ones, and removes the fields of an earlier
 // failure.
-func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, error) {
+func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) []byte {
 	status := map[string]any{
 		"available": s.Available, "transitionStatus": s.TransitionStatus, "activeModelState": s.ActiveModelState,
 		"targetModelState": s.TargetModelState, "httpEndpoint": s.HTTPEndpoint, "grpcEndpoint": s.GRPCEndpoint,
@@ -132,11 +129,8 @@ func buildPredictorPatch(version string, s v1alpha1.PredictorStatus) ([]byte, er
 			"reason": nilIfEmpty(f.Reason), "message": nilIfEmpty(f.Message), "modelId": nilIfEmpty(f.ModelID), "location": nilIfEmpty(f.Location), "time": f.Time,
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status: %w", err)
-	}
-	return patch, nil
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "status": status}) // cannot fail for a status
+	return patch
 }
 
 // nilIfEmpty returns nil for "", so that a merge patch removes the field.

@@ -153,18 +153,17 @@ func TestBackendTLSPolicySelectsProxyPort(t *testing.T) {
 
 // Every desired object is deleted when it is obsolete.
 func TestPossibleObjectsIncludeDesiredObjects(t *testing.T) {
-	known := map[objectRef]bool{}
+	known := map[apply.Key]bool{}
 	for _, p := range possibleObjects("team", capability.NewSet(capability.BackendTLSPolicy)) {
 		known[p] = true
 	}
-	seen := map[objectRef]bool{}
+	seen := map[apply.Key]bool{}
 	for _, in := range []Inputs{inputs(openShift), inputs(plain, always)} {
 		in.CABundle = []byte("PEM")
 		for _, o := range allDesired(in) {
-			kind, name, err := o.Key()
-			p := objectRef{kind, name}
-			if err != nil || !known[p] {
-				t.Errorf("%s is never removed, error %v", p, err)
+			p := o.Key()
+			if !known[p] {
+				t.Errorf("%s %s is never removed", p.Kind, p.NamespacedName)
 			}
 			seen[p] = true
 		}
@@ -190,13 +189,13 @@ func TestAdoptsLegacyObjectsOnly(t *testing.T) {
 	users := storedBy("kubectl-create", nil)
 	adoptable := map[string]bool{}
 	for _, o := range allDesired(in) {
-		kind, name, _ := o.Key()
+		key := o.Key()
 		if o.AdoptIf == nil {
 			continue
 		}
-		adoptable[kind.Kind+" "+name.Name] = true
+		adoptable[key.Kind+" "+key.Name] = true
 		if !o.AdoptIf(legacy) || o.AdoptIf(users) {
-			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", kind.Kind, name.Name, o.AdoptIf(legacy), o.AdoptIf(users))
+			t.Errorf("%s %s: takes that of the former companion %t, that of a user %t", key.Kind, key.Name, o.AdoptIf(legacy), o.AdoptIf(users))
 		}
 	}
 	want := []string{"ClusterRoleBinding team-modelmesh-serving-sa-auth-delegator", "RoleBinding prometheus-ns-access",

@@ -117,14 +117,10 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 		return 0, err
 	}
 	for _, object := range desired {
-		kind, name, err := object.Key()
-		if err != nil {
-			return 0, err
-		}
-		kept = append(kept, objectRef{kind, name})
+		kept = append(kept, object.Key())
 	}
 	for _, c := range in.certificates() {
-		kept = append(kept, objectRef{secretKind, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}})
+		kept = append(kept, apply.NewKey(secretKind, c.Namespace, c.Name))
 	}
 	if renewal, ok := reconciler.AsWait(r.certificates.AwaitRenewal(namespace.UID)); ok {
 		retry = modelmesh.MinNonZero(retry, renewal.Retry)
@@ -133,7 +129,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 }
 
 // collectSecrets sets the inputs that come from Secrets, and returns the Secrets that are kept without an update.
-func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+func (r *namespaceReconciler) collectSecrets(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	if !in.InUse {
 		return nil, nil
 	}
@@ -184,7 +180,7 @@ func (r *namespaceReconciler) recordWarning(about runtime.Object, text string) {
 }
 
 // deleteObsolete deletes the managed objects of a namespace that are not in kept.
-func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID, namespace string, kept []objectRef) error {
+func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID, namespace string, kept []apply.Key) error {
 	keep := sets.New(kept...)
 	storages, err := r.listStorageSecrets(ctx, namespace)
 	if err != nil {
@@ -202,19 +198,19 @@ func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID,
 }
 
 // listStorageSecrets returns the Secrets with storage entries, those of an earlier storageSecretName included.
-func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]objectRef, error) {
+func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace string) ([]apply.Key, error) {
 	labels := names.Labels(modelmesh.ComponentName)
 	labels[LabelManaged] = valueTrue
 	metadata, err := modelmesh.ListMetadata(ctx, r.cached, secretKind, client.InNamespace(namespace), client.MatchingLabels(labels))
-	var out []objectRef
+	var out []apply.Key
 	for i := range metadata {
-		out = append(out, objectRef{secretKind, client.ObjectKeyFromObject(&metadata[i])})
+		out = append(out, apply.NewKey(secretKind, metadata[i].Namespace, metadata[i].Name))
 	}
 	return out, err
 }
 
 // getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
-func (r *baseReconciler) getMetadata(ctx context.Context, p objectRef) (*metav1.PartialObjectMetadata, error) {
+func (r *baseReconciler) getMetadata(ctx context.Context, p apply.Key) (*metav1.PartialObjectMetadata, error) {
 	return capability.GetMetadata(ctx, r.cached, p.GroupVersionKind, p.NamespacedName)
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -70,23 +69,17 @@ var (
 	delegatorKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// objectRef identifies an object by kind and name.
-type objectRef struct {
-	schema.GroupVersionKind
-	types.NamespacedName
-}
-
 // possibleObjects returns all objects that may exist for a namespace, except Routes and the storage Secret, whose name depends on the
 // settings.
-func possibleObjects(namespace string, served capability.Set) []objectRef {
-	in := func(kind schema.GroupVersionKind, name string) objectRef {
-		return objectRef{kind, types.NamespacedName{Namespace: namespace, Name: name}}
+func possibleObjects(namespace string, served capability.Set) []apply.Key {
+	in := func(kind schema.GroupVersionKind, name string) apply.Key {
+		return apply.NewKey(kind, namespace, name)
 	}
-	all := []objectRef{
+	all := []apply.Key{
 		in(accountKind, authproxy.DefaultServiceAccount), in(bindingKind, PrometheusBinding),
 		in(secretKind, authproxy.CookieSecret), in(secretKind, authproxy.TLSSecret),
 		in(configMapKind, CAObjectName),
-		{delegatorKind, types.NamespacedName{Name: BindingName(namespace)}},
+		apply.NewKey(delegatorKind, "", BindingName(namespace)),
 	}
 	if served.Has(capability.BackendTLSPolicy) {
 		all = append(all, in(capability.BackendTLSPolicy, CAObjectName))

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
@@ -25,21 +24,21 @@ import (
 const certificateAuthority = "odh-platform-operator-modelmesh-ca"
 
 // collectStorage reads the data connections of a namespace if one of them or the storage Secret changed. It keeps no content in memory.
-func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]objectRef, error) {
+func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, state *namespaceState) ([]apply.Key, error) {
 	metadata, err := r.listConnections(ctx, in)
 	if err != nil || len(metadata) == 0 {
 		return nil, err
 	}
-	bundle, err := r.getMetadata(ctx, objectRef{configMapKind, types.NamespacedName{Namespace: in.Namespace, Name: BundleConfigMap}})
+	bundle, err := r.getMetadata(ctx, apply.NewKey(configMapKind, in.Namespace, BundleConfigMap))
 	if err != nil {
 		return nil, err
 	}
-	target := objectRef{secretKind, types.NamespacedName{Namespace: in.Namespace, Name: in.Settings.StorageSecretName}}
+	target := apply.NewKey(secretKind, in.Namespace, in.Settings.StorageSecretName)
 	existing, err := r.getMetadata(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	kept := []objectRef{target}
+	kept := []apply.Key{target}
 	if existing == nil {
 		kept = nil // no data connection has an entry
 	}

@@ -44,11 +44,7 @@ const preStopPort = 8090
 func (p *podBuilder) buildContainers() ([]*corev1ac.ContainerApplyConfiguration, error) {
 	containers := []*corev1ac.ContainerApplyConfiguration{p.buildMesh()}
 	if p.Proxy != nil {
-		sidecar, err := p.Proxy.Container()
-		if err != nil {
-			return nil, fmt.Errorf("the authentication proxy: %w", err)
-		}
-		containers = append(containers, sidecar)
+		containers = append(containers, p.Proxy.Container())
 	}
 	ownCount := len(containers)
 	for i := range p.Spec.Containers {

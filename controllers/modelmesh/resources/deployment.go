@@ -59,13 +59,10 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 }
 
 // TemplateHash returns a hash of the pod template.
-func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) (string, error) {
-	text, err := json.Marshal(d.Spec.Template)
-	if err != nil {
-		return "", fmt.Errorf("encoding the pod template of Deployment %s: %w", *d.GetName(), err)
-	}
+func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) string {
+	text, _ := json.Marshal(d.Spec.Template) // an apply configuration: encoding cannot fail
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])[:16], nil
+	return hex.EncodeToString(sum[:])[:16]
 }
 
 // podLabels adds the labels of the settings and of the runtime, which takes precedence. Reserved labels, by which pods are selected,

@@ -24,11 +24,7 @@ func guardsOf(t *testing.T, served capability.Set, changes ...func(*meshsettings
 		change(&in.Settings)
 	}
 	in.Proxy = authproxy.Decide(in.Settings, in.Namespace, served)
-	desired, err := BuildGuards(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := apply.Render(desired, componentName, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace, UID: "uid"}})
+	objects, err := apply.Render(BuildGuards(in), componentName, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.Namespace, UID: "uid"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package resources
 
 import (
-	"fmt"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,20 +83,16 @@ const (
 
 // BuildGuards builds the objects without which no pod may run: the NetworkPolicy and the authorization rules of the sidecar. The other
 // objects of the sidecar are created by package openshift: without them pods do not start, or the sidecar rejects all requests.
-func BuildGuards(in NamespaceInputs) (apply.Desired, error) {
+func BuildGuards(in NamespaceInputs) apply.Desired {
 	var desired apply.Desired
 	if in.Settings.NetworkPolicy {
 		desired = append(desired, apply.Object{Config: buildNetworkPolicy(in), Ownership: apply.Unowned, AdoptIf: selectsLegacyPods})
 	}
-	if in.Proxy == nil || !in.Proxy.NeedsRules() {
-		return desired, nil
+	if in.Proxy != nil && in.Proxy.NeedsRules() {
+		config := corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(in.Proxy.Rules())
+		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned})
 	}
-	rules, err := in.Proxy.Rules()
-	if err != nil {
-		return nil, fmt.Errorf("building the rules of the proxy: %w", err)
-	}
-	config := corev1ac.ConfigMap(authproxy.RulesConfigMap, in.Namespace).WithData(rules)
-	return append(desired, apply.Object{Config: config, Ownership: apply.Unowned}), nil
+	return desired
 }
 
 // buildNetworkPolicy builds the NetworkPolicy of runtime pods. Only other runtime pods reach the peer port, and nothing reaches internal

@@ -93,8 +93,7 @@ func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, d
 	unwanted := func(kind schema.GroupVersionKind, name string) func(metav1.Object) bool {
 		return func(o metav1.Object) bool {
 			return o.GetName() == name && !slices.ContainsFunc(desired, func(object apply.Object) bool {
-				gvk, _, err := object.Key()
-				return err == nil && gvk == kind
+				return object.Key().GroupVersionKind == kind
 			})
 		}
 	}

@@ -165,9 +165,7 @@ func needsUserAction(err error) bool {
 func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *namespaceState) (requeueAfter time.Duration, err error) {
 	var guards apply.Desired
 	if state.needsDeployments() {
-		if guards, err = state.buildGuards(state.namespaceInputs(state.tls)); err != nil {
-			return 0, err
-		}
+		guards = state.buildGuards(state.namespaceInputs(state.tls))
 	}
 	state.errPrerequisites = errors.Join(r.applier.Apply(ctx, state.owner, guards), r.reconcileSharedConfig(ctx, state))
 	serviceErr := r.reconcileService(ctx, state)

@@ -48,11 +48,7 @@ func Render(in RenderInputs, object *unstructured.Unstructured) (objects []*unst
 	namespace := &corev1.Namespace{}
 	namespace.SetGroupVersionKind(namespaceKind)
 	namespace.SetName(in.Namespace)
-	namespaceObjects, err := in.buildNamespaceObjects(object.GetName(), rt.Spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	if objects, err = apply.Render(namespaceObjects, modelmesh.ComponentName, namespace); err != nil {
+	if objects, err = apply.Render(in.buildNamespaceObjects(object.GetName(), rt.Spec), modelmesh.ComponentName, namespace); err != nil {
 		return nil, nil, err
 	}
 	runtimeObjects, notes, err := in.buildRuntimeObjects(object.GetName(), rt)
@@ -92,9 +88,9 @@ func (in RenderInputs) namespaceInputs(tls *resources.TLSInputs) resources.Names
 
 // buildGuards returns the objects that must be applied before any Deployment. A single-namespace installation has no permissions for
 // them.
-func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) (apply.Desired, error) {
+func (in RenderInputs) buildGuards(inputs resources.NamespaceInputs) apply.Desired {
 	if in.SingleNamespace {
-		return nil, nil
+		return nil
 	}
 	return resources.BuildGuards(inputs)
 }
@@ -123,20 +119,16 @@ func (in RenderInputs) tlsInputs() *resources.TLSInputs {
 }
 
 // buildNamespaceObjects returns the objects that all runtimes of the namespace share.
-func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) (apply.Desired, error) {
+func (in RenderInputs) buildNamespaceObjects(name string, spec *v1alpha1.ServingRuntimeSpec) apply.Desired {
 	inputs := in.namespaceInputs(in.tlsInputs())
 	constraints := resources.BuildConstraints(in.Namespace, map[string]*v1alpha1.ServingRuntimeSpec{name: spec}, in.Settings.RESTProxy.Enabled)
 	desired := apply.Desired{{Config: resources.BuildService(inputs)}, {Config: constraints, Ownership: apply.Unowned}}
-	guards, err := in.buildGuards(inputs)
-	if err != nil {
-		return nil, err
-	}
-	desired = append(desired, guards...)
+	desired = append(desired, in.buildGuards(inputs)...)
 	if in.Served.Has(capability.ServiceMonitor) && resources.ServiceMonitorEnabled(in.Settings) {
 		// The owner is the Service, which has no UID yet.
 		desired = append(desired, apply.Object{Config: resources.BuildServiceMonitor(inputs), Ownership: apply.Unowned})
 	}
-	return desired, nil
+	return desired
 }
 
 // buildRuntimeObjects returns the Deployment of the runtime and its autoscaler.

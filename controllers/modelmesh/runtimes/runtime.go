@@ -193,10 +193,7 @@ func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *na
 	if err != nil {
 		return nil, nil // the legacy controller could not build it either; the current form is used
 	}
-	hash, err := resources.TemplateHash(built.Config)
-	if err != nil {
-		return nil, err
-	}
+	hash := resources.TemplateHash(built.Config)
 	isUnchanged := hash == live.Annotations[AnnotationLegacyTemplate]
 	if !r.applier.IsManaged(live) {
 		isUnchanged, err = templateContains(built.Config.Spec.Template, &live.Spec.Template)

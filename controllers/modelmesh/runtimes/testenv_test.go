@@ -202,11 +202,8 @@ func (env *testEnv) recordCall(into *[]string, verb, kind, name string) error {
 func (env *testEnv) recordingFuncs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			kind, name, err := apply.Object{Config: config}.Key()
-			if err == nil {
-				err = env.recordCall(&env.writes, "apply", kind.Kind, name.String())
-			}
-			if err != nil {
+			key := apply.Object{Config: config}.Key()
+			if err := env.recordCall(&env.writes, "apply", key.Kind, key.NamespacedName.String()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)

@@ -70,11 +70,7 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 		desired.Add(servers.GroupRoleBinding(d.Meta(UsersName(m)), roleName(m), UsersName(m))) // groups of the identity provider have this name too
 	}
 	if m.Spec.KubeRBACProxy != nil {
-		proxy, err := d.ProxyObjects()
-		if err != nil {
-			return nil, err
-		}
-		desired = append(desired, proxy...)
+		desired = append(desired, d.ProxyObjects()...)
 		desired.Add(d.IngressPolicy(ingressPorts(m, in)...))
 		if hasRoute(m, in) {
 			desired.Add(d.RouterPolicy(proxyPort(m)))
@@ -215,18 +211,9 @@ func proxyPort(m *v1beta1.ModelRegistry) int32 {
 }
 
 // SpecDefaults returns the JSON merge patch (RFC 7396) from the stored spec to the one with defaults, "{}" if they are equal.
-func SpecDefaults(stored, effective *v1beta1.ModelRegistrySpec) (string, error) {
-	storedJSON, err := json.Marshal(stored)
-	if err != nil {
-		return "", fmt.Errorf("encoding the stored spec: %w", err)
-	}
-	effectiveJSON, err := json.Marshal(effective)
-	if err != nil {
-		return "", fmt.Errorf("encoding the spec with its defaults: %w", err)
-	}
-	patch, err := jsonpatch.CreateMergePatch(storedJSON, effectiveJSON)
-	if err != nil {
-		return "", fmt.Errorf("comparing the spec with its defaults: %w", err)
-	}
-	return string(patch), nil
+func SpecDefaults(stored, effective *v1beta1.ModelRegistrySpec) string {
+	storedJSON, _ := json.Marshal(stored) // types of the API: encoding and comparing cannot fail
+	effectiveJSON, _ := json.Marshal(effective)
+	patch, _ := jsonpatch.CreateMergePatch(storedJSON, effectiveJSON)
+	return string(patch)
 }

@@ -54,12 +54,9 @@ func TestExposure(t *testing.T) {
 			}
 			var got []string
 			for _, o := range desired {
-				kind, at, err := o.Key()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if slices.Contains([]string{"HTTPRoute", "ReferenceGrant", "Ingress", "BackendTLSPolicy"}, kind.Kind) || at.Name == "demo-ca" {
-					got = append(got, kind.Kind+"/"+at.Name)
+				key := o.Key()
+				if slices.Contains([]string{"HTTPRoute", "ReferenceGrant", "Ingress", "BackendTLSPolicy"}, key.Kind) || key.Name == "demo-ca" {
+					got = append(got, key.Kind+"/"+key.Name)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

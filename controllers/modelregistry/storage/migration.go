@@ -104,13 +104,10 @@ func (m *Migration) trimStoredVersions(ctx context.Context) error {
 	if len(remaining) == 0 { // no object was written since the storage version changed
 		remaining = []string{m.Target}
 	}
-	patch, err := json.Marshal(map[string]any{
+	patch, _ := json.Marshal(map[string]any{ // strings: encoding cannot fail
 		"metadata": map[string]any{"resourceVersion": crd.GetResourceVersion()},
 		"status":   map[string]any{"storedVersions": remaining},
 	})
-	if err != nil {
-		return fmt.Errorf("encoding the patch: %w", err)
-	}
 	if err := m.Client.Status().Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("removing %s from status.storedVersions of CustomResourceDefinition %s: %w", m.Source, crdName, err)
 	}
@@ -161,13 +158,9 @@ func (m *Migration) rewriteObject(ctx context.Context, object *metav1.PartialObj
 	patch := []byte("{}")
 	marker := migratedAnnotationPrefix + m.Source + "-to-" + m.Target
 	if _, migrated := object.Annotations[marker]; !migrated {
-		var err error
-		patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		patch, _ = json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{ // strings: encoding cannot fail
 			marker: m.Clock.Now().UTC().Format(time.RFC3339), lastMigratedAnnotation: object.ResourceVersion,
 		}}})
-		if err != nil {
-			return fmt.Errorf("encoding the annotations: %w", err)
-		}
 	}
 	err := m.Client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {

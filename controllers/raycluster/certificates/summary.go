@@ -54,9 +54,8 @@ func (p *reconciliation) restore(ctx context.Context, plan leafPlan) (state secr
 	for key := range strings.SplitSeq(keys, ",") {
 		data[key] = []byte{}
 	}
-	owned, err := p.Applier.OwnsExactly(p.cluster, apply.Object{Config: p.secretConfig(plan.secret, kind, data, summary)}, metadata)
-	if err != nil || !owned {
-		return state, false, err
+	if !p.Applier.OwnsExactly(p.cluster, apply.Object{Config: p.secretConfig(plan.secret, kind, data, summary)}, metadata) {
+		return state, false, nil
 	}
 	state = secretState{
 		role: plan.role, uid: metadata.UID, version: metadata.ResourceVersion, cached: true, authorityHash: authority,

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
@@ -41,8 +40,7 @@ func sidecarObjects(c raycluster.Cluster, in Inputs) apply.Desired {
 		}
 		desired.Add(cookie, serviceAccount(c).WithAnnotations(redirect))
 	case raycluster.AuthProxy:
-		rules, err := rbacproxy.Config(raycluster.RequiredAccess(c.Namespace()))
-		utilruntime.Must(err) // strings always encode as YAML
+		rules := rbacproxy.Config(raycluster.RequiredAccess(c.Namespace()))
 		desired.Add(corev1ac.ConfigMap(n.ProxyConfig, c.Namespace()).WithLabels(clusterLabels(c)).WithData(rules), serviceAccount(c))
 	default:
 		return nil

@@ -83,8 +83,8 @@ func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured
 
 func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(desired, func(d apply.Object) bool {
-		kind, name, err := d.Key()
-		return err == nil && kind.Kind == object.Kind && name.Name == object.Name
+		key := d.Key()
+		return key.Kind == object.Kind && key.Name == object.Name
 	})
 }
 

@@ -55,11 +55,8 @@ type Arguments struct {
 
 // DelegateArgs returns the arguments that authorize callers with a token. With these alone every user of OpenShift may log in with a
 // browser.
-func (a Arguments) DelegateArgs() ([]string, error) {
-	urls, err := json.Marshal(map[string]Review{"/": a.Review})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the delegate URLs: %w", err)
-	}
+func (a Arguments) DelegateArgs() []string {
+	urls, _ := json.Marshal(map[string]Review{"/": a.Review}) // strings: encoding cannot fail
 	args := []string{
 		fmt.Sprintf("--https-address=:%d", a.Port),
 		"--provider=openshift",
@@ -73,20 +70,13 @@ func (a Arguments) DelegateArgs() ([]string, error) {
 	if a.Former {
 		args = append(args, formerCookieArg)
 	}
-	return append(args, "--openshift-delegate-urls="+string(urls)), nil
+	return append(args, "--openshift-delegate-urls="+string(urls))
 }
 
 // Args returns DelegateArgs, the authorization of browser users and Extra.
-func (a Arguments) Args() ([]string, error) {
-	args, err := a.DelegateArgs()
-	if err != nil {
-		return nil, err
-	}
-	sar, err := json.Marshal(a.Review)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the access review: %w", err)
-	}
-	return append(append(args, "--openshift-sar="+string(sar)), a.Extra...), nil
+func (a Arguments) Args() []string {
+	sar, _ := json.Marshal(a.Review) // strings: encoding cannot fail
+	return append(append(a.DelegateArgs(), "--openshift-sar="+string(sar)), a.Extra...)
 }
 
 // CookieEnvVar returns the variable with the cookie secret, see KeyCookie.

@@ -1,10 +1,6 @@
 package rbacproxy
 
-import (
-	"fmt"
-
-	"sigs.k8s.io/yaml"
-)
+import "sigs.k8s.io/yaml"
 
 // ConfigKey is the ConfigMap key of the configuration file.
 const ConfigKey = "config-file.yaml"
@@ -21,15 +17,12 @@ type Attributes struct {
 
 // Config returns the data of the ConfigMap, with the access review of callers. Values are encoded, so that they cannot change its
 // structure.
-func Config(required Attributes) (map[string]string, error) {
+func Config(required Attributes) map[string]string {
 	type authorization struct {
 		ResourceAttributes Attributes `json:"resourceAttributes"`
 	}
-	text, err := yaml.Marshal(struct {
+	text, _ := yaml.Marshal(struct { // names of Kubernetes: encoding cannot fail
 		Authorization authorization `json:"authorization"`
 	}{authorization{required}})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the configuration of kube-rbac-proxy: %w", err)
-	}
-	return map[string]string{ConfigKey: string(text)}, nil
+	return map[string]string{ConfigKey: string(text)}
 }

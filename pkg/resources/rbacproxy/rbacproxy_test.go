@@ -190,11 +190,7 @@ func TestConfig(t *testing.T) {
 			"authorization:\n  resourceAttributes:\n    apiGroup: ray.io\n    name: \"123\"\n    resource: rayclusters\n",
 		},
 	} {
-		data, err := Config(c.needed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]string{"config-file.yaml": c.want}, data); diff != "" {
+		if diff := cmp.Diff(map[string]string{"config-file.yaml": c.want}, Config(c.needed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -215,10 +211,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		text = strings.Map(readable, strings.ToValidUTF8(text, ""))
-		data, err := Config(Attributes{Resource: "x" + text, Namespace: text, Name: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := Config(Attributes{Resource: "x" + text, Namespace: text, Name: text})
 		var read map[string]map[string]map[string]string
 		if err := yaml.Unmarshal([]byte(data[ConfigKey]), &read); err != nil {
 			t.Fatalf("%q: unexpected error: %v", text, err)

@@ -136,11 +136,10 @@ func versions(ctx SpecContext, desired apply.Desired) map[schema.GroupVersionKin
 	GinkgoHelper()
 	all := map[schema.GroupVersionKind]string{}
 	for _, object := range desired {
-		kind, key, err := object.Key()
-		Expect(err).NotTo(HaveOccurred())
-		live := &unstructured.Unstructured{}
+		key := object.Key()
+		kind, live := key.GroupVersionKind, &unstructured.Unstructured{}
 		live.SetGroupVersionKind(kind)
-		Expect(env.Admin.Get(ctx, key, live)).To(Succeed())
+		Expect(env.Admin.Get(ctx, key.NamespacedName, live)).To(Succeed())
 		all[kind] = live.GetResourceVersion()
 		if kind.Kind == "HorizontalPodAutoscaler" {
 			all[kind] = fmt.Sprint(live.Object["spec"], live.GetLabels(), live.GetAnnotations(), nested.List(live.Object, "metadata", "ownerReferences"))
