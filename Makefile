@@ -358,8 +358,9 @@ test-tools: cluster-build ## Test what tests are made of: the control plane, the
 	@$(call run-tests,$(TOOLS),-timeout 40m)
 
 .PHONY: test-rules
-test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, in a separate module
+test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, and CEL rules with the oldest supported Kubernetes, in separate modules
 	cd test/prometheus && go test -vet=off -shuffle=on ./...
+	cd test/cluster/binaries/oldest && go test -vet=off -shuffle=on .
 
 .PHONY: test-release
 test-release: ## Build a small release twice and check its files, in a separate module; part of CI
