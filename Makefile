@@ -283,6 +283,7 @@ generate: ## Regenerate deep copies, CRDs, roles, protocols, reference pages, da
 	done
 	go run ./cmd/generate/reference config/crd/bases config/samples docs/reference
 	go run ./cmd/generate/configuration docs/configuration.md
+	go test -count=1 -run TestVersionsAreThoseOfTests ./test/docs -update-versions
 	cd config/dashboards && go run github.com/google/go-jsonnet/cmd/jsonnet@$(JSONNET_VERSION) -S -m . dashboards.jsonnet
 	$(MAKE) --no-print-directory bundle-files
 
@@ -358,8 +359,9 @@ test-tools: cluster-build ## Test what tests are made of: the control plane, the
 	@$(call run-tests,$(TOOLS),-timeout 40m)
 
 .PHONY: test-rules
-test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, in a separate module
+test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, and CEL rules with the oldest supported Kubernetes, in separate modules
 	cd test/prometheus && go test -vet=off -shuffle=on ./...
+	cd test/cluster/binaries/oldest && go test -vet=off -shuffle=on .
 
 .PHONY: test-release
 test-release: ## Build a small release twice and check its files, in a separate module; part of CI

@@ -355,3 +355,31 @@ func TestBuildInvariants(t *testing.T) {
 		}
 	})
 }
+
+// The collector of KubeRay's history server sends what it collects to a store: no NetworkPolicy restricts that, and nothing else changes.
+func TestHistoryServerChangesNoObjects(t *testing.T) {
+	for _, onOpenShift := range []bool{true, false} {
+		without := clusterFrom(t, demoCluster(hashedVersion, plainHead))
+		with := without.DeepCopy()
+		if err := unstructured.SetNestedMap(with.Object, map[string]any{"collectorOptions": map[string]any{"image": "example.com/collector:1"}}, "spec", "historyServerOptions"); err != nil {
+			t.Fatal(err)
+		}
+		want, got := buildObjects(t, without, inputsFor(without, onOpenShift)), buildObjects(t, with, inputsFor(with, onOpenShift))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("OpenShift %t (-without +with):\n%s", onOpenShift, diff)
+		}
+		policies := 0
+		for _, object := range got {
+			if object.GetKind() != "NetworkPolicy" {
+				continue
+			}
+			policies++
+			if types, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "policyTypes"); !slices.Equal(types, []string{"Ingress"}) {
+				t.Errorf("NetworkPolicy %s has the types %q, want Ingress alone", object.GetName(), types)
+			}
+		}
+		if policies != 2 {
+			t.Errorf("got %d NetworkPolicies, want 2", policies)
+		}
+	}
+}

@@ -104,6 +104,8 @@ func TestInjected(t *testing.T) {
 		"kube-rbac-proxy":           {head("1, "+proxy, rules+", {name: oauth-proxy-token, projected: {}}"), Injected{Sidecar: AuthProxy, Token: true}},
 		"rules of the user":         {head(proxy, "{name: kube-rbac-proxy-config, configMap: {name: mine}}, {name: oauth-proxy-token}"), Injected{}},
 		"a name for the proxy":      {head("{name: kube-rbac-proxy}", rules), Injected{}},
+		"proxy of another KubeRay":  {head("{name: ray}, {name: kube-rbac-proxy, volumeMounts: [{name: kube-rbac-proxy-config-c}]}", "{name: kube-rbac-proxy-config-c, configMap: {name: kube-rbac-proxy-config-c}}"), Injected{}},
+		"collector of KubeRay":      {head("{name: ray, env: [{name: RAY_USE_TLS, value: '1'}]}, {name: ray-history-collector}", authority+", {name: server-cert, secret: {secretName: s}}"), Injected{MTLS: true, Encrypted: true}},
 		"token authentication":      {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{RayToken: true}},
 		"set in another container":  {head("{name: ray}, {name: b, env: [{name: RAY_AUTH_MODE, value: token}]}", ""), Injected{}},
 		"last variable disables it": {head("{name: ray, env: [{name: RAY_AUTH_MODE, value: token}, {name: RAY_AUTH_MODE, value: disabled}]}", ""), Injected{}},

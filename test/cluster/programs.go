@@ -102,15 +102,16 @@ const (
 	Registry Peer = "registry"
 	// KubeRBACProxy is the sidecar of servers that authorizes requests with the API server.
 	KubeRBACProxy Peer = "kube-rbac-proxy"
-	// KServeTypes is a small program of this repository with the types of KServe.
-	KServeTypes Peer = "kserve-types"
+	// KServeTypes is a small program of this repository with the types of KServe, and KServeController the controller of InferenceServices.
+	KServeTypes      Peer = "kserve-types"
+	KServeController Peer = "kserve"
 	// EnvoyGateway is a controller of the Gateway API. Its proxy, Envoy, is a package of PyPI.
 	EnvoyGateway Peer = "envoy-gateway"
 )
 
 // SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites: a
 // suite that compiles them itself, while others wait for the compiler, would exceed the timeouts of its specs.
-var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
+var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes, KServeController}
 
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{
@@ -124,6 +125,7 @@ var peers = map[Peer]module{
 	Registry:         {packages: []string{"github.com/google/go-containerregistry/cmd/registry"}},
 	KubeRBACProxy:    {dir: "peers", packages: []string{"github.com/brancz/kube-rbac-proxy/cmd/kube-rbac-proxy"}},
 	KServeTypes:      {dir: "kserve", packages: []string{modulePath + "/test/cluster/binaries/kserve"}},
+	KServeController: {dir: "kserve", packages: []string{"github.com/kserve/kserve/cmd/manager"}},
 	EnvoyGateway:     {dir: "gateway", packages: []string{"github.com/envoyproxy/gateway/cmd/envoy-gateway"}},
 }
 

@@ -1,12 +1,16 @@
 package docs
 
 import (
+	"flag"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -21,29 +25,125 @@ func findMatch(t *testing.T, path, pattern string) string {
 	return match[1]
 }
 
-// The table of compatible versions has those that the tests build, and the requirements of the manifests.
-func TestCompatibilityTableMatchesTests(t *testing.T) {
-	rows := cells(read(t, "docs/versions.md"))
-	modules := func(path, module string) string { return findMatch(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`) }
-	for project, want := range map[string]string{
-		"Kubernetes":                 findMatch(t, "test/cluster/programs.go", `\tKubernetesVersion += "(v[0-9.]+)"`) + " and " + findMatch(t, "test/cluster/programs.go", `OldestKubernetesVersion = "(v[0-9.]+)"`),
-		"KServe":                     modules("go.mod", "github.com/kserve/kserve"),
-		"KubeRay":                    modules("go.mod", "github.com/ray-project/kuberay/ray-operator"),
-		"Kueue":                      modules("test/cluster/binaries/peers/go.mod", "sigs.k8s.io/kueue"),
-		"etcd":                       modules("test/cluster/binaries/go.mod", "go.etcd.io/etcd/server/v3"),
-		"Gateway API":                modules("go.mod", "sigs.k8s.io/gateway-api"),
-		"Envoy Gateway":              modules("test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
-		"Prometheus Operator":        modules("test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
-		"Operator Lifecycle Manager": findMatch(t, "test/cluster/programs.go", `olmVersion = "(v[0-9.]+)"`),
-		"MLflow":                     findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`) + " to " + findMatch(t, "test/operands/image_test.go", `newest = "([0-9.]+)"`),
-	} {
-		if row := rows[project]; len(row) < 4 || row[1] != want {
-			t.Errorf("docs/versions.md has %v for %s, and tests run %s", row, project, want)
-		}
+var updateVersions = flag.Bool("update-versions", false, "write the tested versions in docs/versions.md")
+
+// versionIn returns the version that a go.mod file requires of a module.
+func versionIn(t *testing.T, path, module string) string {
+	t.Helper()
+	return findMatch(t, path, regexp.QuoteMeta(module)+` (v[0-9.]+)`)
+}
+
+// testedVersions returns the column with tested versions in the table of compatible ones: what go.mod files and tests name.
+func testedVersions(t *testing.T) map[string]string {
+	t.Helper()
+	const programs, operands = "test/cluster/programs.go", "test/operands/image_test.go"
+	return map[string]string{
+		"Kubernetes":                 findMatch(t, programs, `\tKubernetesVersion += "(v[0-9.]+)"`) + " and " + findMatch(t, programs, `OldestKubernetesVersion = "(v[0-9.]+)"`),
+		"KServe":                     versionIn(t, "test/cluster/binaries/kserve/go.mod", "github.com/kserve/kserve"),
+		"KubeRay":                    versionIn(t, "test/cluster/binaries/kuberay/go.mod", "github.com/ray-project/kuberay/ray-operator"),
+		"Kueue":                      versionIn(t, "test/cluster/binaries/peers/go.mod", "sigs.k8s.io/kueue"),
+		"etcd":                       versionIn(t, "test/cluster/binaries/go.mod", "go.etcd.io/etcd/server/v3"),
+		"Gateway API":                versionIn(t, "go.mod", "sigs.k8s.io/gateway-api"),
+		"Envoy Gateway":              versionIn(t, "test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
+		"Prometheus Operator":        versionIn(t, "test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
+		"Operator Lifecycle Manager": findMatch(t, programs, `olmVersion = "(v[0-9.]+)"`),
+		"MLflow":                     findMatch(t, operands, `oldest = "([0-9.]+)"`) + " to " + findMatch(t, operands, `newest = "([0-9.]+)"`),
 	}
+}
+
+// namedVersions returns patterns of sentences and cells in docs/versions.md that name the version of one program, in a group, and that version.
+func namedVersions(t *testing.T) map[string]string {
+	t.Helper()
+	registry, adapters := "test/operands/binaries/modelregistry/go.mod", "test/operands/binaries/runtime-adapter/go.mod"
+	named := map[string]string{
+		`the server of Model Registry (v[0-9.]+[0-9])`:                   versionIn(t, registry, "github.com/kubeflow/model-registry"),
+		`The catalog is that of Model Registry (v[0-9.]+[0-9])`:          versionIn(t, registry, "github.com/kubeflow/model-registry"),
+		"`model-registry` [^|]*\\| Model Registry (v[0-9.]+[0-9])":       versionIn(t, registry, "github.com/kubeflow/model-registry"),
+		`github\.com/brancz/kube-rbac-proxy (v[0-9.]+[0-9])`:             versionIn(t, "test/cluster/binaries/peers/go.mod", "github.com/brancz/kube-rbac-proxy"),
+		`the adapters and the puller of (v[0-9.]+[0-9])`:                 versionIn(t, adapters, "github.com/kserve/modelmesh-runtime-adapter"),
+		`etcd (v[0-9.]+[0-9]) with the scripts`:                          testedVersions(t)["etcd"],
+		"`codeflare-sdk` [^|]*\\| KubeRay (v[0-9.]+[0-9])":               testedVersions(t)["KubeRay"],
+		`\| MLflow ([0-9.]+ and [0-9.]+[0-9]) of PyPI`:                   strings.Replace(testedVersions(t)["MLflow"], " to ", " and ", 1),
+		`every minor version of MLflow from ([0-9.]+ to [0-9.]+[0-9])\b`: minors(testedVersions(t)["MLflow"]),
+	}
+	const registryTest = "test/clients/registry_test.go"
+	for name, releases := range map[string]string{
+		"codeflare-sdk": clientReleases(t, "codeflare-sdk"), "kserve": clientReleases(t, "kserve"), "mlflow": testedVersions(t)["MLflow"],
+		"model-registry": findMatch(t, registryTest, `releases\("model-registry", "[0-9.]+", "([0-9.]+)"`) + " to " +
+			findMatch(t, registryTest, `releases\("model-registry", "([0-9.]+)"`),
+	} {
+		named["\\| `"+name+"` ([0-9.]+ to [0-9.]+[0-9])"] = releases
+	}
+	return named
+}
+
+// minors returns the minor versions in a range.
+func minors(versions string) string {
+	return regexp.MustCompile(`\.\d+( |$)`).ReplaceAllString(versions, "$1")
+}
+
+// clientReleases returns the oldest and the newest release of a Python client that tests install.
+func clientReleases(t *testing.T, name string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "test/clients/requirements", name+"-[0-9]*.txt"))
+	if err != nil || len(paths) < 2 {
+		t.Fatal(name, paths, err)
+	}
+	var releases []string
+	for _, path := range paths {
+		releases = append(releases, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), name+"-"), ".txt"))
+	}
+	slices.SortFunc(releases, func(a, b string) int { return semver.MustParse(a).Compare(semver.MustParse(b)) })
+	return releases[0] + " to " + releases[len(releases)-1]
+}
+
+// replaceGroup replaces the only group of a pattern, which must match once.
+func replaceGroup(t *testing.T, page, pattern, value string) string {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindAllStringSubmatchIndex(page, -1)
+	if len(found) != 1 {
+		t.Errorf("docs/versions.md has %d matches of %s, want 1", len(found), pattern)
+		return page
+	}
+	return page[:found[0][2]] + value + page[found[0][3]:]
+}
+
+// The versions in docs/versions.md are those that tests build and install. With -update-versions the test writes them.
+func TestVersionsAreThoseOfTests(t *testing.T) {
+	original := read(t, "docs/versions.md")
+	page := original
+	for project, version := range testedVersions(t) {
+		page = replaceGroup(t, page, `(?m)^\| `+regexp.QuoteMeta(project)+` \| ([^|]*[^| ]) \| [^|]* \| [^|]* \|$`, version)
+	}
+	for pattern, version := range namedVersions(t) {
+		page = replaceGroup(t, page, pattern, version)
+	}
+	switch {
+	case page == original || t.Failed():
+	case *updateVersions:
+		if err := os.WriteFile(filepath.Join(root, "docs/versions.md"), []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("run go test ./test/docs -run TestVersionsAreThoseOfTests -update-versions: docs/versions.md names other versions than tests (-page +tests):\n%s",
+			cmp.Diff(strings.Split(original, "\n"), strings.Split(page, "\n")))
+	}
+}
+
+// The versions that are accepted, and the CRDs that are installed, belong to those that tests run.
+func TestVersionsAgreeWithEachOther(t *testing.T) {
+	tested := testedVersions(t)
 	oldest := findMatch(t, "cmd/kubectl-odh/internal/doctor/installation.go", `minServerVersion = "([0-9.]+)"`)
-	if got := rows["Kubernetes"][2]; got != oldest+" or newer" {
+	if got := cells(read(t, "docs/versions.md"))["Kubernetes"][2]; got != oldest+" or newer" {
 		t.Errorf("docs/versions.md accepts Kubernetes %s, and kubectl odh doctor %s", got, oldest)
+	}
+	if built := versionIn(t, "test/cluster/binaries/oldest/go.mod", "k8s.io/kubernetes"); !strings.HasPrefix(built, "v"+oldest+".") || !strings.HasSuffix(tested["Kubernetes"], built) {
+		t.Errorf("tests build Kubernetes %s as the oldest, the page has %s, and kubectl odh doctor accepts %s", built, tested["Kubernetes"], oldest)
+	}
+	for project, module := range map[string]string{"KServe": "github.com/kserve/kserve", "KubeRay": "github.com/ray-project/kuberay/ray-operator"} {
+		if types := versionIn(t, "go.mod", module); types != tested[project] {
+			t.Errorf("the operator reads the types of %s %s, and tests run %s", project, types, tested[project])
+		}
 	}
 	if want := "version: v" + findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`); !strings.Contains(read(t, "config/component_metadata.yaml"), want) {
 		t.Errorf("config/component_metadata.yaml does not contain %q", want)

@@ -49,6 +49,7 @@ var rules = map[string]inferenceRule{
 	"ray.io/v1:RayCluster":                        {inferFunc: inferRayCluster("spec"), checksDeclared: true},
 	"ray.io/v1:RayJob":                            {inferFunc: inferRayJob, checksDeclared: true},
 	"ray.io/v1:RayService":                        {inferFunc: inferRayCluster("spec.rayClusterConfig")},
+	"ray.io/v1:RayCronJob":                        {inferFunc: inferRayCronJob},
 }
 
 func ruleOf(u *unstructured.Unstructured) (inferenceRule, bool) {

@@ -19,17 +19,29 @@ func inferRayCluster(path string) func(*numberReader, map[string]any) []inferred
 	}
 }
 
-// inferRayJob returns the pod sets of the cluster and, last, that of the submitter [D8], if the object has a template for it: a path cannot
-// address the default template of KubeRay.
 func inferRayJob(n *numberReader, object map[string]any) []inferredPodSet {
-	spec := nested.Map(object, "spec")
+	return rayJobPods(n, nested.Map(object, "spec"), "spec")
+}
+
+// inferRayCronJob returns the pod sets of one run. No pod has to be ready, because pods exist only during a run.
+func inferRayCronJob(n *numberReader, object map[string]any) []inferredPodSet {
+	sets := rayJobPods(n, nested.Map(object, "spec", "jobTemplate"), "spec.jobTemplate")
+	for i := range sets {
+		sets[i].minReady = 0
+	}
+	return sets
+}
+
+// rayJobPods returns the pod sets of the cluster and, last, that of the submitter [D8], if the object has a template for it: a path cannot
+// address the default template of KubeRay.
+func rayJobPods(n *numberReader, spec map[string]any, place string) []inferredPodSet {
 	if len(nested.Map(spec, "clusterSelector")) > 0 {
 		n.fail(errClusterSelector)
 	}
-	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), "spec.rayClusterSpec")
+	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), place+".rayClusterSpec")
 	mode := spec["submissionMode"]
 	if byJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); byJob && spec["submitterPodTemplate"] != nil {
-		submitter := podSet("spec.submitterPodTemplate", 1, nil)
+		submitter := podSet(place+".submitterPodTemplate", 1, nil)
 		submitter.optional = true
 		// The submitter is created after the cluster is ready.
 		submitter.minReady = 0

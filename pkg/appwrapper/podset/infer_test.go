@@ -79,6 +79,8 @@ func TestInfer(t *testing.T) {
 			"template.spec.rayClusterSpec.headGroupSpec.template=1; template.spec.submitterPodTemplate=1"},
 		{"RayJob that submits by HTTP", `{apiVersion: ray.io/v1, kind: RayJob, spec: {submissionMode: HTTPMode, submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray("") + `}}}`,
 			"template.spec.rayClusterSpec.headGroupSpec.template=1"},
+		{"RayCronJob", `{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray(`{replicas: 2, template: `+pod+`}`) + `}}}}`,
+			"template.spec.jobTemplate.rayClusterSpec.headGroupSpec.template=1; template.spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].template=2; template.spec.jobTemplate.submitterPodTemplate=1"},
 		{"RayService", `{apiVersion: ray.io/v1, kind: RayService, spec: {rayClusterConfig: {` + ray(`{replicas: 2, template: `+pod+`}`) + `}}}`,
 			"template.spec.rayClusterConfig.headGroupSpec.template=1; template.spec.rayClusterConfig.workerGroupSpecs[0].template=2"},
 		{"LeaderWorkerSet", `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, spec: {replicas: 2, leaderWorkerTemplate: {size: 3, leaderTemplate: ` + pod + `, workerTemplate: ` + pod + `}}}`,
@@ -198,6 +200,7 @@ func TestMinReady(t *testing.T) {
 		{"group without replicas", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{template: `+pod+`}`) + `}}`, 2, 1},
 		{"suspended group", `{apiVersion: ray.io/v1, kind: RayCluster, spec: {` + ray(`{replicas: 3, suspend: true, template: `+pod+`}`) + `}}`, 4, 1},
 		{"RayJob with a submitter", `{apiVersion: ray.io/v1, kind: RayJob, spec: {submitterPodTemplate: ` + pod + `, rayClusterSpec: {` + ray("") + `}}}`, 2, 1},
+		{"RayCronJob between runs", `{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {rayClusterSpec: {` + ray(`{replicas: 2, template: `+pod+`}`) + `}}}}`, 3, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u := object(t, test.text)

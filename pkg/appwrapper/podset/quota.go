@@ -16,7 +16,8 @@ import (
 // first two for kinds that it queues itself, and controls their suspension. path is the path of the object.
 func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	cluster := map[string]string{"RayCluster": "spec", "RayJob": "spec.rayClusterSpec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
+	job := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]
+	cluster := map[string]string{"RayCluster": "spec", "RayJob": "spec.rayClusterSpec", "RayService": "spec.rayClusterConfig", "RayCronJob": "spec.jobTemplate.rayClusterSpec"}[u.GetKind()]
 	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || cluster == "" {
 		return nil
 	}
@@ -25,9 +26,12 @@ func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList
 			errs = append(errs, field.Invalid(path.Child(fieldPath), value, detail))
 		}
 	}
-	if u.GetKind() == "RayJob" {
-		reject("spec.shutdownAfterJobFinishes", false,
+	if job != "" {
+		reject(job+".shutdownAfterJobFinishes", false,
 			"must be true in a queue: otherwise the pods of the cluster keep running and keep their quota when the job has ended: set it to true")
+		reject(job+".suspend", true, neverResumed)
+	}
+	if u.GetKind() == "RayCronJob" {
 		reject("spec.suspend", true, neverResumed)
 	}
 	reject(cluster+".enableInTreeAutoscaling", true,

@@ -22,8 +22,11 @@ func TestQuotaErrors(t *testing.T) {
 		"a RayJob that is suspended":     {`{apiVersion: ray.io/v1, kind: RayJob, spec: {suspend: true, shutdownAfterJobFinishes: true, rayClusterSpec: {suspend: true}}}`, []string{"spec.suspend", "spec.rayClusterSpec.suspend"}},
 		"a RayCluster that is suspended": {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {suspend: true}}`, []string{"spec.suspend"}},
 		"a RayCluster that is not":       {`{apiVersion: ray.io/v1, kind: RayCluster, spec: {suspend: false}}`, nil},
-		"RayJob of another API group":    {`{apiVersion: example.com/v1, kind: RayJob, spec: {}}`, nil},
-		"a Job":                          {job(""), nil},
+		"a RayCronJob whose runs end":    {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {jobTemplate: {shutdownAfterJobFinishes: true, rayClusterSpec: {}}}}`, nil},
+		"a RayCronJob without an end": {`{apiVersion: ray.io/v1, kind: RayCronJob, spec: {suspend: true, jobTemplate: {suspend: true, rayClusterSpec: {enableInTreeAutoscaling: true, suspend: true}}}}`,
+			[]string{"spec.jobTemplate.shutdownAfterJobFinishes", "spec.jobTemplate.suspend", "spec.suspend", "spec.jobTemplate.rayClusterSpec.enableInTreeAutoscaling", "spec.jobTemplate.rayClusterSpec.suspend"}},
+		"RayJob of another API group": {`{apiVersion: example.com/v1, kind: RayJob, spec: {}}`, nil},
+		"a Job":                       {job(""), nil},
 	} {
 		var got []string
 		for _, fault := range QuotaErrors(object(t, tc.text), nil) {

@@ -15,6 +15,6 @@ func StartKubeRay(ctx context.Context, instance *cluster.Instance, progress io.W
 func kubeRayArgs(l *launch) ([]string, error) {
 	return []string{
 		"--metrics-addr=" + l.metrics, "--health-probe-bind-address=" + l.health, "--enable-leader-election=false",
-		"--feature-gates=RayClusterStatusConditions=true",
+		"--feature-gates=RayClusterStatusConditions=true,RayCronJob=true",
 	}, nil
 }

@@ -27,10 +27,14 @@ type peer struct {
 	name cluster.Peer
 	// drop reports whether an object of the manifests is not installed.
 	drop func(*unstructured.Unstructured) bool
+	// add lists objects that are installed in addition to the manifests.
+	add []*unstructured.Unstructured
 	// args of the program, once its objects are installed and its ports known; it may write files for them.
 	args func(*launch) ([]string, error)
 	// mount is called repeatedly until the peer is ready, and provides files that a kubelet would mount.
 	mount func(context.Context, *launch) error
+	// env returns additional variables; nil for none.
+	env func(*launch) []string
 }
 
 // launch is a peer that is being started.
@@ -72,6 +76,9 @@ func start(ctx context.Context, instance *cluster.Instance, p peer, progress io.
 		return nil, err
 	}
 	env := []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + account.Namespace}
+	if p.env != nil {
+		env = append(env, p.env(l)...)
+	}
 	process, err := instance.StartProcess(string(p.name), binary, args, env)
 	if err != nil {
 		return nil, err
@@ -103,6 +110,7 @@ func (l *launch) read(ctx context.Context, p peer) error {
 			l.objects = append(l.objects, object)
 		}
 	}
+	l.objects = append(l.objects, p.add...)
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder of %s: %w", p.name, err)
 	}

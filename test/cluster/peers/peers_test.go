@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,6 +98,22 @@ func TestKubeRayArgs(t *testing.T) {
 	args, err := kubeRayArgs(&launch{health: "127.0.0.1:1", metrics: "127.0.0.1:2"})
 	if err != nil || !slices.Contains(args, "--health-probe-bind-address=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") {
 		t.Errorf("unexpected args %q, error %v", args, err)
+	}
+}
+
+// KServe finds its certificate below the folder for temporary files.
+func TestKServeArgs(t *testing.T) {
+	l := &launch{dir: t.TempDir(), health: "127.0.0.1:1", metrics: "127.0.0.1:2", installed: &operator.Installed{WebhookPort: 3}}
+	args, err := kserveArgs(l)
+	if err != nil || !slices.Contains(args, "--health-probe-addr=127.0.0.1:1") || !slices.Contains(args, "--metrics-addr=127.0.0.1:2") || !slices.Contains(args, "--webhook-port=3") {
+		t.Errorf("unexpected args %q, error %v", args, err)
+	}
+	folder := filepath.Join(l.dir, "k8s-webhook-server", "serving-certs")
+	if _, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")); err != nil {
+		t.Error(err)
+	}
+	if !needsCertManager(named("Certificate", "x", nil)) || needsCertManager(named("ClusterRole", "x", nil)) {
+		t.Error("want only objects skipped that need cert-manager")
 	}
 }
 

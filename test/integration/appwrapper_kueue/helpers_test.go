@@ -107,6 +107,12 @@ func rayCluster(name string) string {
 		"workerGroupSpecs: [{groupName: workers, replicas: 2, minReplicas: 2, maxReplicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: 'example.com/ray:1', resources: {requests: {cpu: '1'}}}]}}}]}}", name)
 }
 
+func rayCronJob(name, schedule string) string {
+	return fmt.Sprintf("{apiVersion: ray.io/v1, kind: RayCronJob, metadata: {name: %s}, spec: {schedule: '%s', jobTemplate: {entrypoint: x, shutdownAfterJobFinishes: true, rayClusterSpec: {rayVersion: 2.46.0, "+
+		"headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: 'example.com/ray:1', resources: {requests: {cpu: '1'}}}]}}}, "+
+		"workerGroupSpecs: [{groupName: workers, replicas: 2, minReplicas: 2, maxReplicas: 2, rayStartParams: {}, template: {spec: {containers: [{name: worker, image: 'example.com/ray:1', resources: {requests: {cpu: '1'}}}]}}}]}}}}", name, schedule)
+}
+
 func pyTorchJob(name string) string {
 	return fmt.Sprintf("{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: %s}, spec: {pytorchReplicaSpecs: {"+
 		"Master: {template: {spec: {containers: [{name: pytorch, image: a, resources: {requests: {cpu: '1'}}}]}}}, "+

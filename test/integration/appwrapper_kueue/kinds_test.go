@@ -1,13 +1,18 @@
 package appwrapper_kueue_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -62,4 +67,48 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		deleteWrapper(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
+
+	It("can be a RayCronJob, which keeps the quota of one run between runs", func(ctx SpecContext) {
+		allow(ctx, rayv1.GroupVersion.Group, "raycronjobs")
+		namespace := queue(ctx, "3")
+		cron := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCronJob, metadata: {name: cron, namespace: %s}}", namespace)
+		aw := createWrapper(ctx, wrap(namespace, "cron", rayCronJob("cron", "0 0 1 1 *")))
+		waitReady(ctx, aw)
+		Expect(podsOf(ctx, Default, aw)).To(BeEmpty(), "its first run is not due")
+		next := createWrapper(ctx, wrap(namespace, "next", pod("next", "1")))
+		expectSuspended(ctx, next)
+
+		By("starting a run")
+		env.Patch(ctx, cron, map[string]any{"spec": map[string]any{"schedule": "@every 5s"}})
+		Eventually(func(g Gomega) { g.Expect(len(podsOf(ctx, g, aw))).To(BeNumerically(">=", 3)) }).
+			WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+		env.Patch(ctx, cron, map[string]any{"spec": map[string]any{"suspend": true}})
+		waitReady(ctx, aw)
+		for _, pod := range podsOf(ctx, Default, aw) {
+			Expect(pod.Labels).To(HaveKey(raycluster.LabelCluster))
+		}
+		Expect(workloads(ctx, namespace)).To(HaveLen(2), "a run is not queued by itself")
+
+		By("stopping it")
+		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
+		waitForPhase(ctx, aw, v1beta2.PhaseSuspended)
+		env.WaitDeleted(ctx, cron)
+		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())
+	}, SpecTimeout(specTimeout))
 })
+
+// allow allows the operator to manage a kind until the end of the spec.
+func allow(ctx context.Context, group, resource string) {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "appwrapper-" + resource}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: env.Installed.ServiceAccount.Namespace, Name: env.Installed.ServiceAccount.Name}},
+	}
+	for _, granted := range []client.Object{role, binding} {
+		Expect(env.Admin.Create(ctx, granted)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, granted)).To(Succeed()) }, NodeTimeout(specTimeout))
+	}
+}

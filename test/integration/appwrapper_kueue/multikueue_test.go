@@ -68,13 +68,16 @@ func dispatchesTo(ctx context.Context, worker *framework.Env, namespace string) 
 }
 
 var _ = Describe("MultiKueue", func() {
-	It("runs an AppWrapper in another cluster, and copies its status back", func(ctx SpecContext) {
+	It("runs an AppWrapper in another cluster, and copies its status back, also after it was suspended", func(ctx SpecContext) {
 		worker := startWorker(ctx)
 		namespace := queue(ctx, "2")
 		dispatchesTo(ctx, worker, namespace)
-		aw := wrap(namespace, "away", pod("a", "1"), deployment("b", 1, "1"))
-		aw.Spec.ManagedBy = new(multiKueue)
-		createWrapper(ctx, aw)
+		away := func(name string, templates ...string) *v1beta2.AppWrapper {
+			aw := wrap(namespace, name, templates...)
+			aw.Spec.ManagedBy = new(multiKueue)
+			return createWrapper(ctx, aw)
+		}
+		aw := away("away", pod("a", "1"), deployment("b", 1, "1"))
 		waitReady(ctx, aw)
 		pods, remote := &corev1.PodList{}, &v1beta2.AppWrapper{}
 		Expect(worker.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{v1beta2.LabelAppWrapper: aw.Name})).To(Succeed())
@@ -83,11 +86,46 @@ var _ = Describe("MultiKueue", func() {
 		Expect(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote)).To(Succeed())
 		Expect(remote.Spec.ManagedBy).To(BeNil())
 		Expect(aw.Status.ComponentStatus).To(Equal(remote.Status.ComponentStatus))
+		Expect(*aw.Spec.ManagedBy).To(Equal(multiKueue))
+		absent := func(name string) {
+			GinkgoHelper()
+			Eventually(func() bool {
+				return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &v1beta2.AppWrapper{}))
+			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "%s is still in the worker", name)
+		}
+
+		By("creating another one, which waits for the quota")
+		next := away("next", pod("next", "2"))
+		Consistently(func(g Gomega) {
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(next), next)).To(Succeed())
+			g.Expect(next.Spec.Suspend).To(BeTrue())
+			g.Expect(next.Status.Phase).To(BeEmpty(), "the operator does not reconcile it")
+			g.Expect(apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(next), &v1beta2.AppWrapper{}))).To(BeTrue())
+		}).WithContext(ctx).WithTimeout(waits).WithPolling(poll).Should(Succeed())
+		deleteWrapper(ctx, next) // it might get the quota first
+
+		By("draining the queue, and starting it again")
+		stop := func(policy string) {
+			env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": policy}})
+		}
+		stop("HoldAndDrain")
+		absent("away")
+		env.WaitFor(ctx, aw, func(g Gomega) { g.Expect(aw.Spec.Suspend).To(BeTrue()) })
+		Expect(podsOf(ctx, Default, aw)).To(BeEmpty())
+		mine := env.Since(0).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool { return e.Namespace == namespace })
+		Expect(mine).To(BeEmpty(), "the operator changes neither the originals nor their status")
+		stop("None")
+		Eventually(func(g Gomega) {
+			again := &v1beta2.AppWrapper{}
+			g.Expect(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), again)).To(Succeed())
+			g.Expect(again.UID).NotTo(Equal(remote.UID))
+			g.Expect(again.Status.Phase).To(Equal(v1beta2.PhaseRunning))
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
+			again.Status.ObservedGeneration = 0 // a field that the types of Kueue do not have
+			g.Expect(aw.Status).To(Equal(again.Status))
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 
 		deleteWrapper(ctx, aw)
-		Eventually(func() bool {
-			return apierrors.IsNotFound(worker.Admin.Get(ctx, client.ObjectKeyFromObject(aw), remote))
-		}).WithContext(ctx).
-			WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "the copy goes with it")
+		absent("away") // the copy is deleted with the original
 	}, NodeTimeout(framework.StartTimeout))
 })

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,10 +130,16 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 		deleteCompletely(ctx, live)
 	}, SpecTimeout(specTimeout))
 
-	It("can be created by a RayJob or a RayService", func(ctx SpecContext) {
+	It("can be created by a RayJob, a RayService or a RayCronJob", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "ray")
 		createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: job, namespace: %s}, spec: {entrypoint: 'python x.py', rayClusterSpec: %s}}", namespace, spec))
 		createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayService, metadata: {name: service, namespace: %s}, spec: {rayClusterConfig: %s}}", namespace, spec))
+		cron := createAndCleanUp(ctx, framework.Manifest("{apiVersion: ray.io/v1, kind: RayCronJob, metadata: {name: cron, namespace: %s}, spec: {schedule: '@every 10s', "+
+			"jobTemplate: {entrypoint: 'python x.py', rayClusterSpec: %s}}}", namespace, spec))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(list(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace)).To(HaveLen(2), "one of them is the first run")
+		})
+		env.Patch(ctx, reference(cron), map[string]any{"spec": map[string]any{"suspend": true}})
 		eventually(ctx, func(g Gomega) {
 			owners := map[string]int{}
 			for _, cluster := range list(ctx, g, raycluster.GVK, namespace) {
@@ -140,7 +147,7 @@ var _ = Describe("A RayCluster with the real KubeRay", func() {
 				g.Expect(containers(&cluster, "initContainers")).To(Equal(raycluster.InitCertificate))
 				g.Expect(names(&cluster).CASecret).To(HavePrefix(cluster.GetName() + "-ca-secret-"))
 			}
-			g.Expect(owners).To(Equal(map[string]int{"RayJob": 1, "RayService": 1}))
+			g.Expect(owners).To(Equal(map[string]int{"RayJob": len(list(ctx, g, rayv1.GroupVersion.WithKind("RayJob"), namespace)), "RayService": 1}))
 		})
 		for _, cluster := range list(ctx, Default, raycluster.GVK, namespace) {
 			waitForCertificates(ctx, waitReady(ctx, &cluster), 3)
