@@ -153,7 +153,7 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 }
 
 // DeploymentOf returns a Deployment of an owner, or an empty one. If the cache lacks it, it is read from the API server, because the pods of
-// one that lost its label must not roll. An owner of which nothing was reported yet has no such Deployment.
+// one that lost its label must not roll. An owner without conditions is new and has no such Deployment.
 func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
 	if len(*owner.ConditionsRef()) == 0 {
 		return DeploymentFrom(ctx, namespace, name, r.Cached)
