@@ -215,18 +215,18 @@ func TestLeaseThatCannotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newLeaseAPI()
 		var reads atomic.Int32
-		var answers atomic.Bool
+		var responding atomic.Bool
 		api.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, errors.New("forbidden") })
 		api.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			reads.Add(1)
-			return !answers.Load(), nil, errors.New("unreachable")
+			return !responding.Load(), nil, errors.New("unreachable")
 		})
 		first := elect(t, api, "first", convention)
 		time.Sleep(time.Minute)
 		if got := reads.Load(); got < 25 || got > 35 {
 			t.Errorf("%d reads in a minute", got)
 		}
-		answers.Store(true)
+		responding.Store(true)
 		first.waits(t, 0, lockRetryPeriod)
 		second := elect(t, api, "second", convention)
 		time.Sleep(time.Minute)

@@ -100,9 +100,9 @@ func TestRunsWithoutAnAPIServer(t *testing.T) {
 	go func() {
 		done <- run(ctx, g.process([]string{"-metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + health}, s))
 	}()
-	eventually(t, "it is alive", answers("http://"+health+"/healthz", http.StatusOK))
-	eventually(t, "metrics are served", answers("http://"+metrics+"/metrics", http.StatusOK))
-	if answers("http://"+health+"/readyz", http.StatusOK)() {
+	eventually(t, "it is alive", responds("http://"+health+"/healthz", http.StatusOK))
+	eventually(t, "metrics are served", responds("http://"+metrics+"/metrics", http.StatusOK))
+	if responds("http://"+health+"/readyz", http.StatusOK)() {
 		t.Error("the manager is ready without an API server")
 	}
 	cancel()
@@ -133,8 +133,8 @@ func TestMissingRBACStopsManager(t *testing.T) {
 	}
 	api := httptest.NewServer(withoutOpenShift(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if answer, ok := served[r.URL.Path]; ok {
-			_ = json.NewEncoder(w).Encode(answer)
+		if response, ok := served[r.URL.Path]; ok {
+			_ = json.NewEncoder(w).Encode(response)
 			return
 		}
 		w.WriteHeader(http.StatusForbidden)

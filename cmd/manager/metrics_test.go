@@ -57,19 +57,19 @@ func TestBuildInfo(t *testing.T) {
 
 // The library counts every answer as 200, refusals too.
 func TestDecisionsAreCounted(t *testing.T) {
-	answers := map[string]admission.Response{
+	responses := map[string]admission.Response{
 		decisionAllowed: admission.Allowed(""),
 		decisionRefused: admission.Denied("no"),
 		decisionFailed:  admission.Errored(http.StatusInternalServerError, errors.New("the API server is away")),
 	}
-	for decision, answer := range answers {
+	for decision, response := range responses {
 		path := "/judged-" + decision
-		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return answer })}
+		hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return response })}
 		server := instrumentedServer{webhook.NewServer(webhook.Options{})}
 		decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 		server.Register(path, hook)
 		for range 2 {
-			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != answer.Allowed {
+			if got := hook.Handler.Handle(t.Context(), admission.Request{}); got.Allowed != response.Allowed {
 				t.Errorf("%s: another answer: %+v", decision, got)
 			}
 		}
@@ -98,8 +98,8 @@ func TestPanicsOfWebhooksAreFailures(t *testing.T) {
 	decisionsCounter.DeletePartialMatch(prometheus.Labels{"webhook": path}) // of a previous run
 	hook := &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { panic("oh") })}
 	instrumentedServer{webhook.NewServer(webhook.Options{})}.Register(path, hook)
-	if answer := hook.Handle(t.Context(), admission.Request{}); answer.Allowed {
-		t.Errorf("a handler that panics returned %+v, want a rejection", answer)
+	if response := hook.Handle(t.Context(), admission.Request{}); response.Allowed {
+		t.Errorf("a handler that panics returned %+v, want a rejection", response)
 	}
 	var m dto.Metric
 	if err := decisionsCounter.WithLabelValues(path, decisionFailed).Write(&m); err != nil {

@@ -15,41 +15,41 @@ import (
 )
 
 // reviewer is an API server that knows the tokens "reader" and "stranger".
-func reviewer(t *testing.T, asked *atomic.Int32, broken *atomic.Bool) *httptest.Server {
+func reviewer(t *testing.T, requests *atomic.Int32, broken *atomic.Bool) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		if broken.Load() {
 			http.Error(w, "broken", http.StatusBadGateway)
 			return
 		}
-		var answer any
+		var response any
 		if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
 			review := &authenticationv1.TokenReview{}
 			_ = json.NewDecoder(r.Body).Decode(review)
 			review.Status.Authenticated = review.Spec.Token == "reader" || review.Spec.Token == "stranger"
 			review.Status.User = authenticationv1.UserInfo{Username: review.Spec.Token, Groups: []string{"g"},
 				Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}
-			answer = review
+			response = review
 		} else {
 			review := &authorizationv1.SubjectAccessReview{}
 			_ = json.NewDecoder(r.Body).Decode(review)
 			path := review.Spec.NonResourceAttributes
 			review.Status.Allowed = review.Spec.User == "reader" && review.Spec.Groups[0] == "g" && review.Spec.Extra["k"][0] == "v" &&
 				path.Path == "/metrics" && path.Verb == "get"
-			answer = review
+			response = review
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer)
+		_ = json.NewEncoder(w).Encode(response)
 	}))
 	t.Cleanup(server.Close)
 	return server
 }
 
 func TestMetricsRequireAuthorization(t *testing.T) {
-	var asked atomic.Int32
+	var requests atomic.Int32
 	var broken atomic.Bool
-	server := reviewer(t, &asked, &broken)
+	server := reviewer(t, &requests, &broken)
 	filter, err := metricsAuthFilter(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client())
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +85,9 @@ func TestMetricsRequireAuthorization(t *testing.T) {
 		{"other path", "GET", "/debug", "Bearer reader", 403, 2},
 		{"other method", "POST", "/metrics", "Bearer reader", 403, 2},
 	} {
-		asked.Store(0)
-		if got := get(tc.method, tc.path, tc.authorization); got != tc.status || int(asked.Load()) != tc.questions {
-			t.Errorf("%s: status %d after %d questions, want %d after %d", tc.name, got, asked.Load(), tc.status, tc.questions)
+		requests.Store(0)
+		if got := get(tc.method, tc.path, tc.authorization); got != tc.status || int(requests.Load()) != tc.questions {
+			t.Errorf("%s: status %d after %d questions, want %d after %d", tc.name, got, requests.Load(), tc.status, tc.questions)
 		}
 	}
 

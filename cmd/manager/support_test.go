@@ -140,7 +140,7 @@ func eventually(t *testing.T, description string, ok func() bool) {
 	}
 }
 
-func answers(url string, status int) func() bool {
+func responds(url string, status int) func() bool {
 	return func() bool {
 		response, err := http.Get(url) //nolint:gosec,noctx // a loopback address of the test
 		if err != nil {

@@ -57,10 +57,10 @@ func TestWebhooksAreWithinBudget(t *testing.T) {
 	instrumentedServer{budgetedServer{inner, admission.NewBudget()}}.Register("/guarded", http.NotFoundHandler())
 	request := httptest.NewRequest(http.MethodPost, "/guarded", http.NoBody)
 	request.ContentLength = 1 << 40
-	answer := httptest.NewRecorder()
-	inner.WebhookMux().ServeHTTP(answer, request)
-	if answer.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", answer.Code)
+	response := httptest.NewRecorder()
+	inner.WebhookMux().ServeHTTP(response, request)
+	if response.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", response.Code)
 	}
 }
 

@@ -298,13 +298,13 @@ func TestRefusedExpansion(t *testing.T) {
 	m.Spec.Storage.Resources.Requests = mlflowtest.Storage("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
 	w := newFixture(t, m, claim)
-	asked := 0
+	requests := 0
 	w.refuse = func(kind, _ string) error {
 		// The first write marks the claim, those after it ask for the size.
 		if kind != "PersistentVolumeClaim" {
 			return nil
 		}
-		if asked++; asked > 1 {
+		if requests++; requests > 1 {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "mlflow-pvc",
 				errors.New("the storageclass that provisions the pvc must support resize"))
 		}

@@ -83,9 +83,9 @@ func TestSelectSourcesPostpones(t *testing.T) {
 	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || summarize(v)[0] != "new Rejected Postponed" {
 		t.Errorf("mounted %v with the results %v, want only old mounted and new postponed", v.mounted, summarize(v))
 	}
-	asked := false
-	v = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { asked = true; return false })
-	if asked || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
+	called := false
+	v = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { called = true; return false })
+	if called || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
 		t.Error("without an addition, want the mounted source kept and the budget unused")
 	}
 }

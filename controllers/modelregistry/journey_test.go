@@ -256,8 +256,8 @@ func TestJourneyOfTheCertificate(t *testing.T) {
 		service, d := &corev1.Service{}, &appsv1.Deployment{}
 		w.get(service, "ns", "demo")
 		w.get(d, "ns", "demo")
-		if asked := service.Annotations[servers.AnnotationServingCert]; (asked == "demo-kube-rbac-proxy") == own || (asked != "") == own {
-			t.Errorf("own %t: asked for %q", own, asked)
+		if request := service.Annotations[servers.AnnotationServingCert]; (request == "demo-kube-rbac-proxy") == own || (request != "") == own {
+			t.Errorf("own %t: asked for %q", own, request)
 		}
 		var got []string
 		for _, v := range d.Spec.Template.Spec.Volumes {

@@ -187,8 +187,8 @@ func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
 			m.Generation, m.Status = 3, test.status
 			w.requireNoError(w.ensureData(t.Context(), m))
-			if asked := w.stateOf(m).orphanedGeneration == m.Generation; asked != test.asks {
-				t.Errorf("asked %t, want %t", asked, test.asks)
+			if called := w.stateOf(m).orphanedGeneration == m.Generation; called != test.asks {
+				t.Errorf("asked %t, want %t", called, test.asks)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestRouterRefuses(t *testing.T) {
 	s.mustReconcile(u)
 	s.eventsSince()
 	name := raycluster.View(u.Object).Names().Dashboard
-	answers := func(status string) {
+	responds := func(status string) {
 		t.Helper()
 		route := framework.Unstructured(capability.Route, "", "")
 		if !s.exists(route, u.GetNamespace(), name) {
@@ -33,7 +33,7 @@ func TestRouterRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answers("False")
+	responds("False")
 	s.mustReconcile(u)
 	if eventText := s.eventsSince(); strings.Count(eventText, "\n") > 0 || !strings.Contains(eventText, "Warning "+ReasonNotPublished+" router default does not admit Route ") ||
 		!strings.Contains(eventText, "(HostAlreadyClaimed): taken by another") {
@@ -43,7 +43,7 @@ func TestRouterRefuses(t *testing.T) {
 	if eventText := s.eventsSince(); eventText != "" {
 		t.Errorf("Events were repeated: %q", eventText)
 	}
-	answers("True")
+	responds("True")
 	s.mustReconcile(u)
 	if eventText := s.eventsSince(); !strings.Contains(eventText, "Normal "+ReasonPublished) {
 		t.Errorf("reported %q after the repair", eventText)

@@ -66,9 +66,9 @@ func TestGuards(t *testing.T) {
 			if tc.old != "" {
 				request.OldObject.Raw = []byte(tc.old)
 			}
-			answer := handler.Handle(t.Context(), request)
-			if answer.Allowed != (tc.code == 0) || !answer.Allowed && (answer.Result.Code != tc.code || !strings.Contains(answer.Result.Message, tc.message)) {
-				t.Errorf("unexpected response: %+v", answer)
+			response := handler.Handle(t.Context(), request)
+			if response.Allowed != (tc.code == 0) || !response.Allowed && (response.Result.Code != tc.code || !strings.Contains(response.Result.Message, tc.message)) {
+				t.Errorf("unexpected response: %+v", response)
 			}
 		})
 	}
@@ -78,16 +78,16 @@ func TestGuards(t *testing.T) {
 func TestGuardsKeepRejections(t *testing.T) {
 	next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Denied("its own words") })
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
-	if answer := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); answer.Allowed || answer.Result.Message != "its own words" {
-		t.Errorf("unexpected response: %+v", answer)
+	if response := (Guards{}).Wrap(next, schema.GroupKind{}, nil).Handle(t.Context(), request); response.Allowed || response.Result.Message != "its own words" {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
 // A request that needs too many access reviews is rejected.
 func TestReviewsPerRequestAreLimited(t *testing.T) {
-	asked := 0
+	requests := 0
 	guards := Guards{Rules: Rules{Mode: Enforce}, Access: func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		asked++
+		requests++
 		return right.Resource == "secrets", nil
 	}}
 	uses := func(count int) ReferencesOf {
@@ -101,13 +101,13 @@ func TestReviewsPerRequestAreLimited(t *testing.T) {
 	}
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create}}
 	passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-	if answer := guards.Wrap(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !answer.Allowed || asked != MaxAccessReviews {
-		t.Errorf("%+v after %d questions", answer.Result, asked)
+	if response := guards.Wrap(passes, schema.GroupKind{}, uses(MaxAccessReviews-1)).Handle(t.Context(), request); !response.Allowed || requests != MaxAccessReviews {
+		t.Errorf("%+v after %d questions", response.Result, requests)
 	}
-	asked = 0
-	answer := guards.Wrap(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
-	if answer.Allowed || answer.Result.Code != http.StatusForbidden || !strings.Contains(answer.Result.Message, "more than 200 reviews of permissions: name fewer") || asked != MaxAccessReviews {
-		t.Errorf("%+v after %d questions", answer.Result, asked)
+	requests = 0
+	response := guards.Wrap(passes, schema.GroupKind{}, uses(1500)).Handle(t.Context(), request)
+	if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "more than 200 reviews of permissions: name fewer") || requests != MaxAccessReviews {
+		t.Errorf("%+v after %d questions", response.Result, requests)
 	}
 }
 

@@ -211,14 +211,14 @@ func TestReviewsThatFail(t *testing.T) {
 
 // Each permission is reviewed once per request.
 func TestPermissionsAreReviewedOnce(t *testing.T) {
-	asked := map[string]int{}
+	requests := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		asked[describeRight(right)]++
+		requests[describeRight(right)]++
 		return true, nil
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
-	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(asked) != 1 || asked["create pods in namespace team"] != 1 {
-		t.Errorf("got reviews %v, error %v, want one for each permission", asked, err)
+	if _, err := shipped.Review(t.Context(), may, eve, uses, References{}); err != nil || len(requests) != 1 || requests["create pods in namespace team"] != 1 {
+		t.Errorf("got reviews %v, error %v, want one for each permission", requests, err)
 	}
 }
 
@@ -231,16 +231,16 @@ func TestReviewsStopAfterMaxErrors(t *testing.T) {
 	}
 	uses.Add(Account, shipped.Account, field.NewPath("spec", "account"))
 	for mode, want := range map[Mode]string{Enforce: "was not checked", Warn: "it is the account of the manager", Off: "it is the account of the manager"} {
-		asked := 0
+		requests := 0
 		may := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
-			asked++
+			requests++
 			return false, nil
 		}
 		rules := shipped
 		rules.Mode = mode
 		got, err := rules.Review(t.Context(), may, eve, uses, References{})
-		if err != nil || asked > MaxErrors+1 || len(got.Errors) > MaxErrors+1 || len(got.Warnings) > MaxErrors || !strings.Contains(errs(got.Errors), want) {
-			t.Errorf("%s: %d questions, %d errors, %d warnings, %v", mode, asked, len(got.Errors), len(got.Warnings), err)
+		if err != nil || requests > MaxErrors+1 || len(got.Errors) > MaxErrors+1 || len(got.Warnings) > MaxErrors || !strings.Contains(errs(got.Errors), want) {
+			t.Errorf("%s: %d questions, %d errors, %d warnings, %v", mode, requests, len(got.Errors), len(got.Warnings), err)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestFollowsTheHub(t *testing.T) {
 }
 
 func TestSettled(t *testing.T) {
-	for name, answer := range map[string]func(*Watcher){
+	for name, respond := range map[string]func(*Watcher){
 		"an AIHub":          func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
 		"none":              func(w *Watcher) { w.value.OnUpdate(nil) },
 		"unexpected object": func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
@@ -133,7 +133,7 @@ func TestSettled(t *testing.T) {
 		if _, err := w.ApplyToOrError(process()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
 			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
 		}
-		answer(w)
+		respond(w)
 		if _, err := w.ApplyToOrError(process()); !w.hasSynced() || err != nil {
 			t.Errorf("%s: not settled (%v)", name, err)
 		}

@@ -39,9 +39,9 @@ func (b *testApplier) mutateImages(on *bool) {
 			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed), opts...); err != nil {
 				return err
 			}
-			answer, err := changed.MarshalJSON()
+			response, err := changed.MarshalJSON()
 			b.must(err)
-			return json.Unmarshal(answer, config)
+			return json.Unmarshal(response, config)
 		},
 	})
 }
@@ -82,11 +82,11 @@ func TestApplyStopsAfterMutation(t *testing.T) {
 
 	on = true
 	b.raiseGeneration("mirror")
-	said := ""
-	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { said += line }, funcr.Options{}))
+	message := ""
+	ctx := log.IntoContext(b.Context(), funcr.New(func(_, line string) { message += line }, funcr.Options{}))
 	b.must(b.Apply(ctx, b.owner, Desired{server("ours")})) // the answer differs
-	if !strings.Contains(said, "such as an admission webhook") || !strings.Contains(said, "server") {
-		t.Errorf("logged %q", said)
+	if !strings.Contains(message, "such as an admission webhook") || !strings.Contains(message, "server") {
+		t.Errorf("logged %q", message)
 	}
 	b.applies(quiet, server("ours"))
 	b.raiseGeneration("")

@@ -11,31 +11,31 @@ import (
 )
 
 func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
-	type answers struct{ labelled, managed, another bool }
+	type responses struct{ labelled, managed, another bool }
 	entry := func(operation metav1.ManagedFieldsOperationType, subresource string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: us, Operation: operation, Subresource: subresource}}
 	}
-	wrote := entry(metav1.ManagedFieldsOperationApply, "")
+	writes := entry(metav1.ManagedFieldsOperationApply, "")
 	for name, test := range map[string]struct {
 		labels map[string]string
 		fields []metav1.ManagedFieldsEntry
-		want   answers
+		want   responses
 	}{
-		"applied and labelled":               {names.Labels("mlflow"), wrote, answers{true, true, false}},
-		"only labelled":                      {names.Labels("mlflow"), nil, answers{true, true, false}},
-		"unmarked":                           {nil, nil, answers{}},
-		"labels lost":                        {nil, wrote, answers{false, true, false}},
-		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, wrote, answers{false, true, false}},
-		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, wrote, answers{false, true, false}},
-		"written, but another component's":   {names.Labels("modelcatalog"), wrote, answers{false, false, true}},
-		"updated under our name":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), answers{}},
-		"status applied under our name only": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), answers{}},
-		"of another operator":                {map[string]string{names.OperatorLabel: "other", names.ComponentLabel: "mlflow"}, nil, answers{}},
+		"applied and labelled":               {names.Labels("mlflow"), writes, responses{true, true, false}},
+		"only labelled":                      {names.Labels("mlflow"), nil, responses{true, true, false}},
+		"unmarked":                           {nil, nil, responses{}},
+		"labels lost":                        {nil, writes, responses{false, true, false}},
+		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, writes, responses{false, true, false}},
+		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, writes, responses{false, true, false}},
+		"written, but another component's":   {names.Labels("modelcatalog"), writes, responses{false, false, true}},
+		"updated under our name":             {nil, entry(metav1.ManagedFieldsOperationUpdate, ""), responses{}},
+		"status applied under our name only": {nil, entry(metav1.ManagedFieldsOperationApply, "status"), responses{}},
+		"of another operator":                {map[string]string{names.OperatorLabel: "other", names.ComponentLabel: "mlflow"}, nil, responses{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: test.labels, ManagedFields: test.fields}}
 			a := New(Options{Component: "mlflow", FieldOwner: us})
-			got := answers{HasComponentLabels(o, "mlflow"), a.IsManaged(o), ManagedByOther(o, "mlflow")}
+			got := responses{HasComponentLabels(o, "mlflow"), a.IsManaged(o), ManagedByOther(o, "mlflow")}
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

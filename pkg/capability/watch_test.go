@@ -27,12 +27,12 @@ type informers struct {
 
 	mu             sync.Mutex
 	running, total int
-	asked          []client.Object
+	requests       []client.Object
 }
 
 func (c *informers) GetInformer(ctx context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	c.mu.Lock()
-	c.asked = append(c.asked, obj)
+	c.requests = append(c.requests, obj)
 	c.running++
 	c.total++
 	c.mu.Unlock()
@@ -132,7 +132,7 @@ func TestKindStartsAndStops(t *testing.T) {
 				if object != nil {
 					want = object
 				}
-				for _, asked := range store.asked {
+				for _, asked := range store.requests {
 					if asked != object && asked.GetObjectKind().GroupVersionKind() != want.GetObjectKind().GroupVersionKind() {
 						t.Errorf("asked for %T %s", asked, asked.GetObjectKind().GroupVersionKind())
 					}

@@ -99,7 +99,7 @@ func TestFollowsTheCluster(t *testing.T) {
 
 // A domain that has not been read yet is not mistaken for none.
 func TestSettled(t *testing.T) {
-	for name, answer := range map[string]func(*Watcher){
+	for name, respond := range map[string]func(*Watcher){
 		"a domain":      func(w *Watcher) { w.OnUpdate(ingress(map[string]any{"domain": "one.example.org"})) },
 		"no object":     func(w *Watcher) { w.OnUpdate(nil) },
 		"no permission": func(w *Watcher) { w.OnUnavailable() },
@@ -109,7 +109,7 @@ func TestSettled(t *testing.T) {
 		if w.HasSynced() {
 			t.Errorf("%s: settled before the cluster was asked", name)
 		}
-		if answer(w); !w.HasSynced() {
+		if respond(w); !w.HasSynced() {
 			t.Errorf("%s: not settled", name)
 		}
 	}

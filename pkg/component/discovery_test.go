@@ -18,11 +18,11 @@ import (
 // dawn is the discovery of a starting API server: first unavailable, then without one version, then complete.
 type dawn struct {
 	discovery.DiscoveryInterface
-	answers, describes atomic.Bool
+	responding, describes atomic.Bool
 }
 
 func (d *dawn) ServerGroups() (*metav1.APIGroupList, error) {
-	if !d.answers.Load() {
+	if !d.responding.Load() {
 		return nil, errors.New("connection refused")
 	}
 	list := &metav1.APIGroupList{}
@@ -64,7 +64,7 @@ func TestComponentsWaitForDiscovery(t *testing.T) {
 		defer mgr.start()()
 		pass(time.Hour)
 		w.want(t, 0, 0)
-		d.answers.Store(true)
+		d.responding.Store(true)
 		pass(time.Minute)
 		w.want(t, 1, 1)
 		if !served.Current().Has(capability.Route) {
@@ -73,7 +73,7 @@ func TestComponentsWaitForDiscovery(t *testing.T) {
 		d.describes.Store(true)
 		pass(time.Hour)
 		w.want(t, 1, 1)
-		d.answers.Store(false)
+		d.responding.Store(false)
 		d.describes.Store(false)
 		pass(time.Hour)
 		w.want(t, 1, 1)

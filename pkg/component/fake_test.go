@@ -31,11 +31,11 @@ type fakeManager struct {
 	elected chan struct{}
 	cache   cache.Cache
 
-	mu    sync.Mutex
-	added []manager.Runnable
-	run   func(manager.Runnable)
-	ended error
-	said  []string
+	mu       sync.Mutex
+	added    []manager.Runnable
+	run      func(manager.Runnable)
+	ended    error
+	messages []string
 }
 
 func newManager(t *testing.T) *fakeManager {
@@ -51,7 +51,7 @@ func (m *fakeManager) GetLogger() logr.Logger {
 	return funcr.New(func(_, args string) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.said = append(m.said, args)
+		m.messages = append(m.messages, args)
 	}, funcr.Options{})
 }
 

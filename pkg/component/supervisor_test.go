@@ -52,7 +52,7 @@ func (h *house) logCount(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
-	for _, line := range h.said {
+	for _, line := range h.messages {
 		if strings.Contains(line, text) {
 			n++
 		}
@@ -168,7 +168,7 @@ func TestFailingSetupIsRetried(t *testing.T) {
 		pass(time.Minute)
 		w.want(t, 1, 1)
 		if h.logCount("no matches for kind") != 7 {
-			t.Errorf("said %q", h.said)
+			t.Errorf("said %q", h.messages)
 		}
 	})
 }

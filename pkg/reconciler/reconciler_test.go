@@ -280,11 +280,11 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 
 func TestFinalizer(t *testing.T) {
 	logic := sized()
-	var answers []error
+	var responses []error
 	logic.Finalizer = finalizer
 	logic.Finalize = func(_ context.Context, w *widget) error {
-		err := answers[0]
-		answers = answers[1:]
+		err := responses[0]
+		responses = responses[1:]
 		if err != nil {
 			set(w, available, metav1.ConditionFalse, "Cleaning")
 		}
@@ -303,7 +303,7 @@ func TestFinalizer(t *testing.T) {
 
 	b.delete()
 	broken := errors.New("database is busy")
-	answers = []error{broken, &Wait{For: "jobs to end", Retry: time.Second}, nil}
+	responses = []error{broken, &Wait{For: "jobs to end", Retry: time.Second}, nil}
 	if _, err := b.reconcile(); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}

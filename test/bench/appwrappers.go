@@ -25,7 +25,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.newNamespace(ctx, crowd); err != nil {
 		return err
 	}
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), b.workloads, mark, "<= 8 writes, 0 reads each"); err != nil {
+	if err := b.noteRequests(fmt.Sprintf("%d AppWrappers of two pods to success, in %s", b.workloads, took.Round(time.Second)), b.workloads, begin, "<= 8 writes, 0 reads each"); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
@@ -50,7 +50,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 		return err
 	}
 	b.note(fmt.Sprintf("resident memory with %d AppWrappers", b.workloads), mebibytes(rss), "", "")
-	if mark, err = b.audit.Mark(); err != nil {
+	if begin, err = b.audit.Position(); err != nil {
 		return err
 	}
 	if err := b.admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(crowd)); err != nil {
@@ -59,7 +59,7 @@ func (b *bench) appWrappers(ctx context.Context) error {
 	if err := b.untilAll(ctx, func(*awv1beta2.AppWrapper) bool { return false }); err != nil {
 		return err
 	}
-	return b.noteRequests("deleting them", b.workloads, mark, "<= 6 writes, 4 reads each")
+	return b.noteRequests("deleting them", b.workloads, begin, "<= 6 writes, 4 reads each")
 }
 
 // twoPods returns an AppWrapper with a Job of two pods, which the test cluster completes immediately.
@@ -94,8 +94,8 @@ func (b *bench) untilAll(ctx context.Context, done func(*awv1beta2.AppWrapper) b
 	})
 }
 
-// noteRequests notes the requests of the manager per object since a mark.
-func (b *bench) noteRequests(name string, objects int, since framework.Mark, target string) error {
+// noteRequests notes the requests of the manager per object since a position in the log.
+func (b *bench) noteRequests(name string, objects int, since framework.AuditPosition, target string) error {
 	entries, err := b.audit.Since(since)
 	if err == nil {
 		b.noteEntries(name, objects, entries, target)

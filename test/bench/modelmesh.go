@@ -59,7 +59,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 			return err
 		}
 	}
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (b *bench) loadedModels(ctx context.Context) error {
 		return err
 	}
 	description := fmt.Sprintf("%d Predictors in %d namespaces until loaded, in %s", b.models, meshes, took.Round(time.Second))
-	if err := b.noteRequests(description, b.models, mark, ""); err != nil {
+	if err := b.noteRequests(description, b.models, begin, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
@@ -144,7 +144,7 @@ func (b *bench) calls() int {
 }
 
 func (b *bench) restOfModels(ctx context.Context) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -152,14 +152,14 @@ func (b *bench) restOfModels(ctx context.Context) error {
 	if err := b.pause(ctx, b.window); err != nil {
 		return err
 	}
-	reads, writes, _, err := b.requests(mark)
+	reads, writes, _, err := b.requests(start)
 	b.note(fmt.Sprintf("loaded models at rest, %s", b.window),
 		fmt.Sprintf("%d reads, %d writes, %d gRPC calls", reads, writes, b.calls()-before), "0", "")
 	return err
 }
 
 func (b *bench) restartWithModels(ctx context.Context) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (b *bench) restartWithModels(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests("restart with them", b.models, mark, "0 writes"); err != nil {
+	if err := b.noteRequests("restart with them", b.models, start, "0 writes"); err != nil {
 		return err
 	}
 	b.note("gRPC calls of that", fmt.Sprint(b.calls()-before), "one for each", "")

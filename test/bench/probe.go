@@ -51,13 +51,13 @@ func (b *bench) until(ctx context.Context, every time.Duration, done func() (boo
 
 // waitIdle waits until the manager has sent no counted request for the time quiet.
 func (b *bench) waitIdle(ctx context.Context) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
 	seen, since := 0, b.clock.Now()
 	return b.until(ctx, 10*poll, func() (bool, error) {
-		entries, err := b.audit.Since(mark)
+		entries, err := b.audit.Since(start)
 		if now := len(framework.UnexpectedWhenIdle(entries, b.manager.User)); now != seen {
 			seen, since = now, b.clock.Now()
 		}
@@ -65,8 +65,8 @@ func (b *bench) waitIdle(ctx context.Context) error {
 	})
 }
 
-// requests counts the requests of the manager since a mark, without leases, events and access reviews.
-func (b *bench) requests(since framework.Mark) (reads, writes int, others string, err error) {
+// requests counts the requests of the manager since a position in the log, without leases, events and access reviews.
+func (b *bench) requests(since framework.AuditPosition) (reads, writes int, others string, err error) {
 	entries, err := b.audit.Since(since)
 	mine := entries.ByUser(b.manager.User).WithoutLeases().WithoutReviews()
 	objects := mine.WithoutDiscovery()

@@ -29,7 +29,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 	if err := b.newNamespace(ctx, rays); err != nil {
 		return err
 	}
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *bench) rayClusters(ctx context.Context) error {
 		return err
 	}
 	description := fmt.Sprintf("%d RayClusters of one pod until ready, in %s", b.clusters, took.Round(time.Second))
-	if err := b.noteRequests(description, b.clusters, mark, ""); err != nil {
+	if err := b.noteRequests(description, b.clusters, begin, ""); err != nil {
 		return err
 	}
 	rss, err := b.residentMemory()
@@ -92,7 +92,7 @@ func (b *bench) untilRays(ctx context.Context, wanted func(state string) bool) e
 
 // touchRays updates every status, as KubeRay does continuously, and then restarts the manager.
 func (b *bench) touchRays(ctx context.Context) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -108,12 +108,12 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	reads, writes, _, err := b.requests(mark)
+	reads, writes, _, err := b.requests(start)
 	if err != nil {
 		return err
 	}
 	b.note("after every status was written", fmt.Sprintf("%d reads, %d writes", reads, writes), "0", "9 applies and a list of all pods each")
-	if mark, err = b.audit.Mark(); err != nil {
+	if start, err = b.audit.Position(); err != nil {
 		return err
 	}
 	if err := b.manager.Restart(ctx); err != nil {
@@ -122,7 +122,7 @@ func (b *bench) touchRays(ctx context.Context) error {
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	if err := b.noteRequests("restart with them", b.clusters, mark, "0 writes"); err != nil {
+	if err := b.noteRequests("restart with them", b.clusters, start, "0 writes"); err != nil {
 		return err
 	}
 	entries, err := b.audit.Since(0)
@@ -140,7 +140,7 @@ func (b *bench) touchRays(ctx context.Context) error {
 }
 
 func (b *bench) endRays(ctx context.Context) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -152,5 +152,5 @@ func (b *bench) endRays(ctx context.Context) error {
 	if err := b.untilRays(ctx, func(string) bool { return false }); err != nil {
 		return err
 	}
-	return b.noteRequests("deleting them", b.clusters, mark, "")
+	return b.noteRequests("deleting them", b.clusters, start, "")
 }

@@ -123,7 +123,7 @@ func (b *bench) enlarge(ctx context.Context, c *population, size int) error {
 // create creates objects up to a size and waits until they are ready. It returns all requests of that time, and the duration from
 // the first of them to the last creation by the manager or, without children, to its last write.
 func (b *bench) create(ctx context.Context, c *population, size int) (framework.Entries, time.Duration, error) {
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -149,7 +149,7 @@ func (b *bench) create(ctx context.Context, c *population, size int) (framework.
 	if err := b.waitIdle(ctx); err != nil {
 		return nil, 0, err
 	}
-	entries, err := b.audit.Since(mark)
+	entries, err := b.audit.Since(begin)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -180,7 +180,7 @@ func latestResponse(entries framework.Entries) time.Time {
 
 // measureRestart restarts the manager and measures its memory in the steady state.
 func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) {
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return usage{}, err
 	}
@@ -198,7 +198,7 @@ func (b *bench) measureRestart(ctx context.Context, objects int) (usage, error) 
 	if err := b.profileHeap(ctx, fmt.Sprintf("restart-%d", objects)); err != nil {
 		return usage{}, err
 	}
-	entries, err := b.audit.Since(mark)
+	entries, err := b.audit.Since(begin)
 	if err != nil {
 		return usage{}, err
 	}

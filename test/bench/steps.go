@@ -41,7 +41,7 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.pause(ctx, warmUp); err != nil {
 		return err
 	}
-	reads, writes, others, err := b.requests(mark)
+	reads, writes, others, err := b.requests(start)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (b *bench) applyBare(ctx context.Context, objects []*unstructured.Unstructu
 
 // createServer returns the time until all objects existed, and the number of writes until the manager was idle.
 func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstructured) (took time.Duration, writes int, err error) {
-	mark, err := b.audit.Mark()
+	begin, err := b.audit.Position()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -201,7 +201,7 @@ func (b *bench) createServer(ctx context.Context, objects []*unstructured.Unstru
 	if err := b.waitIdle(ctx); err != nil {
 		return 0, 0, err
 	}
-	_, writes, _, err = b.requests(mark)
+	_, writes, _, err = b.requests(begin)
 	return took, writes, err
 }
 
@@ -238,14 +238,14 @@ func (b *bench) measureIdle(ctx context.Context) error {
 		return err
 	}
 	watch := func(name string) error {
-		mark, err := b.audit.Mark()
+		start, err := b.audit.Position()
 		if err != nil {
 			return err
 		}
 		if err := b.pause(ctx, b.window); err != nil {
 			return err
 		}
-		reads, writes, _, err := b.requests(mark)
+		reads, writes, _, err := b.requests(start)
 		b.note(fmt.Sprintf("%s, %s", name, b.window), fmt.Sprintf("%d reads, %d writes", reads, writes), "0 writes", "96 writes when its pod is not ready")
 		return err
 	}
@@ -279,7 +279,7 @@ func (b *bench) restart(ctx context.Context) error {
 }
 
 func (b *bench) restarted(ctx context.Context, name, target, originals string) error {
-	mark, err := b.audit.Mark()
+	start, err := b.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (b *bench) restarted(ctx context.Context, name, target, originals string) e
 	if err := b.waitIdle(ctx); err != nil {
 		return err
 	}
-	reads, writes, others, err := b.requests(mark)
+	reads, writes, others, err := b.requests(start)
 	b.note(name, fmt.Sprintf("%d reads, %d writes, %s", reads, writes, others), target, originals)
 	return err
 }

@@ -223,7 +223,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return errors.Join(fmt.Errorf("%w: %s", errNotWhole, problem), err)
 	}
 	r := row{Scenario: d.name, Fault: d.fault, Injections: d.injections, Bound: d.bound, Remark: d.remark}
-	mark, err := c.audit.Mark()
+	start, err := c.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (c *campaign) disturb(ctx context.Context, d disturbance) error {
 		return err
 	}
 	r.Deviations = append(r.Deviations, more...)
-	writes, err := c.writesSince(mark)
+	writes, err := c.writesSince(start)
 	if err != nil {
 		return err
 	}

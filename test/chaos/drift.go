@@ -159,7 +159,7 @@ const driftTimeout = 15 * time.Second
 
 // tryDrift makes one change and waits until it is repaired.
 func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) error {
-	mark, err := c.audit.Mark()
+	begin, err := c.audit.Position()
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *campaign) tryDrift(ctx context.Context, key id, one change, t *tally) e
 	err = c.untilEvery(ctx, driftPoll, driftTimeout, func() (string, error) { return c.brokenChild(ctx, key, one.to) })
 	took := c.clock.Since(start)
 	if err == nil {
-		writes, err := c.writesSince(mark)
+		writes, err := c.writesSince(begin)
 		if err != nil {
 			return err
 		}

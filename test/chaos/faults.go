@@ -80,7 +80,7 @@ func failure(code int) metav1.Status {
 }
 
 // answer responds with an error in place of the API server.
-func answer(code int) fault {
+func respond(code int) fault {
 	return func(x *exchange) bool {
 		x.w.Header().Set("Content-Type", "application/json")
 		if code == http.StatusTooManyRequests {
@@ -113,7 +113,7 @@ func pastVersion(version string) fault {
 	return func(x *exchange) bool {
 		query := x.r.URL.Query()
 		if x.verb == "watch" && query.Get("sendInitialEvents") != "" {
-			return answer(http.StatusUnprocessableEntity)(x)
+			return respond(http.StatusUnprocessableEntity)(x)
 		}
 		if x.verb == "list" && query.Get("resourceVersion") != "" {
 			query.Set("resourceVersion", version)

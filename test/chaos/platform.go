@@ -43,7 +43,7 @@ func (c *campaign) platform(ctx context.Context) (err error) {
 		begin: func(ctx context.Context) (func(context.Context) error, error) { return c.restart, c.manager.Kill(ctx) }}
 	storm := disturbance{name: "platform-storm", fault: "a tenth each of 500, 409, reset, and a lost response, with the component platform", injections: []string{"ClientFault"},
 		lasts: stormTime, bound: slow, begin: c.withRules(
-			rule{share: 0.1, fault: answer(500)}, rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
+			rule{share: 0.1, fault: respond(500)}, rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: reset},
 			rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})}
 	return errors.Join(c.disturb(ctx, kill), c.disturb(ctx, storm))
 }

@@ -100,7 +100,7 @@ const object = "/api/v1/namespaces/a/configmaps/b"
 func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 	for _, code := range []int{409, 429, 500, 503, 504} {
 		p, served, _ := upstream(t)
-		removeRule := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: answer(code)})
+		removeRule := p.addRule(rule{match: match{verbs: []string{"patch"}}, fault: respond(code)})
 		response, err := send(t, p, http.MethodPatch, object)
 		if err != nil || response.StatusCode != code {
 			t.Fatalf("%v, %v, want %d", response, err, code)
@@ -128,7 +128,7 @@ func TestProxyRespondsWithInjectedStatus(t *testing.T) {
 
 func TestDoneThen(t *testing.T) {
 	p, served, _ := upstream(t)
-	p.addRule(rule{match: match{writes: true}, fault: doneThen(answer(504))})
+	p.addRule(rule{match: match{writes: true}, fault: doneThen(respond(504))})
 	response, err := send(t, p, http.MethodPatch, object)
 	if err != nil || response.StatusCode != http.StatusGatewayTimeout || served.Load() != 1 {
 		t.Fatalf("%v, %v, carried out %d times", response, err, served.Load())
@@ -177,7 +177,7 @@ func TestSilenceEndsWithTheFault(t *testing.T) {
 
 func TestShareOfRequestsFails(t *testing.T) {
 	p, _, _ := upstream(t)
-	p.addRule(rule{share: 0.5, fault: answer(500)})
+	p.addRule(rule{share: 0.5, fault: respond(500)})
 	refused := 0
 	for range 100 {
 		if response, err := send(t, p, http.MethodPatch, object); err == nil && response.StatusCode == http.StatusInternalServerError {
@@ -249,8 +249,8 @@ func TestWatchExpiresWith410(t *testing.T) {
 func TestPast(t *testing.T) {
 	p, _, _ := upstream(t)
 	p.addRule(rule{fault: pastVersion("42")})
-	for asked, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
-		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+asked)
+	for request, want := range map[string]string{"limit=500&resourceVersion=0": "limit=500&resourceVersion=42&resourceVersionMatch=Exact", "limit=500": "limit=500"} {
+		response, err := send(t, p, http.MethodGet, "/api/v1/configmaps?"+request)
 		if err != nil {
 			t.Fatal(err)
 		}

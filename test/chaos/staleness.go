@@ -59,7 +59,7 @@ var errUnknown = errors.New("there is no such subject")
 // lateCache delays the watch events of a resource while a custom resource is created, deleted and created again.
 func (c *campaign) lateCache(ctx context.Context, name, of, resource string) error {
 	return c.withSingleResource(ctx, of, name, func(p *plot) error {
-		mark, err := c.audit.Mark()
+		start, err := c.audit.Position()
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (c *campaign) lateCache(ctx context.Context, name, of, resource string) err
 		if err != nil {
 			return err
 		}
-		return c.waitReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, lateness), Bound: slow}, mark)
+		return c.waitReadyRow(ctx, p, row{Scenario: name, Fault: fmt.Sprintf("%s of %s are seen up to %s late at creation, deletion and creation again", resource, of, lateness), Bound: slow}, start)
 	})
 }
 
@@ -102,7 +102,7 @@ func (c *campaign) recreateEarly(ctx context.Context, p *plot) error {
 }
 
 // waitReadyRow waits until a custom resource is ready and adds its row. Duplicate Jobs and orphans are deviations.
-func (c *campaign) waitReadyRow(ctx context.Context, p *plot, r row, mark framework.Mark) error {
+func (c *campaign) waitReadyRow(ctx context.Context, p *plot, r row, start framework.AuditPosition) error {
 	ended := c.clock.Now()
 	if err := c.until(ctx, waitTimeout, func() (string, error) { return p.wrong(ctx, c.testCluster, p.ready) }); err != nil {
 		r.Deviations = append(r.Deviations, err.Error())
@@ -123,7 +123,7 @@ func (c *campaign) waitReadyRow(ctx context.Context, p *plot, r row, mark framew
 		return err
 	}
 	r.Deviations = append(r.Deviations, dead...)
-	writes, err := c.writesSince(mark)
+	writes, err := c.writesSince(start)
 	r.Writes = len(writes)
 	c.note(r)
 	return err
@@ -169,7 +169,7 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		if err != nil {
 			return err
 		}
-		mark, err := c.audit.Mark()
+		start, err := c.audit.Position()
 		if err != nil {
 			return err
 		}
@@ -183,9 +183,9 @@ func (c *campaign) timeTravel(ctx context.Context, name, of, resource string, de
 		lift()
 		r := row{Scenario: name, Fault: fmt.Sprintf("the manager starts with lists of %s from before, for %s", resource, lateness), Bound: slow}
 		if !deleted {
-			return c.waitReadyRow(ctx, p, r, mark)
+			return c.waitReadyRow(ctx, p, r, start)
 		}
-		return c.nothingLeft(ctx, p, remaining, r, mark)
+		return c.nothingLeft(ctx, p, remaining, r, start)
 	})
 }
 
@@ -219,7 +219,7 @@ func (c *campaign) remainingObjects(ctx context.Context, p *plot, deleted bool) 
 }
 
 // nothingLeft waits until only the objects in staying are left of a deleted custom resource, and adds its row.
-func (c *campaign) nothingLeft(ctx context.Context, p *plot, remaining []string, r row, mark framework.Mark) error {
+func (c *campaign) nothingLeft(ctx context.Context, p *plot, remaining []string, r row, start framework.AuditPosition) error {
 	ended := c.clock.Now()
 	if err := c.waitIdle(ctx); err != nil {
 		r.Deviations = append(r.Deviations, "not at rest: "+err.Error())
@@ -236,7 +236,7 @@ func (c *campaign) nothingLeft(ctx context.Context, p *plot, remaining []string,
 	if err != nil {
 		return err
 	}
-	writes, err := c.writesSince(mark)
+	writes, err := c.writesSince(start)
 	r.Writes = len(writes)
 	c.note(r)
 	return err

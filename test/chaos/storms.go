@@ -25,20 +25,20 @@ func storms() []scenario {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		text := http.StatusText(code)
 		add(strings.ToLower(strings.ReplaceAll(text, " ", "-")), "half of all requests return "+text, clientFault, slow,
-			rule{share: 0.5, fault: answer(code)})
+			rule{share: 0.5, fault: respond(code)})
 	}
 	add("conflicts", "half of the writes return Conflict", clientFault, slow,
-		rule{match: match{writes: true}, share: 0.5, fault: answer(409)})
+		rule{match: match{writes: true}, share: 0.5, fault: respond(409)})
 	add("done-then-504", "half of the writes succeed and return Gateway Timeout", clientFault, slow,
-		rule{match: match{writes: true}, share: 0.5, fault: doneThen(answer(504))})
+		rule{match: match{writes: true}, share: 0.5, fault: doneThen(respond(504))})
 	add("done-then-reset", "half of the writes succeed, and their response is lost", clientFault, slow,
 		rule{match: match{writes: true}, share: 0.5, fault: doneThen(reset)})
 	add("storm", "a tenth each of 429, 500, 503, 409, reset, and a lost response", clientFault, slow,
-		rule{share: 0.1, fault: answer(429)}, rule{share: 0.1, fault: answer(500)}, rule{share: 0.1, fault: answer(503)},
-		rule{match: match{writes: true}, share: 0.1, fault: answer(409)}, rule{share: 0.1, fault: reset},
+		rule{share: 0.1, fault: respond(429)}, rule{share: 0.1, fault: respond(500)}, rule{share: 0.1, fault: respond(503)},
+		rule{match: match{writes: true}, share: 0.1, fault: respond(409)}, rule{share: 0.1, fault: reset},
 		rule{match: match{writes: true}, share: 0.1, fault: doneThen(reset)})
 	add("outage", "nine of ten requests return Service Unavailable", clientFault, slow,
-		rule{share: 0.9, fault: answer(503)})
+		rule{share: 0.9, fault: respond(503)})
 	add("late-watches", "watch events are held back until the fault ends", clientFault, slow,
 		rule{match: watches(), fault: silence, streams: true})
 	return append(all, scenario{name: "dropped-watches", run: (*campaign).droppedWatches}, scenario{name: "gone", run: (*campaign).goneWatches},

@@ -197,20 +197,20 @@ func (c *testCluster) untilEvery(ctx context.Context, every, atMost time.Duratio
 
 // waitIdle waits until the manager has sent neither reads nor writes for the duration quiet.
 func (c *testCluster) waitIdle(ctx context.Context) error {
-	mark, err := c.audit.Mark()
+	start, err := c.audit.Position()
 	if err != nil {
 		return err
 	}
 	since := c.clock.Now()
 	return c.until(ctx, waitTimeout, func() (string, error) {
-		all, err := c.audit.Since(mark)
+		all, err := c.audit.Since(start)
 		if err != nil {
 			return "", err
 		}
 		busy := framework.UnexpectedWhenIdle(all, c.manager.User)
 		if len(busy) > 0 {
 			since = c.clock.Now()
-			if mark, err = c.audit.Mark(); err != nil {
+			if start, err = c.audit.Position(); err != nil {
 				return "", err
 			}
 		}
@@ -221,8 +221,8 @@ func (c *testCluster) waitIdle(ctx context.Context) error {
 	})
 }
 
-// writesSince returns the writes of the manager to objects of components since a mark.
-func (c *testCluster) writesSince(since framework.Mark) (framework.Entries, error) {
+// writesSince returns the writes of the manager to objects of components since a position in the log.
+func (c *testCluster) writesSince(since framework.AuditPosition) (framework.Entries, error) {
 	all, err := c.audit.Since(since)
 	return all.ByUser(c.manager.User).WithoutLeases().WithoutReviews().WithoutEvents().Writes(), err
 }

@@ -131,10 +131,10 @@ func waitReady(ctx context.Context, port int, path string, ca []byte, host strin
 	Eventually(func(g Gomega) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+path, http.NoBody)
 		g.Expect(err).NotTo(HaveOccurred())
-		answer, err := asking.Do(request)
+		response, err := asking.Do(request)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(answer.Body.Close()).To(Succeed())
-		g.Expect(answer).To(HaveHTTPStatus(http.StatusOK))
+		g.Expect(response.Body.Close()).To(Succeed())
+		g.Expect(response).To(HaveHTTPStatus(http.StatusOK))
 	}).WithContext(ctx).WithTimeout(answerTimeout).Should(Succeed())
 }
 

@@ -287,12 +287,12 @@ func (b *builder) programs(ctx context.Context, m module, packages []string, tar
 	command.Dir = source
 	// Go renames a program atomically only within a file system.
 	command.Env = append(os.Environ(), cgo, "GOWORK=off", "GOTMPDIR="+partial)
-	said, err := b.run(command, partial, target, slices.Clone(packages))
+	message, err := b.run(command, partial, target, slices.Clone(packages))
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("building %s: the Go toolchain is not on the PATH: %w", all, err)
 	}
 	if err != nil {
-		return fmt.Errorf("building %s in %s: %w\n%s", all, source, err, tail(said, tailLines))
+		return fmt.Errorf("building %s in %s: %w\n%s", all, source, err, tail(message, tailLines))
 	}
 	if err := os.RemoveAll(partial); err != nil {
 		return fmt.Errorf("removing %s: %w", partial, err)

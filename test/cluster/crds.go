@@ -170,7 +170,7 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 	}
 	return eachCRD(crds, func(crd *apiextensionsv1.CustomResourceDefinition) error {
 		err := wait.PollUntilContextTimeout(ctx, crdPoll, crdTimeout, true, func(ctx context.Context) (bool, error) {
-			return answers(ctx, reader, crd), nil
+			return responds(ctx, reader, crd), nil
 		})
 		if err == nil {
 			return nil
@@ -185,7 +185,7 @@ func awaitCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv
 
 // answers reports whether every served version can be listed. A CRD is established a moment before it is served, and
 // polling large CRDs would cost the API server more than serving them.
-func answers(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
+func responds(ctx context.Context, reader dynamic.Interface, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
 			continue

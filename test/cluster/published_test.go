@@ -114,7 +114,7 @@ func TestDownload(t *testing.T) {
 	for name, c := range map[string]struct {
 		archives []archive
 		want     string
-		said     string
+		message  string
 	}{
 		"all is well": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
 		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
@@ -147,8 +147,8 @@ func TestDownload(t *testing.T) {
 			if strings.Join(names, " ") != c.want {
 				t.Errorf("programs %q, want %q", names, c.want)
 			}
-			if text := strings.Join(progress.all, "\n"); !strings.Contains(text, c.said) || strings.Count(text, "compiling") > 1 {
-				t.Errorf("output %q, want %q in one line", text, c.said)
+			if text := strings.Join(progress.all, "\n"); !strings.Contains(text, c.message) || strings.Count(text, "compiling") > 1 {
+				t.Errorf("output %q, want %q in one line", text, c.message)
 			}
 			entries, err := os.ReadDir(s.cache)
 			if err != nil {

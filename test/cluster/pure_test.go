@@ -154,18 +154,18 @@ func TestInstanceNames(t *testing.T) {
 }
 
 func TestParseDownloads(t *testing.T) {
-	answer := `{"Path":"example.com/a","Version":"v1.0.0","Dir":"/a","Sum":"h1:aa"}
+	response := `{"Path":"example.com/a","Version":"v1.0.0","Dir":"/a","Sum":"h1:aa"}
 {"Path":"example.com/b","Version":"v2.0.0","Dir":"/b","Sum":"h1:bb"}`
-	dirs, err := parseDownloads([]byte(answer), map[string]string{"example.com/a": "h1:aa", "example.com/b": ""})
+	dirs, err := parseDownloads([]byte(response), map[string]string{"example.com/a": "h1:aa", "example.com/b": ""})
 	if difference := cmp.Diff(map[string]string{"example.com/a": "/a", "example.com/b": "/b"}, dirs); err != nil || difference != "" {
 		t.Errorf("unexpected error %v or result (-want +got):\n%s", err, difference)
 	}
-	for name, c := range map[string]struct{ answer, sum, want string }{
-		"wrong checksum": {answer, "h1:other", "checksum h1:aa, want h1:other"},
+	for name, c := range map[string]struct{ reply, sum, want string }{
+		"wrong checksum": {response, "h1:other", "checksum h1:aa, want h1:other"},
 		"refused":        {`{"Path":"example.com/a","Error":"not found"}`, "", "not found"},
 		"garbage":        {`{"Path":`, "", "decoding"},
 	} {
-		_, err := parseDownloads([]byte(c.answer), map[string]string{"example.com/a": c.sum})
+		_, err := parseDownloads([]byte(c.reply), map[string]string{"example.com/a": c.sum})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}

@@ -22,13 +22,13 @@ import (
 )
 
 // answer is the result of KServe for an object.
-type answer struct {
+type response struct {
 	Object map[string]any
 	Error  string
 }
 
 // convertByKServe converts objects with the types of KServe.
-func convertByKServe(t *testing.T, objects []*unstructured.Unstructured) []answer {
+func convertByKServe(t *testing.T, objects []*unstructured.Unstructured) []response {
 	t.Helper()
 	path, err := cluster.BuildPeer(t.Context(), cluster.KServeTypes, os.Stderr)
 	if err != nil {
@@ -45,11 +45,11 @@ func convertByKServe(t *testing.T, objects []*unstructured.Unstructured) []answe
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answers []answer
-	if err := json.Unmarshal(output, &answers); err != nil || len(answers) != len(objects) {
-		t.Fatalf("%d answers to %d objects, error %v", len(answers), len(objects), err)
+	var responses []response
+	if err := json.Unmarshal(output, &responses); err != nil || len(responses) != len(objects) {
+		t.Fatalf("%d answers to %d objects, error %v", len(responses), len(objects), err)
 	}
-	return answers
+	return responses
 }
 
 // view converts an object with our type.

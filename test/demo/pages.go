@@ -167,11 +167,11 @@ func (m mlflowClient) post(ctx context.Context, path string, body map[string]any
 		return err
 	}
 	headers := map[string]string{"Content-Type": "application/json", "X-MLFLOW-WORKSPACE": m.workspace}
-	answer, err := send(ctx, http.MethodPost, m.url+"/api/2.0/mlflow/"+path, m.token, headers, content)
+	response, err := send(ctx, http.MethodPost, m.url+"/api/2.0/mlflow/"+path, m.token, headers, content)
 	if err != nil || into == nil {
 		return err
 	}
-	return json.Unmarshal(answer, into)
+	return json.Unmarshal(response, into)
 }
 
 // logRun creates an experiment with a finished run.

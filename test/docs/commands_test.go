@@ -286,7 +286,7 @@ func plugin(t *testing.T) func(string) string {
 				t.Fatalf("building kubectl-odh: %v\n%s", err, text)
 			}
 		}
-		if _, asked := known[command]; !asked {
+		if _, called := known[command]; !called {
 			text, err := exec.Command(binary, command, "--help").CombinedOutput()
 			if err != nil {
 				text = nil

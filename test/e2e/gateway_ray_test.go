@@ -79,11 +79,11 @@ func (t tenants) expectLog(ctx context.Context, e *edge, url string) {
 		ID string `json:"submission_id"`
 	}
 	Eventually(ctx, func(ctx context.Context) error {
-		answer, err := e.send(ctx, call{method: http.MethodPost, url: url + "/api/jobs/", token: ana, body: string(body)})
+		response, err := e.send(ctx, call{method: http.MethodPost, url: url + "/api/jobs/", token: ana, body: string(body)})
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &submitted)
+		return json.Unmarshal([]byte(strings.TrimPrefix(response, "200 ")), &submitted)
 	}, podTimeout).Should(Succeed())
 
 	tail := url + "/api/jobs/" + submitted.ID + "/logs/tail"

@@ -111,7 +111,7 @@ func (n servedNamespace) predict(ctx context.Context, protocol, model string) (s
 }
 
 // example is a request in docs/components/modelmesh.md, with the documented response.
-type example struct{ request, answer string }
+type example struct{ request, reply string }
 
 // modelMeshExamples returns the examples of the page in order.
 func modelMeshExamples() []example {
@@ -124,7 +124,7 @@ func modelMeshExamples() []example {
 			request, _, _ := strings.Cut(after, "\nEOF\n")
 			all = append(all, example{request: request})
 		} else if block.Language == "json" {
-			all[len(all)-1].answer = block.Text
+			all[len(all)-1].reply = block.Text
 		}
 	}
 	return all

@@ -19,7 +19,7 @@ const byGrace = 90 * time.Second
 // test/modelmesh/instance.
 var _ = Describe("ModelMesh", Ordered, func() {
 	var n servedNamespace
-	answers := func(ctx context.Context, protocol, model, id string) {
+	responds := func(ctx context.Context, protocol, model, id string) {
 		GinkgoHelper()
 		Eventually(ctx, n.predict, podTimeout).WithArguments(protocol, model).Should(MatchRegexp("^" + id + "-[0-9a-f]+ 0 1 2 3 4 5 6 7 8 9$"))
 	}
@@ -46,17 +46,17 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		kubectl(ctx, n.in("wait", "pods", runtimePods, "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
 		status := kubectl(ctx, n.in("get", "predictor", "digits", "-o", "jsonpath={.status.activeModelState} {.status.transitionStatus}")...)
 		Expect(status).To(Equal("Loaded UpToDate"))
-		answers(ctx, "grpc", "digits", "digits__ksp")
-		answers(ctx, "http", "digits", "digits__ksp")
+		responds(ctx, "grpc", "digits", "digits__ksp")
+		responds(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
 	It("responds to the requests of its page as documented", func(ctx SpecContext) {
 		examples := modelMeshExamples()
 		Expect(examples).To(HaveLen(2))
 		for i, protocol := range []string{"http", "grpc"} {
-			answer, err := tryKubectl(ctx, modelMeshExample, n.in("exec", "-i", "client", "--", "python3", "-", protocol, "digits", examples[i].request)...)
+			response, err := tryKubectl(ctx, modelMeshExample, n.in("exec", "-i", "client", "--", "python3", "-", protocol, "digits", examples[i].request)...)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(answer).To(MatchJSON(examples[i].answer), protocol)
+			Expect(response).To(MatchJSON(examples[i].reply), protocol)
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -81,7 +81,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 	It("serves an InferenceService", func(ctx SpecContext) {
 		n.sample(ctx, "samples/modelmesh_inferenceservice.yaml")
 		kubectl(ctx, n.in("wait", "inferenceservice/digits-isvc", "--for=condition=Ready", fmt.Sprint("--timeout=", podTimeout))...)
-		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+		responds(ctx, "http", "digits-isvc", "digits-isvc__isvc")
 	}, SpecTimeout(specTimeout))
 
 	It("serves a model from a claim, for which the pods are replaced", func(ctx SpecContext) {
@@ -89,9 +89,9 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		kubectl(ctx, n.in("patch", "secret", "storage-config", "--type=merge", "-p", `{"stringData": {"claimed": "{\"type\": \"pvc\", \"name\": \"models\"}"}}`)...)
 		apply(ctx, n.name, modelMeshClaimed)
-		answers(ctx, "http", "claimed", "claimed__ksp")
+		responds(ctx, "http", "claimed", "claimed__ksp")
 		rolledOut(ctx, n.name, "deployment/modelmesh-serving-mlserver-1.x")
-		answers(ctx, "http", "digits", "digits__ksp")
+		responds(ctx, "http", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
 	It("opens the ports for requests, and those of adapters to no client", func(ctx SpecContext) {
@@ -114,7 +114,7 @@ var _ = Describe("ModelMesh", Ordered, func() {
 		holders := n.holders(ctx, "digits")
 		Expect(holders).NotTo(BeEmpty())
 		kubectl(ctx, n.in("delete", "pod", holders[0], fmt.Sprint("--timeout=", byGrace))...)
-		answers(ctx, "grpc", "digits", "digits__ksp")
+		responds(ctx, "grpc", "digits", "digits__ksp")
 		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
@@ -126,14 +126,14 @@ var _ = Describe("ModelMesh", Ordered, func() {
 			return tryKubectl(ctx, "", "-n", operatorNamespace, "exec", "deployment/etcd", "-c", "etcd", "--",
 				"etcdctl", "--user=root:"+password, "get", "--prefix", "--keys-only", "modelmesh-serving/mm_ns/"+n.name+"/mm/modelmesh-serving/vmodels/")
 		}, podTimeout).Should(SatisfyAll(ContainSubstring("/digits"), ContainSubstring("/digits-isvc")))
-		answers(ctx, "grpc", "digits", "digits__ksp")
+		responds(ctx, "grpc", "digits", "digits__ksp")
 	}, SpecTimeout(specTimeout))
 
 	It("unloads a model that is deleted, and ends pods that have none to serve", func(ctx SpecContext) {
 		Expect(n.holders(ctx, "digits")).NotTo(BeEmpty())
 		kubectl(ctx, n.in("delete", "predictor", "digits", "--timeout=60s")...)
 		Eventually(ctx, n.holders).WithArguments("digits").Should(BeEmpty())
-		answers(ctx, "http", "digits-isvc", "digits-isvc__isvc")
+		responds(ctx, "http", "digits-isvc", "digits-isvc__isvc")
 
 		By("scaling to zero after the last model")
 		kubectl(ctx, "-n", operatorNamespace, "create", "configmap", "model-serving-config", "--from-literal=config.yaml=scaleToZero: {gracePeriodSeconds: 5}")

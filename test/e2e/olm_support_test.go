@@ -183,9 +183,9 @@ func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
 	asking, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	var (
-		ended    sync.WaitGroup
-		answers  int
-		failures []error
+		ended     sync.WaitGroup
+		responses int
+		failures  []error
 	)
 	ended.Go(func() {
 		pause := time.NewTicker(askEvery)
@@ -200,13 +200,13 @@ func (o *olmCluster) asks(ctx context.Context) (stop func() (int, error)) {
 				failures = append(failures, err)
 				continue
 			}
-			answers++
+			responses++
 		}
 	})
 	return func() (int, error) {
 		cancel()
 		ended.Wait()
-		return answers, errors.Join(failures...)
+		return responses, errors.Join(failures...)
 	}
 }
 

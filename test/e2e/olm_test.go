@@ -117,10 +117,10 @@ var _ = Describe("OLM", Ordered, func() {
 		}, podTimeout).Should(ContainSubstring("grpc"), "the conversion adds it")
 		o.refuses(ctx, unfinishedRegistry, noDatabase)
 		o.repairs(ctx, kept)
-		answers, err := stop()
+		responses, err := stop()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(answers).To(BeNumerically(">", 10))
-		AddReportEntry("answers of the registry during the upgrade", answers)
+		Expect(responses).To(BeNumerically(">", 10))
+		AddReportEntry("answers of the registry during the upgrade", responses)
 		Expect(o.operands(ctx)).To(Equal(before))
 	}, SpecTimeout(specTimeout))
 

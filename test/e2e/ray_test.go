@@ -123,9 +123,9 @@ func describeRayClusters() {
 			{demo.outside, demo.head, 10001, "open"},
 			{demo.outside, demo.head, raycluster.PortProxy, "open"},
 		} {
-			answer, err := runPython(ctx, one.namespace, "stranger", "main", "connect.py", one.pod.Status.PodIP, fmt.Sprint(one.port))
+			response, err := runPython(ctx, one.namespace, "stranger", "main", "connect.py", one.pod.Status.PodIP, fmt.Sprint(one.port))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(answer).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
+			Expect(response).To(Equal(one.want), "port %d of %s from %s", one.port, one.pod.Name, one.namespace)
 		}
 		// Pods of the cluster reach these ports, so it is the policies that close them to strangers.
 		for port, pod := range map[int32]*corev1.Pod{6379: demo.head, 8080: worker} {

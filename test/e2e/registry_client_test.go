@@ -51,14 +51,14 @@ func applyRegistry(ctx context.Context, namespace string) {
 }
 
 // request sends a request for registered models.
-func (c *registryClient) request(ctx context.Context, method, path, body string) (status int, answer string, err error) {
+func (c *registryClient) request(ctx context.Context, method, path, body string) (status int, response string, err error) {
 	output, err := tryKubectl(ctx, "", "-n", c.namespace, "exec", "client", "--", "python3", "-c", requestScript, method, c.base+models+path, c.token, body)
 	if err != nil {
 		return 0, "", err
 	}
-	first, answer, _ := strings.Cut(output, "\n")
+	first, response, _ := strings.Cut(output, "\n")
 	status, err = strconv.Atoi(first)
-	return status, answer, err
+	return status, response, err
 }
 
 func (c *registryClient) names(ctx context.Context) ([]string, error) {

@@ -123,20 +123,20 @@ func (t tenants) expectArtifacts(ctx context.Context, e *edge, url string) {
 func (t tenants) artifacts(ctx context.Context, e *edge, url string) string {
 	GinkgoHelper()
 	ana := t.token(ctx, "ana")
-	field := func(answer, name string) string {
+	field := func(response, name string) string {
 		GinkgoHelper()
-		_, after, found := strings.Cut(answer, `"`+name+`": "`)
-		Expect(found).To(BeTrue(), answer)
+		_, after, found := strings.Cut(response, `"`+name+`": "`)
+		Expect(found).To(BeTrue(), response)
 		value, _, _ := strings.Cut(after, `"`)
 		return value
 	}
-	answer, err := e.send(ctx, call{method: http.MethodPost, url: url + createPath, body: fmt.Sprintf(`{"name": %q}`, unique("weights")), token: ana, workspace: t.team})
+	response, err := e.send(ctx, call{method: http.MethodPost, url: url + createPath, body: fmt.Sprintf(`{"name": %q}`, unique("weights")), token: ana, workspace: t.team})
 	Expect(err).NotTo(HaveOccurred())
-	answer, err = e.send(ctx, call{
-		method: http.MethodPost, url: url + "/api/2.0/mlflow/runs/create", body: fmt.Sprintf(`{"experiment_id": %q}`, field(answer, "experiment_id")), token: ana, workspace: t.team,
+	response, err = e.send(ctx, call{
+		method: http.MethodPost, url: url + "/api/2.0/mlflow/runs/create", body: fmt.Sprintf(`{"experiment_id": %q}`, field(response, "experiment_id")), token: ana, workspace: t.team,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	return strings.TrimPrefix(field(answer, "artifact_uri"), "mlflow-artifacts:/")
+	return strings.TrimPrefix(field(response, "artifact_uri"), "mlflow-artifacts:/")
 }
 
 // serve serves a model in a namespace of its own, whose runtime requests that it is published and asks for tokens.

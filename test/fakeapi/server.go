@@ -123,7 +123,7 @@ func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 // write executes a request; answer is the object that the reconciler receives.
-func (s *Server) write(ctx context.Context, verb string, o object, answer metav1.Object, carryOut func() error) error {
+func (s *Server) write(ctx context.Context, verb string, o object, response metav1.Object, carryOut func() error) error {
 	w := Write{verb, o.Kind, o.Name}
 	if s.refused == len(s.Writes)+1 {
 		s.refused = 0
@@ -136,14 +136,14 @@ func (s *Server) write(ctx context.Context, verb string, o object, answer metav1
 	if err := carryOut(); err != nil {
 		return err
 	}
-	s.complete(ctx, o, before, answer)
+	s.complete(ctx, o, before, response)
 	s.Writes = append(s.Writes, w)
 	s.written()
 	return nil
 }
 
 // complete sets the UID of a new object and the generation of a changed one, which the fake client does not.
-func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, answer metav1.Object) {
+func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, response metav1.Object) {
 	s.t.Helper()
 	after := s.find(ctx, o)
 	if after == nil {
@@ -164,9 +164,9 @@ func (s *Server) complete(ctx context.Context, o object, before *unstructured.Un
 	if err := s.stored.Update(ctx, after); err != nil {
 		s.t.Fatalf("completing %s %s: %v", o.Kind, o.Name, err)
 	}
-	answer.SetUID(after.GetUID())
-	answer.SetGeneration(after.GetGeneration())
-	answer.SetResourceVersion(after.GetResourceVersion())
+	response.SetUID(after.GetUID())
+	response.SetGeneration(after.GetGeneration())
+	response.SetResourceVersion(after.GetResourceVersion())
 }
 
 // find returns an object of any kind; nil if it does not exist.

@@ -29,11 +29,11 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/api":
-		answer(w, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		respond(w, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	case r.URL.Path == "/apis":
-		answer(w, c.groupList())
+		respond(w, c.groupList())
 	case r.URL.Path == "/version":
-		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+		respond(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 	case parts[0] == "api" && len(parts) >= 2:
 		c.version(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:])
 	case parts[0] == "apis" && len(parts) >= 3:
@@ -70,7 +70,7 @@ func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema
 			fail(w, apierrors.NewServiceUnavailable("the server is away"))
 			return
 		}
-		answer(w, c.resources(version))
+		respond(w, c.resources(version))
 		return
 	}
 	request := Request{Verb: "list", Metadata: strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")}
@@ -121,7 +121,7 @@ func (c *Cluster) get(w http.ResponseWriter, kind Kind, r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if u := c.find(kind, r); u != nil {
-		answer(w, u.Object)
+		respond(w, u.Object)
 		return
 	}
 	fail(w, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, r.Name))
@@ -159,7 +159,7 @@ func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, reque
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
-	answer(w, u.Object)
+	respond(w, u.Object)
 }
 
 // log responds with a text that contains the parameters of the request.
@@ -205,7 +205,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 	if request.Metadata {
 		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
 	}
-	answer(w, list)
+	respond(w, list)
 }
 
 // responseObject returns an object, or its metadata.
@@ -234,7 +234,7 @@ func (c *Cluster) pageOf(token, limit string, all int) (start, end int, next str
 	return start, end, next
 }
 
-func answer(w http.ResponseWriter, value any) {
+func respond(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	// The client may have disconnected.
 	_ = json.NewEncoder(w).Encode(value)

@@ -162,8 +162,8 @@ func (e Entry) replaces() bool {
 	return err == nil && request.Metadata.ResourceVersion != "" && request.Metadata.ResourceVersion != e.ResourceVersion
 }
 
-// Mark is a position in the audit log.
-type Mark int64
+// AuditPosition is a position in the audit log.
+type AuditPosition int64
 
 // Audit reads the audit log of an instance.
 type Audit struct{ path string }
@@ -171,8 +171,8 @@ type Audit struct{ path string }
 // Audit returns the audit log of the instance.
 func (e *Env) Audit() *Audit { return &Audit{path: e.Instance.AuditLog()} }
 
-// Mark returns the current end of the log.
-func (a *Audit) Mark() (Mark, error) {
+// Position returns the current end of the log.
+func (a *Audit) Position() (AuditPosition, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
 		return 0, fmt.Errorf("finding the end of the audit log: %w", err)
@@ -182,7 +182,7 @@ func (a *Audit) Mark() (Mark, error) {
 	if err != nil {
 		return 0, fmt.Errorf("finding the end of the audit log: %w", err)
 	}
-	return Mark(end), nil
+	return AuditPosition(end), nil
 }
 
 // lastLineEnd returns the offset after the last newline, or 0. A line after it may be incomplete.
@@ -206,15 +206,15 @@ func lastLineEnd(file *os.File) (int64, error) {
 	return 0, nil
 }
 
-// Since returns the requests completed after a mark; mark 0 is the start of the log.
-func (a *Audit) Since(mark Mark) (Entries, error) {
+// Since returns the requests completed after a position; position 0 is the start of the log.
+func (a *Audit) Since(start AuditPosition) (Entries, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }() // opened for reading
-	if _, err := file.Seek(int64(mark), io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading the audit log from %d: %w", mark, err)
+	if _, err := file.Seek(int64(start), io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the audit log from %d: %w", start, err)
 	}
 	return parseAudit(file)
 }
@@ -274,17 +274,17 @@ func parseEntry(line []byte) (Entry, bool, error) {
 	if counts := watch && started || ended && (!watch || refused); !counts {
 		return Entry{}, false, nil
 	}
-	ref, answer := event.ObjectRef, event.ResponseObject.Metadata
+	ref, response := event.ObjectRef, event.ResponseObject.Metadata
 	entry := Entry{
 		Verb: event.Verb, User: event.User.Username, URI: event.RequestURI, Code: event.ResponseStatus.Code, Message: event.ResponseStatus.Message,
 		Group: ref.APIGroup, Resource: ref.Resource, Subresource: ref.Subresource, Namespace: ref.Namespace, Name: ref.Name,
 		DryRun:  strings.Contains(event.RequestURI, "dryRun=All") || bytes.Contains(event.RequestObject, []byte(`"dryRun":["All"]`)),
 		Request: event.RequestObject,
-		UID:     answer.UID, ResourceVersion: answer.ResourceVersion,
+		UID:     response.UID, ResourceVersion: response.ResourceVersion,
 		Received: event.RequestReceivedTimestamp, At: event.StageTimestamp,
 	}
 	if entry.Name == "" && entry.Verb == "create" {
-		entry.Name = answer.Name
+		entry.Name = response.Name
 	}
 	return entry, true, nil
 }

@@ -160,7 +160,7 @@ func TestEntryString(t *testing.T) {
 func TestMarkAndSince(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}
-	if _, err := audit.Mark(); err == nil {
+	if _, err := audit.Position(); err == nil {
 		t.Error("want an error for marking a missing log")
 	}
 	if _, err := audit.Since(0); err == nil {
@@ -171,14 +171,14 @@ func TestMarkAndSince(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mark, err := audit.Mark()
+	start, err := audit.Position()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(before+after), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := audit.Since(mark)
+	entries, err := audit.Since(start)
 	if err != nil || len(entries) != 1 || entries[0].URI != "/after" {
 		t.Errorf("since the mark: %v, %v", entries, err)
 	}
@@ -187,7 +187,7 @@ func TestMarkAndSince(t *testing.T) {
 	}
 }
 
-// Mark never returns a position inside a line that is being written.
+// Position never returns a position inside a line that is being written.
 func TestMarkWhileALineIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}
@@ -198,14 +198,14 @@ func TestMarkWhileALineIsWritten(t *testing.T) {
 			if err := os.WriteFile(path, []byte(first+after[:written]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			mark, err := audit.Mark()
+			start, err := audit.Position()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(path, []byte(first+after), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if entries, err := audit.Since(mark); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].URI, "/long") {
+			if entries, err := audit.Since(start); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].URI, "/long") {
 				t.Errorf("%d bytes of the line: %d entries, %v", written, len(entries), err)
 			}
 		}

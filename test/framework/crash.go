@@ -71,9 +71,9 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	answer := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+	response := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Reason: reason, Message: FaultText, Code: int32(code)}
-	_ = json.NewEncoder(w).Encode(answer) // the client may have disconnected
+	_ = json.NewEncoder(w).Encode(response) // the client may have disconnected
 	return true
 }
 

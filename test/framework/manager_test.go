@@ -94,10 +94,10 @@ var _ = Describe("a manager", func() {
 	}
 
 	It("works with the rights of its service account", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager := env.StartManager(ctx, options("rights"))
 		Expect(manager.User).To(Equal("system:serviceaccount:test-system:manager"))
-		writes := env.Since(mark).ByUser(manager.User).Writes().Of("configmaps")
+		writes := env.Since(start).ByUser(manager.User).Writes().Of("configmaps")
 		Expect(writes).To(HaveLen(1), "%s", writes)
 		Expect(writes[0]).To(And(
 			HaveField("Verb", "create"), HaveField("Namespace", "test-system"), HaveField("Name", HavePrefix("greeting-")),
@@ -159,7 +159,7 @@ var _ = Describe("a manager that several specs share", Ordered, func() {
 var _ = Describe("the audit log", func() {
 	It("distinguishes writes without a change, dry runs, reads and watches", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "audit")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		object := widget(namespace, "seen")
 		object.Object["spec"] = map[string]any{"size": int64(1)}
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
@@ -171,7 +171,7 @@ var _ = Describe("the audit log", func() {
 		Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 
-		entries := env.Since(mark).ByUser(cluster.AdminUser).Of("widgets")
+		entries := env.Since(start).ByUser(cluster.AdminUser).Of("widgets")
 		var verbs []string
 		for _, entry := range entries.Writes() {
 			verbs = append(verbs, fmt.Sprintf("%s %s %t", entry.Verb, entry.Name, entry.DryRun))

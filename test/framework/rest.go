@@ -10,18 +10,18 @@ import (
 
 const idlePoll = 250 * time.Millisecond
 
-// Mark returns the current end of the audit log.
-func (e *Env) Mark() Mark {
+// AuditPosition returns the current end of the audit log.
+func (e *Env) AuditPosition() AuditPosition {
 	ginkgo.GinkgoHelper()
-	mark, err := e.Audit().Mark()
+	start, err := e.Audit().Position()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	return mark
+	return start
 }
 
-// Since returns the requests completed after a mark.
-func (e *Env) Since(mark Mark) Entries {
+// Since returns the requests completed after a position in the log.
+func (e *Env) Since(start AuditPosition) Entries {
 	ginkgo.GinkgoHelper()
-	entries, err := e.Audit().Since(mark)
+	entries, err := e.Audit().Since(start)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	return entries
 }
@@ -41,9 +41,9 @@ func (e Entries) withoutSeries() Entries {
 // ExpectNoWrites fails the spec if the user sends a write, other than to a lease, during the duration.
 func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
-	mark := e.Mark()
+	start := e.AuditPosition()
 	gomega.Consistently(func(g gomega.Gomega) {
-		entries, err := e.Audit().Since(mark)
+		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		writes := entries.ByUser(user).WithoutLeases().WithoutReviews().withoutSeries().Writes()
 		g.Expect(writes).To(gomega.BeEmpty(), "writes at rest:\n%s", writes)
@@ -54,10 +54,10 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 // the user stayed idle until another client wrote.
 func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
-	mark := e.Mark()
+	start := e.AuditPosition()
 	e.rests = append(e.rests, resting{user: user, from: e.now()})
 	gomega.Consistently(func(g gomega.Gomega) {
-		entries, err := e.Audit().Since(mark)
+		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		requests := UnexpectedWhenIdle(entries, user)
 		g.Expect(requests).To(gomega.BeEmpty(), "requests at rest:\n%s", requests)
@@ -67,14 +67,14 @@ func (e *Env) ExpectIdle(user string, duration time.Duration) {
 // WaitIdle waits until the user has sent no write and no live read for the quiet time, at most for the timeout.
 func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
-	mark, since := e.Mark(), e.now()
+	start, since := e.AuditPosition(), e.now()
 	gomega.Eventually(func(g gomega.Gomega) {
-		all, err := e.Audit().Since(mark)
+		all, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		entries := UnexpectedWhenIdle(all, user)
 		if len(entries) > 0 {
 			since = e.now()
-			mark, err = e.Audit().Mark()
+			start, err = e.Audit().Position()
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
 		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "still busy:\n%s", entries)
@@ -83,27 +83,27 @@ func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 
 // WaitNoRequests waits until none of the given requests was sent for the quiet time, at most for the timeout. Use it in suites whose specs share
 // a manager.
-func (e *Env) WaitNoRequests(ctx context.Context, requests func(Mark) Entries, quiet, timeout time.Duration) {
+func (e *Env) WaitNoRequests(ctx context.Context, requests func(AuditPosition) Entries, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
-		mark := e.Mark()
-		g.Consistently(func() Entries { return requests(mark) }).WithContext(ctx).WithTimeout(quiet).WithPolling(idlePoll).Should(gomega.BeEmpty())
+		start := e.AuditPosition()
+		g.Consistently(func() Entries { return requests(start) }).WithContext(ctx).WithTimeout(quiet).WithPolling(idlePoll).Should(gomega.BeEmpty())
 	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
 }
 
-// RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]: the requests of a user in a namespace since a mark that
+// RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]: the requests of a user in a namespace since a position in the log that
 // an idle manager must not send.
-func (e *Env) RequestsIn(user, namespace string) func(Mark) Entries {
-	return func(mark Mark) Entries {
-		return UnexpectedWhenIdle(e.Since(mark), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })
+func (e *Env) RequestsIn(user, namespace string) func(AuditPosition) Entries {
+	return func(start AuditPosition) Entries {
+		return UnexpectedWhenIdle(e.Since(start), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })
 	}
 }
 
 // ExpectNoRequests fails the spec if one of the given requests is sent during the duration.
-func (e *Env) ExpectNoRequests(requests func(Mark) Entries, duration time.Duration) {
+func (e *Env) ExpectNoRequests(requests func(AuditPosition) Entries, duration time.Duration) {
 	ginkgo.GinkgoHelper()
-	mark := e.Mark()
-	gomega.Consistently(func() Entries { return requests(mark) }).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.BeEmpty())
+	start := e.AuditPosition()
+	gomega.Consistently(func() Entries { return requests(start) }).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.BeEmpty())
 }
 
 func (e *Env) now() time.Time { return e.clock.Now() }

@@ -32,7 +32,7 @@ type account struct{ user, namespace string }
 // expectation allows refusals of a resource from a position in the audit log.
 type expectation struct {
 	resource string
-	from     Mark
+	from     AuditPosition
 }
 
 // add registers a manager.
@@ -66,7 +66,7 @@ func componentsOf(args []string) []string {
 // refusal fails the test of the shipped permissions, see package rbac.
 func (e *Env) AllowForbidden(resource string) {
 	ginkgo.GinkgoHelper()
-	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.Mark()})
+	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.AuditPosition()})
 }
 
 // expects reports whether AllowForbidden allows a refusal.

@@ -120,13 +120,13 @@ func (e *etcd) try() error {
 
 func (e *etcd) healthy() error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get(e.health + "/health")
+	response, err := client.Get(e.health + "/health")
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return errors.New(answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
 	}
 	return nil
 }

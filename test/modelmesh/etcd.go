@@ -71,11 +71,11 @@ func awaitEtcd(ctx context.Context, url string) error {
 		if err != nil {
 			return false, fmt.Errorf("asking %s: %w", url, err)
 		}
-		answer, err := client.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			return false, nil
 		}
-		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for etcd at %s: %w", url, err)

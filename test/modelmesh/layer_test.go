@@ -52,12 +52,12 @@ func set(t *testing.T, l *Layer) {
 func state(t *testing.T, l *Layer) string {
 	t.Helper()
 	synctest.Wait()
-	answer, err := l.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{VModelId: "digits", Owner: "ksp"})
+	response, err := l.GetVModelStatus(t.Context(), &meshpb.GetVModelStatusRequest{VModelId: "digits", Owner: "ksp"})
 	if err != nil {
 		return status.Code(err).String()
 	}
-	words := []string{answer.GetActiveModelStatus().GetStatus().String()}
-	for _, c := range answer.GetActiveModelStatus().GetModelCopyInfos() {
+	words := []string{response.GetActiveModelStatus().GetStatus().String()}
+	for _, c := range response.GetActiveModelStatus().GetModelCopyInfos() {
 		words = append(words, c.GetLocation())
 	}
 	return strings.Join(words, " ")

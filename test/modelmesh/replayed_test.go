@@ -277,8 +277,8 @@ func (p *replayed) call(s step) error {
 }
 
 type answered struct {
-	answer proto.Message
-	err    error
+	response proto.Message
+	err      error
 }
 
 func (p *replayed) send(s step) answered {
@@ -292,20 +292,20 @@ func (p *replayed) send(s step) answered {
 	var a answered
 	switch s.Call {
 	case "SetVModel":
-		a.answer, a.err = ask(ctx, text, &meshpb.SetVModelRequest{}, view.SetVModel)
+		a.response, a.err = ask(ctx, text, &meshpb.SetVModelRequest{}, view.SetVModel)
 	case "DeleteVModel":
-		a.answer, a.err = ask(ctx, text, &meshpb.DeleteVModelRequest{}, view.DeleteVModel)
+		a.response, a.err = ask(ctx, text, &meshpb.DeleteVModelRequest{}, view.DeleteVModel)
 	case "GetVModelStatus":
-		a.answer, a.err = ask(ctx, text, &meshpb.GetVModelStatusRequest{}, view.GetVModelStatus)
+		a.response, a.err = ask(ctx, text, &meshpb.GetVModelStatusRequest{}, view.GetVModelStatus)
 	case "GetModelStatus":
-		a.answer, a.err = ask(ctx, text, &meshpb.GetStatusRequest{}, view.GetModelStatus)
+		a.response, a.err = ask(ctx, text, &meshpb.GetStatusRequest{}, view.GetModelStatus)
 	case "EnsureLoaded":
-		a.answer, a.err = ask(ctx, text, &meshpb.EnsureLoadedRequest{}, view.EnsureLoaded)
+		a.response, a.err = ask(ctx, text, &meshpb.EnsureLoadedRequest{}, view.EnsureLoaded)
 	case "UnregisterModel":
-		a.answer, a.err = ask(ctx, text, &meshpb.UnregisterModelRequest{}, view.UnregisterModel)
+		a.response, a.err = ask(ctx, text, &meshpb.UnregisterModelRequest{}, view.UnregisterModel)
 	case "inference":
 		id, _ := s.Request["header mm-vmodel-id"].(string)
-		a.answer, a.err = &meshpb.DeleteVModelResponse{}, view.Use(ctx, id)
+		a.response, a.err = &meshpb.DeleteVModelResponse{}, view.Use(ctx, id)
 	default:
 		a.err = fmt.Errorf("no such call: %s", s.Call)
 	}
@@ -328,12 +328,12 @@ func differs(s step, a answered) error {
 		if same || a.err != nil && gone(got.Code()) && gone(codeOf(s.Error.Code)) {
 			return nil
 		}
-		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, a.answer, got, s.Error)
+		return fmt.Errorf("%s %v: %v, %v, want %v", s.Call, s.Request, a.response, got, s.Error)
 	}
 	if a.err != nil {
 		return fmt.Errorf("%s %v: %w", s.Call, s.Request, a.err)
 	}
-	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(a.answer)
+	text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(a.response)
 	if err != nil {
 		return err
 	}
@@ -351,8 +351,8 @@ func differs(s step, a answered) error {
 // allowDifferences removes the copy that loads the target of a transition from an answer if the recording lacks it: the recording machine was
 // slow, and the load starts only after the first answer.
 func allowDifferences(want, got any) {
-	target := func(answer any) map[string]any {
-		whole, _ := answer.(map[string]any)
+	target := func(response any) map[string]any {
+		whole, _ := response.(map[string]any)
 		part, _ := whole["targetModelStatus"].(map[string]any)
 		return part
 	}

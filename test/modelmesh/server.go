@@ -322,7 +322,7 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 	if l.models[r.GetModelId()] == nil {
 		return nil, status.Error(codes.NotFound, "model not found")
 	}
-	answer, err := l.ensureLoaded(r.GetModelId(), v.at, l.clock.Now().UnixMilli())
+	response, err := l.ensureLoaded(r.GetModelId(), v.at, l.clock.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -330,12 +330,12 @@ func (v *View) EnsureLoaded(ctx context.Context, r *meshpb.EnsureLoadedRequest) 
 		if err := l.await(ctx, r.GetModelId()); err != nil {
 			return nil, err
 		}
-		answer = nil
+		response = nil
 	}
-	if answer == nil {
-		answer = l.describe(r.GetModelId())
+	if response == nil {
+		response = l.describe(r.GetModelId())
 	}
-	return answer, nil
+	return response, nil
 }
 
 // UnregisterModel implements meshpb.ModelMeshServer. It keeps a model that a vmodel references.

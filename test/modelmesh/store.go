@@ -76,12 +76,12 @@ func (s *etcdStore) Close() error { return s.client.Close() }
 func (s *etcdStore) List(ctx context.Context) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	answer, err := s.client.Get(ctx, s.base, clientv3.WithPrefix())
+	response, err := s.client.Get(ctx, s.base, clientv3.WithPrefix())
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", s.base, err)
 	}
 	out := map[string][]byte{}
-	for _, entry := range answer.Kvs {
+	for _, entry := range response.Kvs {
 		out[strings.TrimPrefix(string(entry.Key), s.base)] = entry.Value
 	}
 	return out, nil
@@ -90,11 +90,11 @@ func (s *etcdStore) List(ctx context.Context) (map[string][]byte, error) {
 func (s *etcdStore) Has(ctx context.Context, key string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	answer, err := s.client.Get(ctx, s.base+key, clientv3.WithCountOnly())
+	response, err := s.client.Get(ctx, s.base+key, clientv3.WithCountOnly())
 	if err != nil {
 		return false, fmt.Errorf("reading %s: %w", key, err)
 	}
-	return answer.Count > 0, nil
+	return response.Count > 0, nil
 }
 
 func (s *etcdStore) Commit(ctx context.Context, values map[string][]byte) error {

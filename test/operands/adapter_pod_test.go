@@ -214,11 +214,11 @@ func (p *adapterPod) waitReady(client runtimepb.ModelRuntimeClient) *runtimepb.R
 	p.t.Helper()
 	var last string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		answer, err := client.RuntimeStatus(p.t.Context(), &runtimepb.RuntimeStatusRequest{}, grpc.WaitForReady(false))
-		if err == nil && answer.GetStatus() == runtimepb.RuntimeStatusResponse_READY {
-			return answer
+		response, err := client.RuntimeStatus(p.t.Context(), &runtimepb.RuntimeStatusRequest{}, grpc.WaitForReady(false))
+		if err == nil && response.GetStatus() == runtimepb.RuntimeStatusResponse_READY {
+			return response
 		}
-		last = fmt.Sprint(answer, err)
+		last = fmt.Sprint(response, err)
 	}
 	p.t.Fatalf("the sidecar is not READY after a minute: %s", last)
 	return nil

@@ -58,14 +58,14 @@ func (s *modelServer) handle(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
 	}
-	var answer []byte
+	var response []byte
 	switch {
 	case strings.HasSuffix(method, "Ready"), strings.HasSuffix(method, "Live"):
-		answer = []byte{0x08, 0x01}
+		response = []byte{0x08, 0x01}
 	case strings.HasPrefix(method, "/org.pytorch"): // field 1 is JSON
-		answer = append([]byte{0x0a, byte(len(torchAnswer))}, torchAnswer...)
+		response = append([]byte{0x0a, byte(len(torchAnswer))}, torchAnswer...)
 	}
-	return stream.SendMsg(&answer)
+	return stream.SendMsg(&response)
 }
 
 func (s *modelServer) calls(ending string) int {

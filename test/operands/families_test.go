@@ -56,9 +56,9 @@ func TestOneFamily(t *testing.T) {
 				g.Expect(ended).NotTo(BeClosed())
 				client := exec.CommandContext(t.Context(), "nsenter", "--net=/proc/"+strconv.Itoa(server.Process.Pid)+"/ns/net",
 					p.image.Path("python"), "-c", health, "https://"+c.kept+":"+p.port+container.LivenessProbe.HTTPGet.Path, p.path("pki/custom/ca.crt"))
-				answer, err := client.CombinedOutput()
-				g.Expect(err).NotTo(HaveOccurred(), string(answer))
-				g.Expect(strings.TrimSpace(string(answer))).To(Equal("200"))
+				response, err := client.CombinedOutput()
+				g.Expect(err).NotTo(HaveOccurred(), string(response))
+				g.Expect(strings.TrimSpace(string(response))).To(Equal("200"))
 			}, startExpiry, poll).Should(Succeed(), func() string { return p.read("server.log") })
 			report.add("MLflow "+p.image.release+", network with "+name+" alone", "200")
 		})

@@ -87,20 +87,20 @@ func endAll() {
 }
 
 // answers collects the started programs and their results for the report.
-type answers struct {
+type responses struct {
 	lock  sync.Mutex
 	lines []string
 }
 
-var report answers
+var report responses
 
-func (a *answers) add(started, answered string) {
+func (a *responses) add(started, answered string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	a.lines = append(a.lines, started+"\t-> "+answered)
 }
 
-func (a *answers) print() {
+func (a *responses) print() {
 	slices.Sort(a.lines)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, line := range a.lines {

@@ -231,7 +231,7 @@ func (p *registryPod) probed(container *corev1.Container, get *corev1.HTTPGetAct
 }
 
 // ask sends a request, with a JSON body if any.
-func (p *registryPod) ask(method, url, body string) (status int, answer string, err error) {
+func (p *registryPod) ask(method, url, body string) (status int, reply string, err error) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))

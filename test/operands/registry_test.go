@@ -156,12 +156,12 @@ func useRegistry(t *testing.T, name string, p *registryPod, server *running) {
 	t.Helper()
 	expect := func(want int, method, path, body string) []byte {
 		t.Helper()
-		status, answer, err := p.ask(method, fmt.Sprintf("http://localhost:%d%s%s", p.rest, models, path), body)
+		status, response, err := p.ask(method, fmt.Sprintf("http://localhost:%d%s%s", p.rest, models, path), body)
 		if err != nil || status != want {
-			t.Fatalf("%s %s: %d %s %v, want %d\n%s", method, path, status, answer, err, want, server.read())
+			t.Fatalf("%s %s: %d %s %v, want %d\n%s", method, path, status, response, err, want, server.read())
 		}
 		report.add(fmt.Sprintf("registry, %s, %s %s", name, method, models+path), fmt.Sprint(want))
-		return []byte(answer)
+		return []byte(response)
 	}
 	var stored struct{ ID, Name, Description string }
 	must(t, json.Unmarshal(expect(http.StatusCreated, http.MethodPost, "", `{"name": "credit-risk", "description": "scores", "customProperties": {}}`), &stored))

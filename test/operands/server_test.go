@@ -74,7 +74,7 @@ func testServer(p *pod) {
 	s.bundle()
 	s.migrated()
 	s.started()
-	s.answers()
+	s.responds()
 	s.limitsSources()
 	s.collected()
 	s.archived()
@@ -159,7 +159,7 @@ func (s *served) started() {
 }
 
 // ask sends a request to the server: a string as it is, other bodies as JSON.
-func (s *served) ask(method, path string, body any) (status int, answer string, err error) {
+func (s *served) ask(method, path string, body any) (status int, reply string, err error) {
 	content, isText := body.(string)
 	if !isText && body != nil {
 		encoded, err := json.Marshal(body)
@@ -187,16 +187,16 @@ func (s *served) ask(method, path string, body any) (status int, answer string, 
 // expect sends a request, and fails unless the response has the status.
 func (s *served) expect(want int, method, path string, body any) string {
 	s.t.Helper()
-	status, answer, err := s.ask(method, path, body)
+	status, response, err := s.ask(method, path, body)
 	s.must(err)
 	if status != want {
-		s.t.Fatalf("%s %s: %d %s, want %d\n%s", method, path, status, answer, want, s.read("server.log"))
+		s.t.Fatalf("%s %s: %d %s, want %d\n%s", method, path, status, response, want, s.read("server.log"))
 	}
-	return answer
+	return response
 }
 
 // answers tests the endpoints that others use: metrics, version and CORS.
-func (s *served) answers() {
+func (s *served) responds() {
 	s.t.Helper()
 	var monitor unstructured.Unstructured
 	for _, o := range render(s.t, withAllFeatures(s.spec, "")).objects {
@@ -253,8 +253,8 @@ func (s *served) collected() {
 		} `json:"run"`
 	}
 	const api = "/mlflow/api/2.0/mlflow"
-	answer := s.expect(http.StatusOK, http.MethodPost, api+"/runs/create", map[string]any{"experiment_id": "0"})
-	s.must(json.Unmarshal([]byte(answer), &created))
+	response := s.expect(http.StatusOK, http.MethodPost, api+"/runs/create", map[string]any{"experiment_id": "0"})
+	s.must(json.Unmarshal([]byte(response), &created))
 	id := created.Run.Info.ID
 	below, isProxied := strings.CutPrefix(created.Run.Info.Artifacts, "mlflow-artifacts:/")
 	if !isProxied {
@@ -340,8 +340,8 @@ func (s *served) seedOldTrace() {
 	response, err := s.client.Do(request)
 	s.must(err)
 	defer response.Body.Close()
-	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("POST "+path+": %d %s (%v)\n%s", response.StatusCode, answer, err, s.read("server.log"))
+	if reply, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("POST "+path+": %d %s (%v)\n%s", response.StatusCode, reply, err, s.read("server.log"))
 	}
 }
 

@@ -134,8 +134,8 @@ func (c *Collector) add(e event, offset int64) {
 
 // owned stores the owner references of a written object.
 func (c *Collector) owned(e event) {
-	if answer := e.ResponseObject.Metadata; answer.UID != "" && e.ObjectRef.Subresource == "" {
-		c.owners[answer.UID] = answer.OwnerReferences
+	if response := e.ResponseObject.Metadata; response.UID != "" && e.ObjectRef.Subresource == "" {
+		c.owners[response.UID] = response.OwnerReferences
 	}
 }
 

@@ -19,11 +19,11 @@ func entry(user, stage, verb, ref string, code int, rest string) string {
 		stage, verb, user, ref, code, rest)
 }
 
-func done(verb, ref string, code int, answer string) string {
-	if answer != "" {
-		answer = `,"responseObject":` + answer
+func done(verb, ref string, code int, response string) string {
+	if response != "" {
+		response = `,"responseObject":` + response
 	}
-	return entry(me, "ResponseComplete", verb, ref, code, answer)
+	return entry(me, "ResponseComplete", verb, ref, code, response)
 }
 
 func named(resource, group, namespace, name string) string {

@@ -17,7 +17,7 @@ func (c *Collector) derive(e event, use Use) {
 		creation.Verb = "create"
 		c.used[creation] = true
 		c.blocking(e)
-	} else if answer := e.ResponseObject.Metadata; answer.UID != "" && !reflect.DeepEqual(c.owners[answer.UID], answer.OwnerReferences) {
+	} else if response := e.ResponseObject.Metadata; response.UID != "" && !reflect.DeepEqual(c.owners[response.UID], response.OwnerReferences) {
 		removal := use
 		removal.Verb = "delete"
 		c.used[removal] = true

@@ -33,10 +33,10 @@ func FuzzAdmission(f *testing.F) {
 		request.Operation = admissionv1.Update
 		v.Handle(t.Context(), request)
 		request.Operation = admissionv1.Create
-		if answer := d.Handle(t.Context(), request); answer.Allowed && answer.Patch != nil && !json.Valid(answer.Patch) {
-			t.Errorf("patch %s", answer.Patch)
+		if response := d.Handle(t.Context(), request); response.Allowed && response.Patch != nil && !json.Valid(response.Patch) {
+			t.Errorf("patch %s", response.Patch)
 		}
-		if answer := v.Handle(t.Context(), request); answer.Allowed {
+		if response := v.Handle(t.Context(), request); response.Allowed {
 			onlyHarmless(t, fixture.mapper, object)
 		}
 	})

@@ -27,63 +27,63 @@ func validatorOf(c *cluster) *validator {
 
 func TestDefaulterAnswers(t *testing.T) {
 	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
-	answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil))
-	if !answer.Allowed || *answer.PatchType != admissionv1.PatchTypeJSONPatch || !strings.Contains(string(answer.Patch), `"kueue.x-k8s.io/queue-name":"q"`) {
-		t.Errorf("unexpected response: %+v", answer)
+	response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil))
+	if !response.Allowed || *response.PatchType != admissionv1.PatchTypeJSONPatch || !strings.Contains(string(response.Patch), `"kueue.x-k8s.io/queue-name":"q"`) {
+		t.Errorf("unexpected response: %+v", response)
 	}
 	labelled := wrapperOf(t, component(pod))
 	labelled.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "own", v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1"}
-	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, labelled, nil)); !answer.Allowed || answer.Patch != nil {
-		t.Errorf("nothing to do, and yet %s", answer.Patch)
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, labelled, nil)); !response.Allowed || response.Patch != nil {
+		t.Errorf("nothing to do, and yet %s", response.Patch)
 	}
-	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !answer.Allowed || answer.Patch != nil {
-		t.Errorf("an update is not labelled: %+v", answer)
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !response.Allowed || response.Patch != nil {
+		t.Errorf("an update is not labelled: %+v", response)
 	}
 	// A deletionTimestamp of a new object has no effect.
 	forged := wrapperOf(t, component(pod))
 	forged.DeletionTimestamp = &metav1.Time{}
-	if answer := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Patch == nil {
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); response.Patch == nil {
 		t.Error("the AppWrapper did not get the labels of its creator")
 	}
 	broken := requestOf(t, admissionv1.Create, nil, nil)
 	broken.Object = runtime.RawExtension{Raw: []byte("[")}
-	if answer := d.Handle(t.Context(), broken); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("got %+v for an undecodable object, want 400", answer)
+	if response := d.Handle(t.Context(), broken); response.Allowed || response.Result.Code != http.StatusBadRequest {
+		t.Errorf("got %+v for an undecodable object, want 400", response)
 	}
 }
 
 func TestValidatorAnswers(t *testing.T) {
 	v := validatorOf(newCluster("deployments"))
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("got %+v, want the AppWrapper allowed without warnings", answer)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !response.Allowed || len(response.Warnings) > 0 {
+		t.Errorf("got %+v, want the AppWrapper allowed without warnings", response)
 	}
-	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
-	if answer.Allowed || answer.Result.Code != http.StatusForbidden || answer.Result.Reason != metav1.StatusReasonForbidden {
-		t.Fatalf("unexpected response.Result: %+v", answer.Result)
+	response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(deployment), component(awayPod)), nil))
+	if response.Allowed || response.Result.Code != http.StatusForbidden || response.Result.Reason != metav1.StatusReasonForbidden {
+		t.Fatalf("unexpected response.Result: %+v", response.Result)
 	}
 	wantCauses := []metav1.StatusCause{
 		{Type: "FieldValueForbidden", Field: "spec.components[0].template", Message: "Forbidden: User alice@example.org is not authorized to create deployments.apps in team: grant the user this permission"},
 		{Type: "FieldValueForbidden", Field: "spec.components[1].template.metadata.namespace", Message: "Forbidden: AppWrappers cannot create objects in other namespaces: remove metadata.namespace, or create the AppWrapper in that namespace"},
 	}
-	if diff := cmp.Diff(wantCauses, answer.Result.Details.Causes); diff != "" {
+	if diff := cmp.Diff(wantCauses, response.Result.Details.Causes); diff != "" {
 		t.Error(diff)
 	}
 	for _, cause := range wantCauses {
-		if !strings.Contains(answer.Result.Message, cause.Field+": "+cause.Message) {
-			t.Errorf("%q lacks %q", answer.Result.Message, cause.Message)
+		if !strings.Contains(response.Result.Message, cause.Field+": "+cause.Message) {
+			t.Errorf("%q lacks %q", response.Result.Message, cause.Message)
 		}
 	}
 	// Clients select their message by the code, so invalid input has another code than missing rights.
 	away := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod), component(awayPod)), nil))
 	changed := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapperOf(t, component(service)), wrapperOf(t, component(pod))))
-	for _, answer := range []admission.Response{away, changed} {
-		if answer.Allowed || answer.Result.Code != http.StatusUnprocessableEntity || answer.Result.Reason != metav1.StatusReasonInvalid {
-			t.Errorf("unexpected response.Result: %+v", answer.Result)
+	for _, response := range []admission.Response{away, changed} {
+		if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity || response.Result.Reason != metav1.StatusReasonInvalid {
+			t.Errorf("unexpected response.Result: %+v", response.Result)
 		}
 	}
 	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
-		if answer := v.Handle(t.Context(), requestOf(t, operation, nil, nil)); !answer.Allowed {
-			t.Errorf("%s: unexpected response: %+v", operation, answer)
+		if response := v.Handle(t.Context(), requestOf(t, operation, nil, nil)); !response.Allowed {
+			t.Errorf("%s: unexpected response: %+v", operation, response)
 		}
 	}
 }
@@ -93,19 +93,19 @@ func TestWarningsOfTheValidator(t *testing.T) {
 	v := validatorOf(newCluster())
 	wrapper := wrapperOf(t, component(strings.Replace(pod, "spec: {", "spec: {tomorrow: 1, ", 1)), component(strings.Replace(service, "port: 80", "prot: 80", 1)))
 	wrapper.Annotations = map[string]string{v1beta2.AnnotationPrefix + "delectionOnFailureGracePeriodDuration": "5m"}
-	answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil))
-	if !answer.Allowed || len(answer.Warnings) != 2 || !strings.Contains(answer.Warnings[0], "deletionOnFailureGracePeriodDuration") ||
-		!strings.Contains(answer.Warnings[1], `spec.components[0]: at path position 'template.spec' unknown field "tomorrow"`) {
-		t.Errorf("allowed %t with unexpected warnings %q", answer.Allowed, answer.Warnings)
+	response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil))
+	if !response.Allowed || len(response.Warnings) != 2 || !strings.Contains(response.Warnings[0], "deletionOnFailureGracePeriodDuration") ||
+		!strings.Contains(response.Warnings[1], `spec.components[0]: at path position 'template.spec' unknown field "tomorrow"`) {
+		t.Errorf("allowed %t with unexpected warnings %q", response.Allowed, response.Warnings)
 	}
 	same := wrapper.DeepCopy()
 	same.Spec.Suspend = true
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("annotations did not change: %q", answer.Warnings)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !response.Allowed || len(response.Warnings) > 0 {
+		t.Errorf("annotations did not change: %q", response.Warnings)
 	}
 	same.Annotations[v1beta2.AnnotationPrefix+"other"] = "x"
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !answer.Allowed || len(answer.Warnings) != 2 {
-		t.Errorf("unexpected response.Warnings: %q", answer.Warnings)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, same, wrapper)); !response.Allowed || len(response.Warnings) != 2 {
+		t.Errorf("unexpected response.Warnings: %q", response.Warnings)
 	}
 	undecodable := wrapperOf(t, component("{}"), component("{apiVersion: apps/v1, kind: Deployment, spec: {replicas: x}}"))
 	if got := warnings(undecodable); len(got) > 0 {
@@ -121,15 +121,15 @@ func TestUpdateOfTerminatingAppWrapperIsAllowed(t *testing.T) {
 	old.DeletionTimestamp = &now
 	updated := old.DeepCopy()
 	updated.Finalizers, updated.Spec.Components = nil, nil
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, old)); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, old)); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	forged := storedWrapper(t)
 	forged.DeletionTimestamp, forged.Spec.Components = &now, nil
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, forged, storedWrapper(t))); answer.Allowed {
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, forged, storedWrapper(t))); response.Allowed {
 		t.Error("an update that sets deletionTimestamp was allowed")
 	}
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); answer.Allowed {
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); response.Allowed {
 		t.Error("a new AppWrapper with a deletionTimestamp was allowed")
 	}
 }
@@ -147,14 +147,14 @@ func TestDisabledComponentValidates(t *testing.T) {
 		"no user may create the kind":    {clusterRB, false},
 		"author may not create the kind": {deployment, false},
 	} {
-		answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
-		if answer.Allowed != tc.allowed || len(answer.Warnings) == 0 || !strings.Contains(strings.Join(answer.Warnings, " "), "disabled") {
-			t.Errorf("%s: unexpected response: %+v", name, answer)
+		response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(tc.component)), nil))
+		if response.Allowed != tc.allowed || len(response.Warnings) == 0 || !strings.Contains(strings.Join(response.Warnings, " "), "disabled") {
+			t.Errorf("%s: unexpected response: %+v", name, response)
 		}
 	}
 	updated := storedWrapper(t)
 	updated.Spec.Components = nil
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, storedWrapper(t))); answer.Allowed {
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, updated, storedWrapper(t))); response.Allowed {
 		t.Error("an update that removes components was allowed")
 	}
 }
@@ -165,12 +165,12 @@ func TestComponentsCannotReferToTheManager(t *testing.T) {
 	guards := pkgadmission.Guards{Rules: rules, Access: newCluster().review}.ForManagerOnly()
 	const thief = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {serviceAccountName: manager, containers: [{name: main, image: a}]}}"
 	handler := guards.Wrap(validatorOf(newCluster()), kind, referencesOf)
-	answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
-	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
-		t.Errorf("unexpected response: %+v", answer)
+	response := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(thief)), nil))
+	if response.Allowed || !strings.Contains(response.Result.Message, "spec.components[0].template.spec.serviceAccountName") {
+		t.Errorf("unexpected response: %+v", response)
 	}
-	if answer := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := handler.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil)); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	for kind := range createdByUserOnly {
 		mapping := &meta.RESTMapping{GroupVersionKind: kind.WithVersion("v1"), Scope: meta.RESTScopeNamespace}
@@ -184,17 +184,17 @@ func TestComponentsCannotReferToTheManager(t *testing.T) {
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	wrapper := wrapperOf(t, component(pod))
 	v := &validator{settings: noSettings, kinds: newCluster().mapper}
-	for name, answer := range map[string]admission.Response{
+	for name, response := range map[string]admission.Response{
 		"defaulting": (&defaulter{noSettings}).Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil)),
 		"validation": v.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapper, nil)),
 	} {
-		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError ||
-			!strings.Contains(answer.Result.Message, "settings of the component appwrapper: resetPause is wrong") {
-			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
+		if response.Allowed || response.Result.Code != http.StatusInternalServerError ||
+			!strings.Contains(response.Result.Message, "settings of the component appwrapper: resetPause is wrong") {
+			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
 	}
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapper, wrapper)); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, wrapper, wrapper)); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 }
 
@@ -211,8 +211,8 @@ func TestUndecodableRequests(t *testing.T) {
 	} {
 		request := requestOf(t, "", nil, nil)
 		request.Object.Raw, request.OldObject.Raw, request.Operation = change()
-		if answer := v.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-			t.Errorf("%s: unexpected response: %+v", name, answer)
+		if response := v.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
+			t.Errorf("%s: unexpected response: %+v", name, response)
 		}
 	}
 }
@@ -233,12 +233,12 @@ func TestAccessReviewContainsUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
-			var asked *authorizationv1.SubjectAccessReview
+			var request *authorizationv1.SubjectAccessReview
 			client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				asked = action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
-				answer := asked.DeepCopy()
-				answer.Status = tc.status
-				return true, answer, tc.err
+				request = action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+				response := request.DeepCopy()
+				response.Status = tc.status
+				return true, response, tc.err
 			})
 			got, err := pkgadmission.Reviewer(client.AuthorizationV1().SubjectAccessReviews())(context.Background(), alice, right)
 			if got != tc.want || (err != nil) != (tc.err != nil) {
@@ -248,7 +248,7 @@ func TestAccessReviewContainsUser(t *testing.T) {
 				ResourceAttributes: &right, User: "alice@example.org", UID: "u:1", Groups: []string{"system:authenticated", "team"},
 				Extra: map[string]authorizationv1.ExtraValue{"scopes": {"user:full"}},
 			}
-			if diff := cmp.Diff(want, asked.Spec); diff != "" {
+			if diff := cmp.Diff(want, request.Spec); diff != "" {
 				t.Error(diff)
 			}
 		})

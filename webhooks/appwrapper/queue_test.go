@@ -28,28 +28,28 @@ func TestQueuedAppWrappers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := validatorOf(newCluster())
 			free := wrapperOf(t, component(tc.template))
-			answer := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
-			if reported := strings.Join(answer.Warnings, "\n"); !answer.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
-				t.Errorf("without a queue, the response is %+v with the warnings %s", answer.Result, reported)
+			response := v.Handle(t.Context(), requestOf(t, admissionv1.Create, free, nil))
+			if reported := strings.Join(response.Warnings, "\n"); !response.Allowed || !strings.Contains(reported, tc.place) || !strings.Contains(reported, tc.says) || strings.Contains(reported, "Kueue") {
+				t.Errorf("without a queue, the response is %+v with the warnings %s", response.Result, reported)
 			}
 			inQueue := wrapperOf(t, component(tc.template))
 			inQueue.Labels = map[string]string{v1beta2.LabelQueue: "q"}
 			for operation, old := range map[admissionv1.Operation]*v1beta2.AppWrapper{admissionv1.Create: nil, admissionv1.Update: free} {
-				answer := v.Handle(t.Context(), requestOf(t, operation, inQueue, old))
-				if answer.Allowed || !strings.Contains(answer.Result.Message, tc.place) || !strings.Contains(answer.Result.Message, tc.says) {
-					t.Errorf("%s: allowed %t, want a rejection that names the field: %+v", operation, answer.Allowed, answer.Result)
+				response := v.Handle(t.Context(), requestOf(t, operation, inQueue, old))
+				if response.Allowed || !strings.Contains(response.Result.Message, tc.place) || !strings.Contains(response.Result.Message, tc.says) {
+					t.Errorf("%s: allowed %t, want a rejection that names the field: %+v", operation, response.Allowed, response.Result)
 				}
 			}
 			// An AppWrapper that is queued already can be changed.
-			if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, inQueue, inQueue)); !answer.Allowed {
-				t.Errorf("unexpected response.Result: %+v", answer.Result)
+			if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, inQueue, inQueue)); !response.Allowed {
+				t.Errorf("unexpected response.Result: %+v", response.Result)
 			}
 		})
 	}
 	good := wrapperOf(t, component(strings.Replace(rayJob, "spec: {", "spec: {shutdownAfterJobFinishes: true, ", 1)))
 	good.Labels = map[string]string{v1beta2.LabelQueue: "q"}
-	if answer := validatorOf(newCluster()).Handle(t.Context(), requestOf(t, admissionv1.Create, good, nil)); !answer.Allowed || len(answer.Warnings) > 0 {
-		t.Errorf("a valid AppWrapper was rejected or has warnings: %+v, %q", answer.Result, answer.Warnings)
+	if response := validatorOf(newCluster()).Handle(t.Context(), requestOf(t, admissionv1.Create, good, nil)); !response.Allowed || len(response.Warnings) > 0 {
+		t.Errorf("a valid AppWrapper was rejected or has warnings: %+v, %q", response.Result, response.Warnings)
 	}
 }
 

@@ -39,14 +39,14 @@ func TestReviewStart(t *testing.T) {
 			[]string{"workloads/status", "pods"}, "", 0},
 	} {
 		c := newCluster(tc.forbidden...)
-		answer := validatorOf(c).Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(tc.now), suspended(tc.before)))
-		if answer.Allowed != (tc.message == "") || !strings.Contains(answer.Result.Message, tc.message) || len(c.reviewed) != tc.reviews {
-			t.Errorf("%s: response %+v with %d access reviews", name, answer.Result, len(c.reviewed))
+		response := validatorOf(c).Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(tc.now), suspended(tc.before)))
+		if response.Allowed != (tc.message == "") || !strings.Contains(response.Result.Message, tc.message) || len(c.reviewed) != tc.reviews {
+			t.Errorf("%s: response %+v with %d access reviews", name, response.Result, len(c.reviewed))
 		}
 	}
 	v := validatorOf(newCluster("workloads/status", "pods"))
 	v.settings = settingsOf(Settings{})
-	if answer := v.Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(start), suspended(func(*v1beta2.AppWrapper) {}))); !answer.Allowed {
-		t.Errorf("reviews are off: %+v", answer.Result)
+	if response := v.Handle(t.Context(), requestOf(t, admissionv1.Update, suspended(start), suspended(func(*v1beta2.AppWrapper) {}))); !response.Allowed {
+		t.Errorf("reviews are off: %+v", response.Result)
 	}
 }

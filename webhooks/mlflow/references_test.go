@@ -72,14 +72,14 @@ func TestReferencesOfMLflow(t *testing.T) {
 			for holds, may := range map[bool]pkgadmission.Access{false: nothing, true: everything} {
 				passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 				handler := pkgadmission.Guards{Rules: rules, Access: may}.Wrap(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
-				answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 				}})
-				if want := tc.at == "" || holds && !tc.all; answer.Allowed != want {
-					t.Fatalf("an author who holds everything (%t): %+v", holds, answer.Result)
+				if want := tc.at == "" || holds && !tc.all; response.Allowed != want {
+					t.Fatalf("an author who holds everything (%t): %+v", holds, response.Result)
 				}
-				if !answer.Allowed && answer.Result.Details.Causes[0].Field != tc.at {
-					t.Errorf("refused %s, want %s: %s", answer.Result.Details.Causes[0].Field, tc.at, strings.TrimSpace(answer.Result.Message))
+				if !response.Allowed && response.Result.Details.Causes[0].Field != tc.at {
+					t.Errorf("refused %s, want %s: %s", response.Result.Details.Causes[0].Field, tc.at, strings.TrimSpace(response.Result.Message))
 				}
 			}
 		})

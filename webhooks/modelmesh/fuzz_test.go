@@ -21,13 +21,13 @@ func FuzzServingRuntime(f *testing.F) {
 	f.Add([]byte(`{"spec":{"multiModel":true,"supportedModelFormats":[{"name":"a","version":"1","autoSelect":true},{}],"protocolVersions":["grpc-v2",""],"containers":null}}`), []byte(`{}`))
 	f.Fuzz(func(t *testing.T, object, old []byte) {
 		v := &validator{adapters}
-		answer := v.Handle(t.Context(), ask(string(object), string(old)))
-		if !answer.Allowed && (answer.Result == nil || answer.Result.Message == "" || answer.Result.Code < http.StatusBadRequest) {
-			t.Fatalf("refused without a word: %+v", answer)
+		response := v.Handle(t.Context(), ask(string(object), string(old)))
+		if !response.Allowed && (response.Result == nil || response.Result.Message == "" || response.Result.Code < http.StatusBadRequest) {
+			t.Fatalf("refused without a word: %+v", response)
 		}
 		r := &v1alpha1.ServingRuntime{}
 		if json.Unmarshal(object, r) != nil {
-			if answer.Allowed && len(old) == 0 {
+			if response.Allowed && len(old) == 0 {
 				t.Fatal("an object that cannot be decoded was admitted")
 			}
 			return
@@ -35,7 +35,7 @@ func FuzzServingRuntime(f *testing.F) {
 		if again := v.Handle(t.Context(), ask(string(object), string(object))); !again.Allowed {
 			t.Errorf("what is stored cannot be written again: %+v", again.Result)
 		}
-		derive(t, r, answer.Allowed && len(answer.Warnings) == 0 && len(old) == 0)
+		derive(t, r, response.Allowed && len(response.Warnings) == 0 && len(old) == 0)
 	})
 }
 

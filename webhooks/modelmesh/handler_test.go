@@ -85,44 +85,44 @@ func TestHandleAllowsOrDeniesRequests(t *testing.T) {
 	}
 	v := &validator{adapters}
 	for name, c := range cases {
-		answer := v.Handle(t.Context(), ask(c.object, c.old))
-		if answer.Allowed != (c.code == 0) {
-			t.Errorf("%s: unexpected response: %+v", name, answer)
+		response := v.Handle(t.Context(), ask(c.object, c.old))
+		if response.Allowed != (c.code == 0) {
+			t.Errorf("%s: unexpected response: %+v", name, response)
 			continue
 		}
-		if !answer.Allowed && (answer.Result.Code != c.code || !strings.HasPrefix(answer.Result.Message, c.message)) {
-			t.Errorf("%s: %d got %q, want %d %q", name, answer.Result.Code, answer.Result.Message, c.code, c.message)
+		if !response.Allowed && (response.Result.Code != c.code || !strings.HasPrefix(response.Result.Message, c.message)) {
+			t.Errorf("%s: %d got %q, want %d %q", name, response.Result.Code, response.Result.Message, c.code, c.message)
 		}
-		if !slices.EqualFunc(answer.Warnings, c.warnings, strings.HasPrefix) {
-			t.Errorf("%s: warnings %q, want %q", name, answer.Warnings, c.warnings)
+		if !slices.EqualFunc(response.Warnings, c.warnings, strings.HasPrefix) {
+			t.Errorf("%s: warnings %q, want %q", name, response.Warnings, c.warnings)
 		}
 	}
 }
 
 // A denial names the field in its details. The message contains only the text that clients compare.
 func TestDenialNamesField(t *testing.T) {
-	answer := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
-	if answer.Result.Message != kedaText || answer.Result.Reason != "Forbidden" || len(answer.Result.Details.Causes) != 1 {
-		t.Fatalf("unexpected response.Result: %+v", answer.Result)
+	response := (&validator{adapters}).Handle(t.Context(), ask(keda, ""))
+	if response.Result.Message != kedaText || response.Result.Reason != "Forbidden" || len(response.Result.Details.Causes) != 1 {
+		t.Fatalf("unexpected response.Result: %+v", response.Result)
 	}
-	if cause := answer.Result.Details.Causes[0]; cause.Field != "metadata.annotations[serving.kserve.io/autoscalerClass]" || cause.Message != kedaText {
+	if cause := response.Result.Details.Causes[0]; cause.Field != "metadata.annotations[serving.kserve.io/autoscalerClass]" || cause.Message != kedaText {
 		t.Errorf("unexpected cause: %+v", cause)
 	}
 }
 
 // The settings of the namespace apply; for a ClusterServingRuntime, those of the cluster.
 func TestUsesSettingsOfNamespace(t *testing.T) {
-	var asked []string
+	var requests []string
 	v := &validator{func(_ context.Context, namespace string) []string {
-		asked = append(asked, namespace)
+		requests = append(requests, namespace)
 		return nil
 	}}
 	request := ask(good, "")
 	v.Handle(t.Context(), request)
 	request.Namespace = ""
 	v.Handle(t.Context(), request)
-	if !slices.Equal(asked, []string{"team", ""}) {
-		t.Errorf("asked for %q, want %q", asked, []string{"team", ""})
+	if !slices.Equal(requests, []string{"team", ""}) {
+		t.Errorf("asked for %q, want %q", requests, []string{"team", ""})
 	}
 }
 
@@ -130,15 +130,15 @@ func TestOtherOperationsPass(t *testing.T) {
 	for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 		request := admission.Request{}
 		request.Operation = operation
-		if answer := (&validator{adapters}).Handle(t.Context(), request); !answer.Allowed {
-			t.Errorf("%s: unexpected response: %+v", operation, answer)
+		if response := (&validator{adapters}).Handle(t.Context(), request); !response.Allowed {
+			t.Errorf("%s: unexpected response: %+v", operation, response)
 		}
 	}
 }
 
 func TestSwitchedOff(t *testing.T) {
-	answer := disabledHandler.Handle(t.Context(), ask(keda, ""))
-	if !answer.Allowed || !slices.Equal(answer.Warnings, []string{string(disabledHandler)}) {
-		t.Errorf("unexpected response: %+v", answer)
+	response := disabledHandler.Handle(t.Context(), ask(keda, ""))
+	if !response.Allowed || !slices.Equal(response.Warnings, []string{string(disabledHandler)}) {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }

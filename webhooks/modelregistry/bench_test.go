@@ -91,14 +91,14 @@ func request(t *testing.T, operation admissionv1.Operation, object, old map[stri
 }
 
 // applyPatch returns the object with the patch of a response.
-func applyPatch(t *testing.T, r admission.Request, answer admission.Response) map[string]any {
+func applyPatch(t *testing.T, r admission.Request, response admission.Response) map[string]any {
 	t.Helper()
-	if !answer.Allowed {
-		t.Fatalf("refused: %v", answer.Result)
+	if !response.Allowed {
+		t.Fatalf("refused: %v", response.Result)
 	}
 	raw := r.Object.Raw
-	if len(answer.Patches) > 0 {
-		text, err := json.Marshal(answer.Patches)
+	if len(response.Patches) > 0 {
+		text, err := json.Marshal(response.Patches)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,12 +34,12 @@ func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensio
 
 func TestListsAreConvertedInTheirOrder(t *testing.T) {
 	first, second := object(t, alpha, "{rest: {}, grpc: {}, istio: {}}"), object(t, beta, "{rest: {port: 1}, tomorrow: 1}")
-	answer := review(t, beta, first, second).Response
-	if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != 2 {
-		t.Fatalf("unexpected response: %+v", answer)
+	response := review(t, beta, first, second).Response
+	if response.Result.Status != metav1.StatusSuccess || len(response.ConvertedObjects) != 2 {
+		t.Fatalf("unexpected response: %+v", response)
 	}
 	var got []map[string]any
-	for _, converted := range answer.ConvertedObjects {
+	for _, converted := range response.ConvertedObjects {
 		var one map[string]any
 		if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 			t.Fatal(err)
@@ -51,10 +51,10 @@ func TestListsAreConvertedInTheirOrder(t *testing.T) {
 }
 
 func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
-	answer := review(t, beta, object(t, beta, "{rest: {}}"), decodeYAML(t, "{apiVersion: v1, kind: Pod}")).Response
-	if answer.Result.Status != metav1.StatusFailure || len(answer.ConvertedObjects) > 0 ||
-		!strings.Contains(answer.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
-		t.Errorf("unexpected response: %+v", answer)
+	response := review(t, beta, object(t, beta, "{rest: {}}"), decodeYAML(t, "{apiVersion: v1, kind: Pod}")).Response
+	if response.Result.Status != metav1.StatusFailure || len(response.ConvertedObjects) > 0 ||
+		!strings.Contains(response.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
+		t.Errorf("unexpected response: %+v", response)
 	}
 	if broken := review(t, beta).Response; broken.Result.Status != metav1.StatusSuccess {
 		t.Errorf("nothing to convert: %+v", broken)

@@ -61,8 +61,8 @@ func checkDefaults(t *testing.T, operation admissionv1.Operation, object, old ma
 	if again := d.Handle(t.Context(), r); len(again.Patches) > 0 {
 		t.Errorf("want no second patch, got %v for %s", again.Patches, mustJSON(t, once))
 	}
-	if answer := v.Handle(t.Context(), r); !answer.Allowed && answer.Result.Message == "" {
-		t.Errorf("rejected without a message: %+v", answer)
+	if response := v.Handle(t.Context(), r); !response.Allowed && response.Result.Message == "" {
+		t.Errorf("rejected without a message: %+v", response)
 	}
 }
 

@@ -22,16 +22,16 @@ const goodSpec = "{rest: {serviceRoute: disabled}, postgres: {host: db, username
 func TestPatchesAreMinimal(t *testing.T) {
 	d := &defaulter{source(settings(false))}
 	r := request(t, admissionv1.Create, object(t, beta, "{rest: {tomorrow: {a: 1}}, postgres: {host: db}, tomorrow: [1, 2]}"), nil)
-	answer := d.Handle(t.Context(), r)
-	if len(answer.Patches) != 1 || answer.Patches[0].Path != "/spec/rest/serviceRoute" || answer.Patches[0].Operation != "add" {
-		t.Errorf("unexpected response.Patches: %+v", answer.Patches)
+	response := d.Handle(t.Context(), r)
+	if len(response.Patches) != 1 || response.Patches[0].Path != "/spec/rest/serviceRoute" || response.Patches[0].Operation != "add" {
+		t.Errorf("unexpected response.Patches: %+v", response.Patches)
 	}
 	want := object(t, beta, "{rest: {tomorrow: {a: 1}, serviceRoute: disabled}, postgres: {host: db}, tomorrow: [1, 2]}")
-	requireEqual(t, "patched", want, applyPatch(t, r, answer))
+	requireEqual(t, "patched", want, applyPatch(t, r, response))
 	for _, apiVersion := range []string{alpha, beta} {
 		r = request(t, admissionv1.Create, object(t, apiVersion, goodSpec), nil)
-		if answer := d.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
-			t.Errorf("%s: nothing to do, and yet %+v", apiVersion, answer.Patches)
+		if response := d.Handle(t.Context(), r); !response.Allowed || len(response.Patches) > 0 {
+			t.Errorf("%s: nothing to do, and yet %+v", apiVersion, response.Patches)
 		}
 	}
 }
@@ -69,15 +69,15 @@ func TestTerminatingObjectsAreAllowed(t *testing.T) {
 		for name, handler := range map[string]admission.Handler{
 			"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, failingFinder},
 		} {
-			if answer := handler.Handle(t.Context(), r); !answer.Allowed || len(answer.Patches) > 0 {
-				t.Errorf("%s of %s: %+v", name, apiVersion, answer)
+			if response := handler.Handle(t.Context(), r); !response.Allowed || len(response.Patches) > 0 {
+				t.Errorf("%s of %s: %+v", name, apiVersion, response)
 			}
 		}
 	}
 	// A deletion timestamp on a new object is the user's word.
 	forged := object(t, beta, "{rest: {}}")
 	nestedMap(forged, "metadata")["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-	if answer := (&validator{source(settings(false)), registriesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); answer.Allowed {
+	if response := (&validator{source(settings(false)), registriesByName{}.find}).Handle(t.Context(), request(t, admissionv1.Create, forged, nil)); response.Allowed {
 		t.Error("a registry without a database was allowed")
 	}
 }
@@ -103,40 +103,40 @@ func TestValidatorAnswers(t *testing.T) {
 			if c.old != nil {
 				operation = admissionv1.Update
 			}
-			answer := v.Handle(t.Context(), request(t, operation, c.object, c.old))
+			response := v.Handle(t.Context(), request(t, operation, c.object, c.old))
 			if c.want == "" {
-				if !answer.Allowed {
-					t.Errorf("unexpected response.Result: %+v", answer.Result)
+				if !response.Allowed {
+					t.Errorf("unexpected response.Result: %+v", response.Result)
 				}
 				return
 			}
-			if answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid || answer.Result.Code != http.StatusUnprocessableEntity ||
-				!strings.Contains(answer.Result.Message, c.want) {
-				t.Errorf("unexpected response.Result: %+v", answer.Result)
+			if response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid || response.Result.Code != http.StatusUnprocessableEntity ||
+				!strings.Contains(response.Result.Message, c.want) {
+				t.Errorf("unexpected response.Result: %+v", response.Result)
 			}
 		})
 	}
 	// With a single namespace, names in others are still queried, because registries may be stored there.
-	if answer := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); answer.Allowed {
+	if response := (&validator{source(Settings{Namespace: "ns"}), failingFinder}).Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); response.Allowed {
 		t.Error("want the request rejected while registries of the same name cannot be listed")
 	}
 	// A registry stored in another namespace can change although the namespace of registries has moved.
 	moved := &validator{source(Settings{Namespace: "other"}), failingFinder}
-	if answer := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := moved.Handle(t.Context(), request(t, admissionv1.Update, object(t, beta, goodSpec), object(t, beta, goodSpec))); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	handler := &validator{source(Settings{Namespace: "ns"}), func(context.Context, string) ([]string, error) { return nil, nil }}
-	if answer := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, goodSpec), nil)); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	unnamed := object(t, beta, goodSpec)
 	delete(nestedMap(unnamed, "metadata"), "namespace")
-	if answer := handler.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !answer.Allowed {
-		t.Errorf("the namespace of the request counts: %+v", answer.Result)
+	if response := handler.Handle(t.Context(), request(t, admissionv1.Create, unnamed, nil)); !response.Allowed {
+		t.Errorf("the namespace of the request counts: %+v", response.Result)
 	}
-	answer := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
-	if !answer.Allowed || len(answer.Warnings) != 1 {
-		t.Errorf("unexpected response: %+v", answer)
+	response := handler.Handle(t.Context(), request(t, admissionv1.Create, object(t, beta, "{rest: {}, grpc: {port: 1}, postgres: {host: h}}"), nil))
+	if !response.Allowed || len(response.Warnings) != 1 {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
@@ -162,23 +162,23 @@ func TestOtherKindsAreErrors(t *testing.T) {
 		}
 		r := request(t, operation, c.object, c.old)
 		for _, handler := range []admission.Handler{&defaulter{source(Settings{})}, &validator{source(Settings{}), registriesByName{}.find}} {
-			if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s: unexpected response: %+v", name, answer)
+			if response := handler.Handle(t.Context(), r); response.Allowed || response.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s: unexpected response: %+v", name, response)
 			}
 		}
 	}
 	broken := request(t, admissionv1.Create, good, nil)
 	broken.Object.Raw = []byte("[")
-	if answer := (&defaulter{source(Settings{})}).Handle(t.Context(), broken); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("unexpected response: %+v", answer)
+	if response := (&defaulter{source(Settings{})}).Handle(t.Context(), broken); response.Result.Code != http.StatusBadRequest {
+		t.Errorf("unexpected response: %+v", response)
 	}
 	v := &validator{source(Settings{}), registriesByName{}.find}
 	wrong := object(t, beta, "{rest: {port: x}, postgres: {host: h}}")
-	if answer := v.Handle(t.Context(), request(t, admissionv1.Create, wrong, nil)); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("unexpected response: %+v", answer)
+	if response := v.Handle(t.Context(), request(t, admissionv1.Create, wrong, nil)); response.Result.Code != http.StatusBadRequest {
+		t.Errorf("unexpected response: %+v", response)
 	}
-	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, good, wrong)); answer.Result.Code != http.StatusBadRequest {
-		t.Errorf("unexpected response: %+v", answer)
+	if response := v.Handle(t.Context(), request(t, admissionv1.Update, good, wrong)); response.Result.Code != http.StatusBadRequest {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
@@ -188,18 +188,18 @@ func TestErrorsDenyRequests(t *testing.T) {
 		"defaulter": &defaulter{failingSource}, "validator": &validator{failingSource, registriesByName{}.find}, "others": &validator{source(Settings{}), failingFinder},
 		"catalog": &catalogValidator{failingSource, registriesByName{}.find},
 	} {
-		if answer := handler.Handle(t.Context(), r); answer.Allowed || answer.Result.Code != http.StatusInternalServerError || !strings.Contains(answer.Result.Message, "away") {
-			t.Errorf("%s: unexpected response: %+v", name, answer)
+		if response := handler.Handle(t.Context(), r); response.Allowed || response.Result.Code != http.StatusInternalServerError || !strings.Contains(response.Result.Message, "away") {
+			t.Errorf("%s: unexpected response: %+v", name, response)
 		}
 	}
 	gone := request(t, admissionv1.Delete, nil, nil)
 	for _, handler := range []admission.Handler{&defaulter{failingSource}, &validator{failingSource, failingFinder}, &catalogValidator{failingSource, failingFinder}} {
-		if answer := handler.Handle(t.Context(), gone); !answer.Allowed {
-			t.Errorf("deletion is allowed: %+v", answer)
+		if response := handler.Handle(t.Context(), gone); !response.Allowed {
+			t.Errorf("deletion is allowed: %+v", response)
 		}
 	}
-	if answer := (pkgadmission.DisabledComponent("off")).Handle(t.Context(), r); !answer.Allowed || len(answer.Warnings) != 1 {
-		t.Errorf("unexpected response: %+v", answer)
+	if response := (pkgadmission.DisabledComponent("off")).Handle(t.Context(), r); !response.Allowed || len(response.Warnings) != 1 {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
@@ -222,13 +222,13 @@ func TestHandleChecksNamespaceOfCatalogs(t *testing.T) {
 		v := &catalogValidator{source(Settings{Namespace: c.setting}), others}
 		r := request(t, admissionv1.Create, nil, nil)
 		r.Name = c.name
-		answer := v.Handle(t.Context(), r)
-		if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
-			t.Errorf("%s: unexpected response.Result: %+v", c.name, answer.Result)
+		response := v.Handle(t.Context(), r)
+		if response.Allowed != (c.want == "") || !response.Allowed && !strings.Contains(response.Result.Message, c.want) {
+			t.Errorf("%s: unexpected response.Result: %+v", c.name, response.Result)
 		}
 		r.Operation = admissionv1.Update
-		if answer := v.Handle(t.Context(), r); !answer.Allowed {
-			t.Errorf("%s: updates are always allowed, got %+v", c.name, answer.Result)
+		if response := v.Handle(t.Context(), r); !response.Allowed {
+			t.Errorf("%s: updates are always allowed, got %+v", c.name, response.Result)
 		}
 	}
 }

@@ -77,11 +77,11 @@ func (s *serving) ask(t *testing.T, path string, object map[string]any) *admissi
 	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","name":"%s","namespace":"ns","object":%s}}`,
 		nestedMap(object, "metadata")["name"], mustJSON(t, object))
 	code, body := s.post(t, path, review)
-	var answer admissionv1.AdmissionReview
-	if err := json.Unmarshal(body, &answer); err != nil || code != http.StatusOK || answer.Response == nil || answer.Response.UID != "u" {
+	var response admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &response); err != nil || code != http.StatusOK || response.Response == nil || response.Response.UID != "u" {
 		t.Fatalf("%s: status %d, %s, error %v", path, code, body, err)
 	}
-	return answer.Response
+	return response.Response
 }
 
 // Registries of a name are read from the API server only if the cache has it, or if it was used so recently that the cache may lack it.
@@ -91,18 +91,18 @@ func TestNewNamesAreLookedUpInTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "stored"}}).Build()
-	asked := 0
+	requests := 0
 	find := cachedFirst(cached, func(context.Context, string) ([]string, error) {
-		asked++
+		requests++
 		return []string{"live"}, nil
 	})
 	for _, c := range []struct {
 		name string
 		want []string
 	}{{"free", nil}, {"stored", []string{"live"}}, {"free", []string{"live"}}, {"other", nil}} {
-		before := asked
-		if found, err := find(t.Context(), c.name); err != nil || !slices.Equal(found, c.want) || asked-before != len(c.want) {
-			t.Errorf("%s: %q after %d requests, want %q; error %v", c.name, found, asked-before, c.want, err)
+		before := requests
+		if found, err := find(t.Context(), c.name); err != nil || !slices.Equal(found, c.want) || requests-before != len(c.want) {
+			t.Errorf("%s: %q after %d requests, want %q; error %v", c.name, found, requests-before, c.want, err)
 		}
 	}
 	broken := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
@@ -119,23 +119,23 @@ func TestWebhooksAreServed(t *testing.T) {
 	elsewhere := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "demo"}}
 	s := newServing(t, true, settings(true), elsewhere, &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "catalog"}})
 	m := object(t, beta, goodSpec)
-	if answer := s.ask(t, MutatePath, m); !answer.Allowed || !strings.Contains(string(answer.Patch), "kubeRBACProxy") || *answer.PatchType != admissionv1.PatchTypeJSONPatch {
-		t.Errorf("got %+v, want a JSON patch that adds kubeRBACProxy", answer)
+	if response := s.ask(t, MutatePath, m); !response.Allowed || !strings.Contains(string(response.Patch), "kubeRBACProxy") || *response.PatchType != admissionv1.PatchTypeJSONPatch {
+		t.Errorf("got %+v, want a JSON patch that adds kubeRBACProxy", response)
 	}
-	if answer := s.ask(t, ValidatePath, m); answer.Allowed || !strings.Contains(answer.Result.Message, "already exists in namespace elsewhere") {
-		t.Errorf("got %+v, want a rejection that names the other namespace", answer)
+	if response := s.ask(t, ValidatePath, m); response.Allowed || !strings.Contains(response.Result.Message, "already exists in namespace elsewhere") {
+		t.Errorf("got %+v, want a rejection that names the other namespace", response)
 	}
 	nestedMap(m, "metadata")["name"] = "free"
-	if answer := s.ask(t, ValidatePath, m); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response := s.ask(t, ValidatePath, m); !response.Allowed {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	catalog := decodeYAML(t, "{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: catalog, namespace: ns}}")
-	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || !strings.Contains(answer.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
-		t.Errorf("got %+v, want a rejection that names the other Catalog", answer)
+	if response := s.ask(t, ValidateCatalogPath, catalog); response.Allowed || !strings.Contains(response.Result.Message, "a cluster has only one Catalog, which exists in namespace elsewhere") {
+		t.Errorf("got %+v, want a rejection that names the other Catalog", response)
 	}
 	nestedMap(catalog, "metadata")["name"] = "other"
-	if answer := s.ask(t, ValidateCatalogPath, catalog); answer.Allowed || answer.Result.Reason != metav1.StatusReasonInvalid {
-		t.Errorf("got %+v, want an Invalid rejection", answer)
+	if response := s.ask(t, ValidateCatalogPath, catalog); response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("got %+v, want an Invalid rejection", response)
 	}
 }
 
@@ -143,9 +143,9 @@ func TestWebhooksAreServed(t *testing.T) {
 func TestWebhooksOfDisabledComponents(t *testing.T) {
 	s := newServing(t, false, settings(true))
 	for path, name := range map[string]string{MutatePath: "modelregistry", ValidatePath: "modelregistry", ValidateCatalogPath: "modelcatalog"} {
-		answer := s.ask(t, path, object(t, beta, "{rest: {}}"))
-		if !answer.Allowed || len(answer.Patch) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the component "+name+" is disabled") {
-			t.Errorf("%s: unexpected response: %+v", path, answer)
+		response := s.ask(t, path, object(t, beta, "{rest: {}}"))
+		if !response.Allowed || len(response.Patch) > 0 || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "the component "+name+" is disabled") {
+			t.Errorf("%s: unexpected response: %+v", path, response)
 		}
 	}
 	review := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":[%s]}}`,
@@ -157,7 +157,7 @@ func TestWebhooksOfDisabledComponents(t *testing.T) {
 
 // Names are listed from the API server, because the cache may lack a new object: by name, and metadata only.
 func TestNamesAreLookedUpLive(t *testing.T) {
-	var asked []string
+	var requests []string
 	reader := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			metadata, ok := list.(*metav1.PartialObjectMetadataList)
@@ -166,8 +166,8 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 			}
 			o := client.ListOptions{}
 			o.ApplyOptions(opts)
-			asked = append(asked, metadata.GroupVersionKind().Kind+" "+o.FieldSelector.String()+" in "+o.Namespace)
-			if len(asked) > 1 {
+			requests = append(requests, metadata.GroupVersionKind().Kind+" "+o.FieldSelector.String()+" in "+o.Namespace)
+			if len(requests) > 1 {
 				return errors.New("away")
 			}
 			metadata.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}}
@@ -181,7 +181,7 @@ func TestNamesAreLookedUpLive(t *testing.T) {
 	if _, err := others(t.Context(), "demo"); err == nil {
 		t.Error("want the error of the list returned")
 	}
-	if asked[0] != "ModelRegistryList metadata.name=demo in " {
-		t.Errorf("got list requests %q, want ModelRegistries by name", asked)
+	if requests[0] != "ModelRegistryList metadata.name=demo in " {
+		t.Errorf("got list requests %q, want ModelRegistries by name", requests)
 	}
 }

@@ -91,9 +91,9 @@ func TestRejectionsOfBothVersions(t *testing.T) {
 		v := &validator{source(settings(true)), registriesByName{}.find}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
 			old := object(t, c.version, "{rest: {}, grpc: {}, "+host+"}")
-			answer := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
-			if answer.Allowed != (c.want == "") || !answer.Allowed && !strings.Contains(answer.Result.Message, c.want) {
-				t.Errorf("%s, %s: unexpected response: %v", name, operation, answer.Result)
+			response := v.Handle(t.Context(), request(t, operation, object(t, c.version, c.spec), old))
+			if response.Allowed != (c.want == "") || !response.Allowed && !strings.Contains(response.Result.Message, c.want) {
+				t.Errorf("%s, %s: unexpected response: %v", name, operation, response.Result)
 			}
 		}
 	}
@@ -104,11 +104,11 @@ func TestReservedNamesOfStoredRegistriesAreAllowed(t *testing.T) {
 	v := &validator{source(settings(false)), registriesByName{}.find}
 	old := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
 	edited := object(t, beta, "{rest: {port: 8081}, postgres: {generateDeployment: true, database: model-registry, username: a@b}}")
-	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !answer.Allowed {
-		t.Errorf("unexpected response.Result: %v", answer.Result)
+	if response := v.Handle(t.Context(), request(t, admissionv1.Update, edited, old)); !response.Allowed {
+		t.Errorf("unexpected response.Result: %v", response.Result)
 	}
 	other := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, database: my-models, username: a@b}}")
-	if answer := v.Handle(t.Context(), request(t, admissionv1.Update, other, old)); answer.Allowed {
+	if response := v.Handle(t.Context(), request(t, admissionv1.Update, other, old)); response.Allowed {
 		t.Error("an update to another reserved name was allowed")
 	}
 }
@@ -121,12 +121,12 @@ func TestListsOfMixedVersions(t *testing.T) {
 		object(t, alpha, "{rest: {port: 4}, grpc: {}, oauthProxy: {domain: e}}"),
 	}
 	for version, other := range map[string]string{alpha: beta, beta: alpha} {
-		answer := review(t, version, given...).Response
-		if answer.Result.Status != metav1.StatusSuccess || len(answer.ConvertedObjects) != len(given) {
-			t.Fatalf("%s: unexpected response: %+v", version, answer)
+		response := review(t, version, given...).Response
+		if response.Result.Status != metav1.StatusSuccess || len(response.ConvertedObjects) != len(given) {
+			t.Fatalf("%s: unexpected response: %+v", version, response)
 		}
 		var converted1 []map[string]any
-		for i, converted := range answer.ConvertedObjects {
+		for i, converted := range response.ConvertedObjects {
 			one := map[string]any{}
 			if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 				t.Fatal(err)
@@ -146,10 +146,10 @@ func TestListsOfMixedVersions(t *testing.T) {
 	}
 }
 
-func rawObjects(t *testing.T, answer *apiextensionsv1.ConversionResponse) []map[string]any {
+func rawObjects(t *testing.T, response *apiextensionsv1.ConversionResponse) []map[string]any {
 	t.Helper()
 	var all []map[string]any
-	for _, converted := range answer.ConvertedObjects {
+	for _, converted := range response.ConvertedObjects {
 		one := map[string]any{}
 		if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
 			t.Fatal(err)
@@ -166,9 +166,9 @@ func TestReviewsAreAnsweredInTheirVersion(t *testing.T) {
 			version, alpha, mustJSON(t, object(t, beta, "{rest: {}}")))
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
-		answer := decodeYAML(t, recorder.Body.String())
-		if answer["apiVersion"] != version || answer["kind"] != "ConversionReview" || nestedMap(answer, "response")["uid"] != "7" ||
-			nestedMap(nestedMap(answer, "response"), "result")["status"] != "Success" {
+		response := decodeYAML(t, recorder.Body.String())
+		if response["apiVersion"] != version || response["kind"] != "ConversionReview" || nestedMap(response, "response")["uid"] != "7" ||
+			nestedMap(nestedMap(response, "response"), "result")["status"] != "Success" {
 			t.Errorf("%s: unexpected recorder.Body: %s", version, recorder.Body)
 		}
 	}
@@ -188,9 +188,9 @@ func TestFailuresOfReviews(t *testing.T) {
 		"no kind":         {alpha, []map[string]any{good, good, decodeYAML(t, "{apiVersion: "+beta+"}")}, "objects[2]"},
 		"an empty object": {alpha, []map[string]any{{}}, "objects[0]"},
 	} {
-		answer := review(t, c.wanted, c.objects...).Response
-		if answer.Result.Status != metav1.StatusFailure || !strings.Contains(answer.Result.Message, c.want) || len(answer.ConvertedObjects) > 0 {
-			t.Errorf("%s: unexpected response: %+v", name, answer)
+		response := review(t, c.wanted, c.objects...).Response
+		if response.Result.Status != metav1.StatusFailure || !strings.Contains(response.Result.Message, c.want) || len(response.ConvertedObjects) > 0 {
+			t.Errorf("%s: unexpected response: %+v", name, response)
 		}
 	}
 	for _, text := range []string{"", "null", "1", `"x"`, "[{}]", "{"} {

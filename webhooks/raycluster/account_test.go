@@ -98,7 +98,7 @@ func TestServiceAccountOfUserIsKeptOnRequest(t *testing.T) {
 			t.Errorf("%s: a cluster that gets the annotation later differs from one created with it (-want +got):\n%s", name, diff)
 		}
 		expectAllowed(t, s, later, stored)
-		if answer := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); answer.Allowed {
+		if response := validateObject(t, s, copyOf(later, put(names.ServiceAccount, in(headPod, "serviceAccountName")...)), later); response.Allowed {
 			t.Errorf("%s: the head may use the ServiceAccount of the dashboard", name)
 		}
 	}

@@ -151,18 +151,18 @@ func encoded(t testing.TB, object any) []byte {
 func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[string]any {
 	t.Helper()
 	request := requestOf(t, object, old)
-	answer := (&defaulter{s.source}).Handle(t.Context(), request)
-	if !answer.Allowed {
-		t.Fatalf("unexpected response.Result: %+v", answer.Result)
+	response := (&defaulter{s.source}).Handle(t.Context(), request)
+	if !response.Allowed {
+		t.Fatalf("unexpected response.Result: %+v", response.Result)
 	}
 	raw := request.Object.Raw
-	if answer.Patch != nil {
-		patch, err := jsonpatch.DecodePatch(answer.Patch)
+	if response.Patch != nil {
+		patch, err := jsonpatch.DecodePatch(response.Patch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("unexpected error: %v\n%s", err, answer.Patch)
+			t.Fatalf("unexpected error: %v\n%s", err, response.Patch)
 		}
 	}
 	c, err := raycluster.Parse(raw)
@@ -181,10 +181,10 @@ func validateObject(t testing.TB, s Settings, object, old map[string]any) admiss
 // expectAllowed expects that validation allows an object without warnings, except for that about the ServiceAccount.
 func expectAllowed(t testing.TB, s Settings, object, old map[string]any) {
 	t.Helper()
-	answer := validateObject(t, s, object, old)
-	others := slices.DeleteFunc(slices.Clone(answer.Warnings), func(w string) bool { return strings.HasPrefix(w, headTemplate+"serviceAccountName: ") })
-	if !answer.Allowed || len(others) > 0 {
-		t.Errorf("the object was rejected or has warnings: %+v, %q", answer.Result, answer.Warnings)
+	response := validateObject(t, s, object, old)
+	others := slices.DeleteFunc(slices.Clone(response.Warnings), func(w string) bool { return strings.HasPrefix(w, headTemplate+"serviceAccountName: ") })
+	if !response.Allowed || len(others) > 0 {
+		t.Errorf("the object was rejected or has warnings: %+v, %q", response.Result, response.Warnings)
 	}
 }
 

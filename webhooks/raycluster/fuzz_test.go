@@ -56,17 +56,17 @@ func checkInvariants(t testing.TB, s Settings, object, old []byte) {
 	t.Helper()
 	d, v := &defaulter{s.source}, &validator{s.source}
 	v.Handle(t.Context(), request(object, old))
-	answer := d.Handle(t.Context(), request(object, old))
-	if !answer.Allowed || answer.Patch == nil {
+	response := d.Handle(t.Context(), request(object, old))
+	if !response.Allowed || response.Patch == nil {
 		return
 	}
-	done := applied(t, object, answer.Patch)
+	done := applied(t, object, response.Patch)
 	if again := d.Handle(t.Context(), request(done, old)); again.Patch != nil {
-		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patch, answer.Patch, object, old)
+		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patch, response.Patch, object, old)
 	}
 	before, after := foreign(t, object), foreign(t, done)
 	if !reflect.DeepEqual(before, after) {
-		t.Errorf("touched what is not ours: %s\nof %s\nold %s", answer.Patch, object, old)
+		t.Errorf("touched what is not ours: %s\nof %s\nold %s", response.Patch, object, old)
 	}
 	verdict := v.Handle(t.Context(), request(done, old))
 	if verdict.Allowed {

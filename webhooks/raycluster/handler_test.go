@@ -36,8 +36,8 @@ func TestIgnoredClusters(t *testing.T) {
 		"deleted, broken": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
-			if answer := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !answer.Allowed || answer.Patch != nil || len(answer.Warnings) > 0 {
-				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, answer)
+			if response := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !response.Allowed || response.Patch != nil || len(response.Warnings) > 0 {
+				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, response)
 			}
 		}
 	}
@@ -52,20 +52,20 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 		for _, raw := range []string{"[", "null", "5", ""} {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Object = runtime.RawExtension{Raw: []byte(raw)}
-			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s %q: want a bad request, got %+v", kind, raw, answer)
+			if response := handler.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s %q: want a bad request, got %+v", kind, raw, response)
 			}
 			request = requestOf(t, parse(t, minimal), parse(t, minimal))
 			request.OldObject = runtime.RawExtension{Raw: []byte(raw)}
-			if answer := handler.Handle(t.Context(), request); answer.Allowed || answer.Result.Code != http.StatusBadRequest {
-				t.Errorf("%s old %q: %+v", kind, raw, answer)
+			if response := handler.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusBadRequest {
+				t.Errorf("%s old %q: %+v", kind, raw, response)
 			}
 		}
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Operation, request.Object = operation, runtime.RawExtension{}
-			if answer := handler.Handle(t.Context(), request); !answer.Allowed || answer.Patch != nil {
-				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, answer)
+			if response := handler.Handle(t.Context(), request); !response.Allowed || response.Patch != nil {
+				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, response)
 			}
 		}
 	}
@@ -93,9 +93,9 @@ func TestShapeErrors(t *testing.T) {
 		if diff := cmp.Diff(object, applyDefaults(t, onOpenShift(), object, nil)); diff != "" {
 			t.Errorf("%s: the malformed object was changed (-want +got):\n%s", text, diff)
 		}
-		answer := validateObject(t, onOpenShift(), object, nil)
-		if answer.Allowed || !strings.Contains(answer.Result.Message, want) {
-			t.Errorf("%s: unexpected response.Result: %+v", text, answer.Result)
+		response := validateObject(t, onOpenShift(), object, nil)
+		if response.Allowed || !strings.Contains(response.Result.Message, want) {
+			t.Errorf("%s: unexpected response.Result: %+v", text, response.Result)
 		}
 		// If the stored object has such a value, its injections are not kept, but its names are.
 		mended := applyDefaults(t, onOpenShift(), parse(t, minimal), object)
@@ -111,9 +111,9 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 		return config.RayCluster{}, errors.New("no such key")
 	}}
 	for kind, handler := range handlers(broken.settings) {
-		answer := handler.Handle(t.Context(), requestOf(t, parse(t, minimal), nil))
-		if answer.Allowed || answer.Result.Code != http.StatusInternalServerError || answer.Result.Message != "the settings of the component raycluster: no such key" {
-			t.Errorf("%s: unexpected response: %+v", kind, answer)
+		response := handler.Handle(t.Context(), requestOf(t, parse(t, minimal), nil))
+		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != "the settings of the component raycluster: no such key" {
+			t.Errorf("%s: unexpected response: %+v", kind, response)
 		}
 	}
 }
@@ -145,9 +145,9 @@ func TestSettings(t *testing.T) {
 }
 
 func TestDisabledComponentAllowsWithWarning(t *testing.T) {
-	answer := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
-	if !answer.Allowed || answer.Patch != nil || len(answer.Warnings) != 1 || answer.Warnings[0] != string(disabled) {
-		t.Errorf("unexpected response: %+v", answer)
+	response := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
+	if !response.Allowed || response.Patch != nil || len(response.Warnings) != 1 || response.Warnings[0] != string(disabled) {
+		t.Errorf("unexpected response: %+v", response)
 	}
 }
 
@@ -155,13 +155,13 @@ func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
 	done := applyDefaults(t, s, parse(t, full), nil)
-	if answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); answer.Patch != nil {
-		t.Errorf("unexpected response.Patch: %s", answer.Patch)
+	if response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); response.Patch != nil {
+		t.Errorf("unexpected response.Patch: %s", response.Patch)
 	}
 	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
-	answer := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
+	response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
 	var patch []pkgadmission.Operation
-	if err := json.Unmarshal(answer.Patch, &patch); err != nil {
+	if err := json.Unmarshal(response.Patch, &patch); err != nil {
 		t.Fatal(err)
 	}
 	want := []pkgadmission.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}

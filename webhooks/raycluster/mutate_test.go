@@ -67,23 +67,23 @@ func TestEmptyContainerLists(t *testing.T) {
 		if containers := listAt(got, in(headPod, "containers")...); len(containers) != 0 {
 			t.Errorf("%s: unexpected containers: %v", name, containers)
 		}
-		answer := validateObject(t, s, got, nil)
+		response := validateObject(t, s, got, nil)
 		const want = "spec.headGroupSpec.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
-		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
-			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
+		if response.Allowed || !strings.HasSuffix(response.Result.Message, "is invalid: "+want) {
+			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
 		worker := applyDefaults(t, s, parse(t, minimal, put([]any{}, in(worker1, "containers")...)), nil)
-		answer = validateObject(t, s, worker, nil)
+		response = validateObject(t, s, worker, nil)
 		const wantWorker = "spec.workerGroupSpecs.1.template.spec.containers: Required value: needs the container in which Ray runs as its first entry: add it"
-		if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+wantWorker) {
-			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
+		if response.Allowed || !strings.HasSuffix(response.Result.Message, "is invalid: "+wantWorker) {
+			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
 	}
 	sidecarOnly := parse(t, minimal, put([]any{map[string]any{"name": "oauth-proxy", "image": "x"}}, in(headPod, "containers")...))
-	answer := validateObject(t, onOpenShift(), applyDefaults(t, onOpenShift(), sidecarOnly, nil), nil)
+	response := validateObject(t, onOpenShift(), applyDefaults(t, onOpenShift(), sidecarOnly, nil), nil)
 	const want = `spec.headGroupSpec.template.spec.containers.0.name: Invalid value: "oauth-proxy": the first container must be the Ray container: put it before oauth-proxy`
-	if answer.Allowed || !strings.HasSuffix(answer.Result.Message, "is invalid: "+want) {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response.Allowed || !strings.HasSuffix(response.Result.Message, "is invalid: "+want) {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 	// Other fields of such a stored cluster can be changed.
 	stored := parse(t, headless)
@@ -140,7 +140,7 @@ func TestLegacyClustersKeepTheirNames(t *testing.T) {
 	if diff := cmp.Diff(hashed, stripped); diff != "" {
 		t.Errorf("a manifest applied again (-stored +got):\n%s", diff)
 	}
-	if answer := validateObject(t, s, parse(t, minimal), hashed); answer.Allowed {
+	if response := validateObject(t, s, parse(t, minimal), hashed); response.Allowed {
 		t.Error("an update that changes the names was allowed")
 	}
 }

@@ -13,20 +13,20 @@ import (
 // expectRejected expects exactly these causes, each "field: message".
 func expectRejected(t *testing.T, s Settings, object, old map[string]any, want ...string) {
 	t.Helper()
-	answer := validateObject(t, s, object, old)
-	if answer.Allowed {
+	response := validateObject(t, s, object, old)
+	if response.Allowed {
 		t.Errorf("allowed, want %q", want)
 		return
 	}
 	var causes []string
-	for _, cause := range answer.Result.Details.Causes {
+	for _, cause := range response.Result.Details.Causes {
 		causes = append(causes, cause.Field+": "+cause.Message)
 	}
 	if diff := cmp.Diff(want, causes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if answer.Result.Code != 422 || answer.Result.Reason != metav1.StatusReasonInvalid || !strings.Contains(answer.Result.Message, want[0]) {
-		t.Errorf("unexpected response.Result: %+v", answer.Result)
+	if response.Result.Code != 422 || response.Result.Reason != metav1.StatusReasonInvalid || !strings.Contains(response.Result.Message, want[0]) {
+		t.Errorf("unexpected response.Result: %+v", response.Result)
 	}
 }
 
@@ -177,17 +177,17 @@ func TestNames(t *testing.T) {
 		"1a":                    "a DNS-1035 label must consist of lower case alphanumeric characters",
 		"a.b":                   "Services are named after it",
 	} {
-		answer := validateObject(t, s, applyDefaults(t, s, named(name), nil), nil)
-		if answer.Allowed || !strings.Contains(answer.Result.Message, "is invalid: metadata.name: Invalid value: ") || !strings.Contains(answer.Result.Message, want) {
-			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
+		response := validateObject(t, s, applyDefaults(t, s, named(name), nil), nil)
+		if response.Allowed || !strings.Contains(response.Result.Message, "is invalid: metadata.name: Invalid value: ") || !strings.Contains(response.Result.Message, want) {
+			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
 		stored := named(name)
 		expectAllowed(t, s, applyDefaults(t, s, named(name), stored), stored)
 	}
 	long := named(strings.Repeat("a", 53))
-	answer := validateObject(t, s, applyDefaults(t, s, long, nil), nil)
-	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()) {
-		t.Errorf("want one warning about the dashboard, got %+v with warnings %q", answer.Result, answer.Warnings)
+	response := validateObject(t, s, applyDefaults(t, s, long, nil), nil)
+	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "the dashboard gets the host "+raycluster.View(long).DashboardHost()) {
+		t.Errorf("want one warning about the dashboard, got %+v with warnings %q", response.Result, response.Warnings)
 	}
 }
 

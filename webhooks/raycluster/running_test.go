@@ -59,8 +59,8 @@ func TestTemplatesOfRunningClusters(t *testing.T) {
 					t.Errorf("workers have %+v", has)
 				}
 			}
-			if answer := validateObject(t, test.now, got, stored); !answer.Allowed {
-				t.Errorf("unexpected response.Result: %+v", answer.Result)
+			if response := validateObject(t, test.now, got, stored); !response.Allowed {
+				t.Errorf("unexpected response.Result: %+v", response.Result)
 			}
 		})
 	}
@@ -79,11 +79,11 @@ func TestSecurityOfKubeRayIsWarnedOf(t *testing.T) {
 			s := onOpenShift()
 			warned := func(s Settings, old map[string]any) bool {
 				t.Helper()
-				answer := validateObject(t, s, applyDefaults(t, s, parse(t, minimal, change), old), old)
-				if !answer.Allowed {
-					t.Errorf("unexpected response.Result: %+v", answer.Result)
+				response := validateObject(t, s, applyDefaults(t, s, parse(t, minimal, change), old), old)
+				if !response.Allowed {
+					t.Errorf("unexpected response.Result: %+v", response.Result)
 				}
-				return slices.ContainsFunc(answer.Warnings, func(w string) bool { return strings.HasPrefix(w, "spec."+field+": ") })
+				return slices.ContainsFunc(response.Warnings, func(w string) bool { return strings.HasPrefix(w, "spec."+field+": ") })
 			}
 			plain, stored := applyDefaults(t, s, parse(t, minimal), nil), applyDefaults(t, s, parse(t, minimal, change), nil)
 			got := []bool{warned(s, nil), warned(s, plain), warned(s, stored), warned(s.with(trusting), nil), warned(s.with(deny), stored)}
@@ -116,9 +116,9 @@ func TestAccountOfTheHeadIsWarnedOf(t *testing.T) {
 		"stored":       {s, stored, stored, false},
 		"another":      {s, copyOf(stored, put("other", in(headPod, "serviceAccountName")...)), stored, true},
 	} {
-		answer := validateObject(t, test.s, applyDefaults(t, test.s, test.object, test.old), test.old)
-		if got := strings.Contains(strings.Join(answer.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {
-			t.Errorf("%s: unexpected response.Warnings: %q", name, answer.Warnings)
+		response := validateObject(t, test.s, applyDefaults(t, test.s, test.object, test.old), test.old)
+		if got := strings.Contains(strings.Join(response.Warnings, ""), raycluster.AnnotationKeepServiceAccount); got != test.want {
+			t.Errorf("%s: unexpected response.Warnings: %q", name, response.Warnings)
 		}
 	}
 }
@@ -132,10 +132,10 @@ func TestStoredViolationsAreAccepted(t *testing.T) {
 	} {
 		before := parse(t, minimal, fault)
 		after := parse(t, minimal, fault, put([]any{raycluster.Finalizer}, "metadata", "finalizers"))
-		if answer := validateObject(t, s, applyDefaults(t, s, after, before), before); !answer.Allowed {
-			t.Errorf("%s: unexpected response.Result: %+v", name, answer.Result)
+		if response := validateObject(t, s, applyDefaults(t, s, after, before), before); !response.Allowed {
+			t.Errorf("%s: unexpected response.Result: %+v", name, response.Result)
 		}
-		if answer := validateObject(t, s, after, parse(t, minimal)); answer.Allowed {
+		if response := validateObject(t, s, after, parse(t, minimal)); response.Allowed {
 			t.Errorf("%s is allowed to come", name)
 		}
 	}

@@ -114,12 +114,12 @@ func differentValue(value any) any {
 // causesOf returns the causes of a rejection, each "field: message".
 func causesOf(t *testing.T, s Settings, object, old map[string]any) []string {
 	t.Helper()
-	answer := validateObject(t, s, object, old)
-	if answer.Allowed {
+	response := validateObject(t, s, object, old)
+	if response.Allowed {
 		return nil
 	}
 	var out []string
-	for _, cause := range answer.Result.Details.Causes {
+	for _, cause := range response.Result.Details.Causes {
 		out = append(out, cause.Field+": "+cause.Message)
 	}
 	return out

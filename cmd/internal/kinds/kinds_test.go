@@ -187,8 +187,8 @@ func TestRenderNotes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := strings.Join(result.Notes, "\n"); !strings.Contains(said, tc.want) {
-				t.Errorf("notes %q do not say %q", said, tc.want)
+			if message := strings.Join(result.Notes, "\n"); !strings.Contains(message, tc.want) {
+				t.Errorf("notes %q do not say %q", message, tc.want)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func TestOutcomeOfErrors(t *testing.T) {
 func TestCallsAreCounted(t *testing.T) {
 	p, _ := newPool(t)
 	refusal := error(nil)
-	port, _ := serve(t, "127.0.0.1:0", &routing{answer: func(context.Context) error { return refusal }}, nil)
+	port, _ := serve(t, "127.0.0.1:0", &routing{respond: func(context.Context) error { return refusal }}, nil)
 	must(t, p.Ensure("fraud", target(port)))
 	if got := clients(t); got != 1 {
 		t.Errorf("%v clients, want 1", got)

@@ -39,9 +39,9 @@ func TestNoCallWithoutReadyAddress(t *testing.T) {
 	}
 
 	p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
-	answer, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1"})
-	if err != nil || answer.GetTargetModelId() != "digits__ksp-1" {
-		t.Fatalf("answer %v, %v", answer, err)
+	response, err := c.SetVModel(t.Context(), &meshpb.SetVModelRequest{VModelId: "digits", TargetModelId: "digits__ksp-1"})
+	if err != nil || response.GetTargetModelId() != "digits__ksp-1" {
+		t.Fatalf("answer %v, %v", response, err)
 	}
 	if _, err := c.DeleteVModel(t.Context(), &meshpb.DeleteVModelRequest{VModelId: "digits"}); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestNoCallWithoutReadyAddress(t *testing.T) {
 
 func TestPodsDeletedDuringCall(t *testing.T) {
 	p, _ := newPool(t)
-	r := &routing{answer: func(context.Context) error {
+	r := &routing{respond: func(context.Context) error {
 		p.SetEndpointSlices(fraud, nil)
 		return status.Error(codes.Unavailable, "going")
 	}}
@@ -77,7 +77,7 @@ func TestPodsDeletedDuringCall(t *testing.T) {
 func TestErrorsKeepTheirStatus(t *testing.T) {
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.FailedPrecondition, codes.Unavailable, codes.Internal} {
 		p, _ := newPool(t)
-		port, _ := serve(t, "127.0.0.1:0", &routing{answer: func(context.Context) error { return status.Error(code, "so it is") }}, nil)
+		port, _ := serve(t, "127.0.0.1:0", &routing{respond: func(context.Context) error { return status.Error(code, "so it is") }}, nil)
 		must(t, p.Ensure("fraud", target(port)))
 		p.SetEndpointSlices(fraud, endpointSliceOf(port, "127.0.0.1"))
 		_, err := clientOf(t, p, "fraud").SetVModel(t.Context(), &meshpb.SetVModelRequest{})
@@ -90,7 +90,7 @@ func TestErrorsKeepTheirStatus(t *testing.T) {
 // [M21] Every call has a timeout, getVModelStatus too.
 func TestEveryCallHasTimeout(t *testing.T) {
 	p, _ := newPool(t)
-	r := &routing{answer: func(ctx context.Context) error {
+	r := &routing{respond: func(ctx context.Context) error {
 		deadline, found := ctx.Deadline()
 		if left := time.Until(deadline); !found || left > callTimeout {
 			return status.Errorf(codes.Internal, "a limit of %v", left)

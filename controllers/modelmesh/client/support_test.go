@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // routing is a routing layer with configurable responses that records its calls.
 type routing struct {
 	meshpb.UnimplementedModelMeshServer
-	answer func(context.Context) error
+	respond func(context.Context) error
 
 	mu    sync.Mutex
 	asked []any
@@ -40,8 +40,8 @@ func (r *routing) recordCall(ctx context.Context, request any) error {
 	r.mu.Lock()
 	r.asked = append(r.asked, request)
 	r.mu.Unlock()
-	if r.answer != nil {
-		return r.answer(ctx)
+	if r.respond != nil {
+		return r.respond(ctx)
 	}
 	return nil
 }

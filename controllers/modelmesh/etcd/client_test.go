@@ -28,9 +28,9 @@ func kv(key, value string, revision int64) *mvccpb.KeyValue {
 func connectionTo(address string) Connection { return Connection{Endpoints: "http://" + address} }
 
 func TestListPages(t *testing.T) {
-	var asked []string
+	var requests []string
 	s := &fakeServer{list: func(in *pb.RangeRequest) (*pb.RangeResponse, error) {
-		asked = append(asked, fmt.Sprintf("%q %q %d@%d %t", in.Key, in.RangeEnd, in.Limit, in.Revision, in.KeysOnly))
+		requests = append(requests, fmt.Sprintf("%q %q %d@%d %t", in.Key, in.RangeEnd, in.Limit, in.Revision, in.KeysOnly))
 		if in.Revision == 0 {
 			return &pb.RangeResponse{Header: header(7), Kvs: []*mvccpb.KeyValue{kv("p/a", "1", 3), kv("p/b", "2", 4)}, More: true}, nil
 		}
@@ -45,8 +45,8 @@ func TestListPages(t *testing.T) {
 	if last := got.Entries[2]; last.Key != "p/c" || string(last.Value) != "3" || last.Revision != 5 || last.Deleted {
 		t.Errorf("entry %+v", last)
 	}
-	if want := []string{`"p/" "p0" 1000@0 true`, `"p/b\x00" "p0" 1000@7 true`}; !slices.Equal(asked, want) {
-		t.Errorf("asked %v, want %v", asked, want)
+	if want := []string{`"p/" "p0" 1000@0 true`, `"p/b\x00" "p0" 1000@7 true`}; !slices.Equal(requests, want) {
+		t.Errorf("asked %v, want %v", requests, want)
 	}
 }
 
@@ -62,9 +62,9 @@ func TestListErrors(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	var asked *pb.WatchCreateRequest
+	var request *pb.WatchCreateRequest
 	s := &fakeServer{watch: func(in *pb.WatchCreateRequest, send func(*pb.WatchResponse) error) error {
-		asked = in
+		request = in
 		return errors.Join(
 			send(&pb.WatchResponse{Header: header(7), Created: true}),
 			send(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
@@ -82,20 +82,20 @@ func TestWatch(t *testing.T) {
 	if len(got) != 2 || got[0].Key != "p/a" || string(got[0].Value) != "1" || got[0].Deleted || got[1].Key != "p/b" || !got[1].Deleted || got[1].Revision != 8 {
 		t.Errorf("entries %+v", got)
 	}
-	if asked.GetStartRevision() != 8 || string(asked.GetKey()) != "p/" || string(asked.GetRangeEnd()) != "p0" || !slices.Equal(s.leader, []string{"true"}) {
-		t.Errorf("asked %v, leader %v", asked, s.leader)
+	if request.GetStartRevision() != 8 || string(request.GetKey()) != "p/" || string(request.GetRangeEnd()) != "p0" || !slices.Equal(s.leader, []string{"true"}) {
+		t.Errorf("asked %v, leader %v", request, s.leader)
 	}
 }
 
 func TestWatchErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answer *pb.WatchResponse
-		want   string
+		response *pb.WatchResponse
+		want     string
 	}{
 		"compacted": {&pb.WatchResponse{Header: header(9), Canceled: true, CompactRevision: 9}, rpctypes.ErrCompacted.Error()},
 		"canceled":  {&pb.WatchResponse{Header: header(9), WatchId: -1, Created: true, Canceled: true, CancelReason: "permission denied"}, "watching p/: permission denied"},
 	} {
-		s := &fakeServer{watch: respondOnce(t, tc.answer)}
+		s := &fakeServer{watch: respondOnce(t, tc.response)}
 		address, _ := serve(t, "127.0.0.1:0", s, nil)
 		err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 1, func([]Entry) { t.Error("onEntries was called without an entry") })
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, rpctypes.ErrCompacted) != (name == "compacted") {
@@ -105,15 +105,15 @@ func TestWatchErrors(t *testing.T) {
 }
 
 // respondOnce sends one response and leaves the stream open until the test ends, as etcd does.
-func respondOnce(t *testing.T, answer *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
+func respondOnce(t *testing.T, response *pb.WatchResponse) func(*pb.WatchCreateRequest, func(*pb.WatchResponse) error) error {
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
 	return func(_ *pb.WatchCreateRequest, say func(*pb.WatchResponse) error) error {
 		var err error
-		if !answer.GetCreated() {
+		if !response.GetCreated() {
 			err = say(&pb.WatchResponse{Header: header(1), Created: true})
 		}
-		err = errors.Join(err, say(answer))
+		err = errors.Join(err, say(response))
 		<-done
 		return err
 	}
@@ -181,13 +181,13 @@ func TestPasswordAuthentication(t *testing.T) {
 }
 
 func TestMultipleEndpoints(t *testing.T) {
-	answers := func(revision int64) *fakeServer {
+	responds := func(revision int64) *fakeServer {
 		return &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 			return &pb.RangeResponse{Header: header(revision)}, nil
 		}}
 	}
-	one, stop := serve(t, "127.0.0.1:0", answers(1), nil)
-	two, _ := serve(t, "127.0.0.1:0", answers(2), nil)
+	one, stop := serve(t, "127.0.0.1:0", responds(1), nil)
+	two, _ := serve(t, "127.0.0.1:0", responds(2), nil)
 	c := dial(t, secret(t, Connection{Endpoints: "http://" + one + ",http://" + two}, nil))
 	seen := map[int64]bool{}
 	for deadline := time.Now().Add(time.Minute); len(seen) < 2 && time.Now().Before(deadline); {
@@ -216,7 +216,7 @@ func TestTLS(t *testing.T) {
 	cert, key := certificate(t, "127.0.0.1")
 	named, namedKey := certificate(t, "etcd.example")
 	client, clientKey := certificate(t, "client")
-	answers := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
+	responses := &fakeServer{list: func(*pb.RangeRequest) (*pb.RangeResponse, error) {
 		return &pb.RangeResponse{Header: header(1)}, nil
 	}}
 	started := func(cert, key string) string {
@@ -224,7 +224,7 @@ func TestTLS(t *testing.T) {
 		must(t, err)
 		roots, err := TLSMaterial{CA: []byte(client)}.tlsConfig(true)
 		must(t, err)
-		address, _ := serve(t, "127.0.0.1:0", answers, &tls.Config{
+		address, _ := serve(t, "127.0.0.1:0", responses, &tls.Config{
 			Certificates: []tls.Certificate{pair}, ClientCAs: roots.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 		})
 		return "https://" + address

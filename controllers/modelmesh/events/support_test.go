@@ -279,13 +279,13 @@ func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 // pauses is a clock that does not advance and records the requested pauses.
 type pauses struct {
 	*clocktesting.FakeClock
-	asked []time.Duration
-	after func(n int)
+	requests []time.Duration
+	after    func(n int)
 }
 
 func (p *pauses) After(d time.Duration) <-chan time.Time {
-	p.asked = append(p.asked, d)
-	p.after(len(p.asked))
+	p.requests = append(p.requests, d)
+	p.after(len(p.requests))
 	now := make(chan time.Time, 1)
 	now <- p.Now()
 	return now

@@ -281,18 +281,18 @@ func TestBackoffGrowsAndResets(t *testing.T) {
 	}
 	w.run(ctx)
 	low := minBackoff
-	for i, got := range clk.asked {
+	for i, got := range clk.requests {
 		if high := low + low/5; got < low || got > high {
 			t.Errorf("pause %d is %v, want between %v and %v", i, got, low, high)
 		}
 		low = min(2*low, maxBackoff)
 	}
-	if len(clk.asked) != 9 {
-		t.Fatalf("%d pauses", len(clk.asked))
+	if len(clk.requests) != 9 {
+		t.Fatalf("%d pauses", len(clk.requests))
 	}
 
 	// A watch that ran for a while restarts with the shortest pause.
-	clk.asked = nil
+	clk.requests = nil
 	ctx, cancel = withCancel(t)
 	w.client = held{store: newStore(), clock: clk.FakeClock}
 	clk.after = func(n int) {
@@ -301,7 +301,7 @@ func TestBackoffGrowsAndResets(t *testing.T) {
 		}
 	}
 	w.run(ctx)
-	for i, got := range clk.asked {
+	for i, got := range clk.requests {
 		if got > minBackoff+minBackoff/5 {
 			t.Errorf("pause %d is %v, want the shortest", i, got)
 		}

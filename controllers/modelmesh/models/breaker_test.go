@@ -88,7 +88,7 @@ func TestASlowMeshDoesNotHoldAllWorkers(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf("x", concrete(loaded))
+	w.mesh.response = statusOf("x", concrete(loaded))
 	for range maxConcurrentCalls {
 		if err := w.breakers.allow("ns", now); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestModelsOfASilentMesh(t *testing.T) {
 		t.Errorf("again in %s, %d calls", again, w.mesh.calls())
 	}
 	w.clock.SetTime(now.Add(time.Minute))
-	w.mesh.fault, w.mesh.answer = nil, statusOf("x", concrete(loaded))
+	w.mesh.fault, w.mesh.response = nil, statusOf("x", concrete(loaded))
 	w.reconcile(other)
 	w.reconcile(aPredictor)
 	if w.mesh.calls() != 3 || !w.status().Available {

@@ -18,7 +18,7 @@ import (
 func TestPredictorReportsCauseOfRuntime(t *testing.T) {
 	for text, mesh := range map[string]fakeMesh{
 		messageNoPods:          {fault: meshclient.ErrNoAddress},
-		messageNoSupportingPod: {answer: singleModel(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
+		messageNoSupportingPod: {response: singleModel(&meshpb.ModelStatusInfo{Status: meshpb.ModelStatusInfo_LOADING_FAILED, Errors: []string{noInstancePrefix + "mt:sklearn"}})},
 	} {
 		t.Run(text, func(t *testing.T) {
 			w := newTestEnv(t, predictor())

@@ -64,7 +64,7 @@ func TestEachFailureIsReported(t *testing.T) {
 			{noInstancePrefix + "rt:a: [_no_runtime]", "RuntimeNotRecognized"},
 			{"broken", "ModelLoadFailed"},
 		} {
-			w.mesh.answer = statusOf("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
+			w.mesh.response = statusOf("m", with(concrete(loadFailed, tc.mistake), copyAt("a", loadFailed, at(0))))
 			w.states.markDirty(key)
 			w.reconcile(key)
 			w.oneEvent("Warning " + tc.want)
@@ -89,9 +89,9 @@ func TestBackoffGrowsToOneMinute(t *testing.T) {
 func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 	known := modelState{requestKey: "m", result: statusReceived}
 	for name, tc := range map[string]struct {
-		change func(*modelState)
-		asked  string
-		want   bool
+		change    func(*modelState)
+		requested string
+		want      bool
 	}{
 		"unchanged":                  {func(*modelState) {}, "m", false},
 		"another model":              {func(*modelState) {}, "n", true},
@@ -104,7 +104,7 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 	} {
 		e := known
 		tc.change(&e)
-		if got := e.needsCall(tc.asked, now); got != tc.want {
+		if got := e.needsCall(tc.requested, now); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}

@@ -91,7 +91,7 @@ func TestSummaryIsIdempotent(t *testing.T) {
 // A missing reference is reported before a pod fails, and a served model is not ready without it.
 func TestMissingReferences(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf("x", concrete(loaded))
+	w.mesh.response = statusOf("x", concrete(loaded))
 	w.missing = []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: "storage-config"}, Key: "localMinIO"}}
 	conditions := func() []metav1.Condition {
 		p := &v1alpha1.Predictor{}

@@ -32,9 +32,9 @@ func TestAnInferenceServiceBecomesReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, service(t, spec))
-			w.mesh.answer = statusOf(serviceID, concrete(loading))
+			w.mesh.response = statusOf(serviceID, concrete(loading))
 			w.reconcile(aService)
-			w.mesh.answer = statusOf(serviceID, with(concrete(loaded), copyAt("a", loaded, 1)))
+			w.mesh.response = statusOf(serviceID, with(concrete(loaded), copyAt("a", loaded, 1)))
 			w.states.markDirty(aService)
 			if again := w.reconcile(aService); again != 0 {
 				t.Errorf("again in %s", again)
@@ -57,7 +57,7 @@ func TestTheStatusOfAnInferenceServiceNamesItsGeneration(t *testing.T) {
 	s := service(t, aModel)
 	s.Generation = 3
 	w := newTestEnv(t, s)
-	w.mesh.answer = statusOf(serviceID, concrete(loading))
+	w.mesh.response = statusOf(serviceID, concrete(loading))
 	w.reconcile(aService)
 	if got := w.service().Status.ObservedGeneration; got != 3 {
 		t.Errorf("observedGeneration %d, want %d", got, 3)
@@ -84,7 +84,7 @@ func TestAnInferenceServiceWithoutPods(t *testing.T) {
 // A message of a runtime that exceeds the size of an object does not prevent the status update.
 func TestLongFailures(t *testing.T) {
 	w := newTestEnv(t, service(t, aModel))
-	w.mesh.answer = statusOf(serviceID, with(concrete(loadFailed, strings.Repeat("ä", 1<<20)), copyAt("a", loadFailed, at(0))))
+	w.mesh.response = statusOf(serviceID, with(concrete(loadFailed, strings.Repeat("ä", 1<<20)), copyAt("a", loadFailed, at(0))))
 	w.reconcile(aService)
 	s := w.service()
 	for _, text := range []string{s.Status.ModelStatus.LastFailureInfo.Message, condition(s, "Ready").Message, condition(s, "PredictorReady").Message} {
@@ -93,7 +93,7 @@ func TestLongFailures(t *testing.T) {
 		}
 	}
 	w.expectIdle(aService)
-	w.mesh.answer = statusOf(serviceID, concrete(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
+	w.mesh.response = statusOf(serviceID, concrete(loadFailed, noInstancePrefix+"mt:"+strings.Repeat("a", maxMessage)+": [_no_runtime]"))
 	w.states.markDirty(aService)
 	w.reconcile(aService)
 	if got := w.service().Status.ModelStatus.LastFailureInfo; got.Reason != "NoSupportingRuntime" || got.Message != messageUnsupported {
@@ -104,7 +104,7 @@ func TestLongFailures(t *testing.T) {
 // The failure of a load is written once: its time is kept in seconds.
 func TestAFailedInferenceServiceIsWrittenOnce(t *testing.T) {
 	w := newTestEnv(t, service(t, aModel))
-	w.mesh.answer = statusOf(serviceID, with(concrete(loadFailed, "broken"), copyAt("a", loadFailed, at(0))))
+	w.mesh.response = statusOf(serviceID, with(concrete(loadFailed, "broken"), copyAt("a", loadFailed, at(0))))
 	w.reconcile(aService)
 	before := condition(w.service(), "Ready")
 	for range 5 {
@@ -130,7 +130,7 @@ func TestPatchesHaveOurFieldsOnly(t *testing.T) {
 	s.Status.Components = map[string]v1beta1.ComponentStatus{"transformer": {URL: "http://t"}}
 	s.Status.URL = "http://t.example.com"
 	w := newTestEnv(t, s)
-	w.mesh.answer = statusOf(serviceID, concrete(loaded))
+	w.mesh.response = statusOf(serviceID, concrete(loaded))
 	w.reconcile(aService)
 	for _, foreign := range []string{"transformer", "observedGeneration", "deploymentMode", `"url":"http`, "spec"} {
 		if strings.Contains(w.patches[0], foreign) {
@@ -164,7 +164,7 @@ func TestConversionErrors(t *testing.T) {
 	w.reconcile(aService)
 	w.oneEvent("Warning InvalidPredictorSpec")
 
-	w.mesh.fault, w.mesh.answer = nil, statusOf("digits__isvc-0123456789", concrete(loaded))
+	w.mesh.fault, w.mesh.response = nil, statusOf("digits__isvc-0123456789", concrete(loaded))
 	w.states.markPodsChanged("ns")
 	w.reconcile(aService)
 	if c := condition(w.service(), "Ready"); c.Status != corev1.ConditionTrue || len(w.mesh.sets) != 0 {
@@ -187,7 +187,7 @@ func TestForeignInferenceServices(t *testing.T) {
 		t.Errorf("%d calls, %d writes, %d entries", w.mesh.calls(), len(w.patches), len(w.states.entries))
 	}
 	w = newTestEnv(t, service(t, aModel))
-	w.mesh.answer = statusOf(serviceID, concrete(loaded))
+	w.mesh.response = statusOf(serviceID, concrete(loaded))
 	w.reconcile(aService)
 	s = w.service()
 	s.Annotations[v1beta1.AnnotationDeploymentMode] = "RawDeployment"

@@ -30,7 +30,7 @@ import (
 func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
-	w.mesh.answer = statusOf(id, with(concrete(loading), copyAt("a", loading, 1)))
+	w.mesh.response = statusOf(id, with(concrete(loading), copyAt("a", loading, 1)))
 	if again := w.reconcile(aPredictor); again < minBackoff || again > 2*minBackoff {
 		t.Errorf("unexpected requeue after %s", again)
 	}
@@ -49,7 +49,7 @@ func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 	w.expectIdle(aPredictor)
 
 	// The mesh reports in etcd that the model is loaded.
-	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.response = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.states.markDirty(aPredictor)
 	if again := w.reconcile(aPredictor); again != 0 {
 		t.Errorf("unexpected requeue after %s", again)
@@ -69,7 +69,7 @@ func TestPredictorIsRegisteredAndLoaded(t *testing.T) {
 func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	id := modelID(t, w)
-	w.mesh.answer = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.response = statusOf(id, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	calls := w.mesh.calls()
 	w.change(func(p *v1alpha1.Predictor) {
@@ -96,7 +96,7 @@ func TestPausedModelIsUnchangedUntilResumed(t *testing.T) {
 		t.Error("the condition Paused is missing")
 	}
 	w.change(func(p *v1alpha1.Predictor) { p.Annotations = nil })
-	w.mesh.answer = statusOf(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.response = statusOf(modelID(t, w), with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	if sets := w.mesh.sets; paused() || sets[len(sets)-1].GetModelInfo().GetPath() != "elsewhere" {
 		t.Errorf("after it is resumed: paused %t, %v", paused(), sets)
@@ -135,7 +135,7 @@ func modelID(t *testing.T, w *testEnv) string {
 // A loading model is polled, because no event reports the end of a load.
 func TestPollIntervalOfLoadingModelGrows(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
 	least := minBackoff
 	for range 10 {
 		again := w.reconcile(aPredictor)
@@ -158,13 +158,13 @@ func TestRequestsOfANewModel(t *testing.T) {
 	for _, loads := range []time.Duration{time.Second / 2, 3 * time.Second} {
 		t.Run(loads.String(), func(t *testing.T) {
 			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Status.ActiveModelState = v1alpha1.Pending })) // the default of the CRD
-			w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+			w.mesh.response = statusOf(modelID(t, w), concrete(loading))
 			for again := time.Duration(1); w.clock.Now().Add(again).Before(now.Add(loads)); w.clock.SetTime(w.clock.Now().Add(again)) {
 				if again = w.reconcile(aPredictor); again == 0 {
 					t.Fatal("want a requeue")
 				}
 			}
-			w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+			w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 			w.states.markDirty(aPredictor)
 			w.reconcile(aPredictor)
 			want := []string{"Loading", "Loaded"}
@@ -188,7 +188,7 @@ func TestModelWaitsForCacheWithLastStatus(t *testing.T) {
 	newer := predictor()
 	newer.ResourceVersion = "100000"
 	source.writes.Record(t.Context(), w.client, newer, newer)
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	if again := w.reconcile(aPredictor); again != reconciler.StaleCacheRetry || len(w.patches)+w.mesh.calls() != 0 {
 		t.Errorf("again in %s, patches %q, %d calls", again, w.patches, w.mesh.calls())
 	}
@@ -216,7 +216,7 @@ func TestModelIsPendingWithoutPods(t *testing.T) {
 	w.expectIdle(aPredictor)
 	w.oneEvent("Normal RuntimeUnhealthy")
 
-	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.fault, w.mesh.response = nil, statusOf(modelID(t, w), concrete(loaded))
 	if keys := w.states.markPodsChanged("ns"); !slices.Equal(keys, []types.NamespacedName{aPredictor}) {
 		t.Errorf("enqueued %v, want %v", keys, []types.NamespacedName{aPredictor})
 	}
@@ -242,7 +242,7 @@ func TestFailedCallKeepsStatusAndLoadOrder(t *testing.T) {
 		t.Errorf("again in %s, %d writes", again, len(w.patches))
 	}
 	w.expectIdle(aPredictor)
-	w.mesh.fault, w.mesh.answer = nil, statusOf(modelID(t, w), concrete(loading))
+	w.mesh.fault, w.mesh.response = nil, statusOf(modelID(t, w), concrete(loading))
 	w.clock.SetTime(now.Add(again))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{true, true}) {
@@ -257,15 +257,15 @@ func TestFailedCallKeepsStatusAndLoadOrder(t *testing.T) {
 
 func TestEventDuringCallMarksModelDirty(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
 	w.mesh.meanwhile = func() { w.states.markDirty(aPredictor) }
 	w.reconcile(aPredictor)
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Loaded {
 		t.Errorf("the event during the call was lost: %+v", s)
 	}
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, "x"))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, "x"))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor) // Loaded before, so nothing is ordered
 	w.states.markDirty(aPredictor)
@@ -280,14 +280,14 @@ func TestEventDuringCallMarksModelDirty(t *testing.T) {
 func TestChangedSpecReplacesModel(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
-	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.response = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	path := "sklearn/another"
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Storage.Path = &path })
 	fresh := modelID(t, w)
 	info := replacedModel(transitioning, with(concrete(loaded), copyAt("a", loaded, 1)), with(concrete(loading), copyAt("a", loading, 1)))
 	info.ActiveModelId, info.TargetModelId = old, fresh
-	w.mesh.answer = info
+	w.mesh.response = info
 	if again := w.reconcile(aPredictor); again == 0 {
 		t.Error("want a requeue")
 	}
@@ -298,7 +298,7 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 		t.Errorf("registered as %v, want vmodel digits with the new model ID", got)
 	}
 	w.newEvents()
-	w.mesh.answer = statusOf(fresh, concrete(loaded))
+	w.mesh.response = statusOf(fresh, concrete(loaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.TransitionStatus != v1alpha1.UpToDate || s.TargetModelState != "" {
@@ -312,7 +312,7 @@ func TestChangedSpecReplacesModel(t *testing.T) {
 func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	old := modelID(t, w)
-	w.mesh.answer = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
+	w.mesh.response = statusOf(old, with(concrete(loaded), copyAt("a", loaded, 1)))
 	w.reconcile(aPredictor)
 	w.newEvents()
 	w.change(func(p *v1alpha1.Predictor) { p.Spec.Path = "second/path" })
@@ -327,7 +327,7 @@ func TestInvalidSpecKeepsPreviousModel(t *testing.T) {
 	}
 	w.oneEvent("Warning InvalidPredictorSpec Only one of")
 	w.expectIdle(aPredictor)
-	w.mesh.answer = statusOf(old, concrete(notLoaded))
+	w.mesh.response = statusOf(old, concrete(notLoaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.Standby || s.TransitionStatus != v1alpha1.InvalidSpec || s.LastFailureInfo == nil {
@@ -348,7 +348,7 @@ func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 		"without answer":         func(w *testEnv) { w.mesh.fault = status.Error(codes.Unavailable, "refused") },
 		"without client":         func(w *testEnv) { w.connected = false },
 		"not served":             func(w *testEnv) { w.connected, w.served = false, false },
-		"vmodel without a model": func(w *testEnv) { w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
+		"vmodel without a model": func(w *testEnv) { w.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.Path = "x" }))
@@ -368,7 +368,7 @@ func TestInvalidNewModelIsNotRegistered(t *testing.T) {
 func TestModelIDConflictIsReported(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.mesh.clash = alreadyExists()
-	w.mesh.answer = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // no model of the operator
+	w.mesh.response = &meshpb.VModelStatusInfo{ActiveModelStatus: concrete(notFound)} // no model of the operator
 	if again := w.reconcile(aPredictor); again == 0 {
 		t.Error("want a requeue for another attempt")
 	}
@@ -377,14 +377,14 @@ func TestModelIDConflictIsReported(t *testing.T) {
 		t.Errorf("got status %+v, want the conflict of model IDs", s)
 	}
 	w.expectIdle(aPredictor)
-	w.mesh.answer = statusOf("x", concrete(loaded))
-	w.mesh.answer.Owner = "isvc"
+	w.mesh.response = statusOf("x", concrete(loaded))
+	w.mesh.response.Owner = "isvc"
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if got := w.status().LastFailureInfo.Message; got != messageIDConflict {
 		t.Error(got)
 	}
-	w.mesh.answer.Owner = "ksp"
+	w.mesh.response.Owner = "ksp"
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	if s := w.status(); s.LastFailureInfo.Message != messageSpecMismatch || s.ActiveModelState != v1alpha1.Loaded || !s.Available {
@@ -417,7 +417,7 @@ func TestModelInDisabledNamespaceIsReported(t *testing.T) {
 		t.Errorf("unexpected status: %+v", s)
 	}
 	w.expectIdle(aPredictor)
-	w.connected, w.served, w.mesh.answer = true, true, statusOf(modelID(t, w), concrete(loaded))
+	w.connected, w.served, w.mesh.response = true, true, statusOf(modelID(t, w), concrete(loaded))
 	w.states.markPodsChanged("ns")
 	w.reconcile(aPredictor)
 	if s := w.status(); !s.Available || s.LastFailureInfo != nil {
@@ -427,7 +427,7 @@ func TestModelInDisabledNamespaceIsReported(t *testing.T) {
 
 func TestDeletedPredictorIsRemovedFromMesh(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)
@@ -504,7 +504,7 @@ func TestTerminatingModelIsNotLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) {
 		p.Finalizers, p.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: now}
 	}))
-	w.mesh.answer = statusOf(modelID(t, w), concrete(notLoaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(notLoaded))
 	w.reconcile(aPredictor)
 	if got := w.mesh.loads(); !slices.Equal(got, []bool{false}) {
 		t.Errorf("load orders %v, want %v", got, []bool{false})
@@ -515,7 +515,7 @@ func TestTerminatingModelIsNotLoaded(t *testing.T) {
 func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	w := newTestEnv(t, predictor())
 	w.supports = true
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if again := w.reconcile(aPredictor); again == 0 || w.status().ActiveModelState != v1alpha1.Loading {
 		t.Errorf("again in %s, %+v", again, w.status())
 	}
@@ -530,7 +530,7 @@ func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 	}
 
 	w = newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	w.reconcile(aPredictor)
 	if s := w.status(); s.ActiveModelState != v1alpha1.FailedToLoad || s.LastFailureInfo.Message != messageUnsupported || s.LastFailureInfo.Location != "" || s.LastFailureInfo.Time == nil {
 		t.Errorf("no runtime supports the model, but the status is %+v", s)
@@ -540,7 +540,7 @@ func TestModelWaitsUntilMeshKnowsRuntime(t *testing.T) {
 // The mesh is not called for it.
 func TestChangedStatusIsRestored(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	w.reconcile(aPredictor)
 	p := predictor()
 	if err := w.client.Get(t.Context(), inCluster, p); err != nil {
@@ -559,7 +559,7 @@ func TestChangedStatusIsRestored(t *testing.T) {
 
 func TestFailedStatusWriteIsRetried(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	group := schema.GroupResource{Resource: "predictors"}
 	w.patchFault = apierrors.NewConflict(group, "digits", errors.New("changed"))
 	if again := w.reconcile(aPredictor); again != reconciler.ConflictRetry || len(w.patches) != 1 {
@@ -589,7 +589,7 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 	}
 	w = newTestEnv(t, predictor())
 	w.supported = func(context.Context, string, string) (bool, error) { return false, broken }
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loadFailed, noInstancePrefix+"mt:sklearn: [_no_runtime]"))
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: aPredictor}); !errors.Is(err, broken) {
 		t.Errorf("got error %v, want the read error", err)
 	}
@@ -602,13 +602,13 @@ func TestReconcileReturnsReadErrors(t *testing.T) {
 func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 	gpu, account := v1alpha1.GPURequest("required"), "robot"
 	w := newTestEnv(t, predictor(func(p *v1alpha1.Predictor) { p.Spec.GPU, p.Spec.ServiceAccountName = &gpu, &account }))
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	got := w.newEvents()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning FieldIgnored spec.gpu") || !strings.HasPrefix(got[1], "Warning FieldIgnored spec.serviceAccountName") {
 		t.Errorf("got events %q, want one each for spec.gpu and spec.serviceAccountName", got)
 	}
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loaded))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loaded))
 	w.states.markDirty(aPredictor)
 	w.reconcile(aPredictor)
 	w.oneEvent("Normal ModelLoaded")
@@ -617,7 +617,7 @@ func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
 // State of the deleted resource of the same name is not used.
 func TestRecreatedModelIsLoaded(t *testing.T) {
 	w := newTestEnv(t, predictor())
-	w.mesh.answer = statusOf(modelID(t, w), concrete(loading))
+	w.mesh.response = statusOf(modelID(t, w), concrete(loading))
 	w.reconcile(aPredictor)
 	if err := w.client.Delete(t.Context(), predictor()); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ import (
 // the real one.
 type fakeMesh struct {
 	// answer to SetVModel and GetVModelStatus; fault is an error instead of either, and clash one of SetVModel alone.
-	answer       *meshpb.VModelStatusInfo
+	response     *meshpb.VModelStatusInfo
 	fault, clash error
 	sets         []*meshpb.SetVModelRequest
 	gets         []*meshpb.GetVModelStatusRequest
@@ -61,7 +61,7 @@ func (f *fakeMesh) SetVModel(_ context.Context, r *meshpb.SetVModelRequest, _ ..
 	if f.clash != nil {
 		return nil, f.clash
 	}
-	return f.answer, f.fault
+	return f.response, f.fault
 }
 
 func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest, _ ...grpc.CallOption) (*meshpb.DeleteVModelResponse, error) {
@@ -73,7 +73,7 @@ func (f *fakeMesh) DeleteVModel(_ context.Context, r *meshpb.DeleteVModelRequest
 func (f *fakeMesh) GetVModelStatus(_ context.Context, r *meshpb.GetVModelStatusRequest, _ ...grpc.CallOption) (*meshpb.VModelStatusInfo, error) {
 	f.runHook()
 	f.gets = append(f.gets, r)
-	return f.answer, f.fault
+	return f.response, f.fault
 }
 
 func (f *fakeMesh) URLs() (grpc, http string) { return grpcAddress, f.http }

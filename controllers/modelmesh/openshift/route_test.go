@@ -11,7 +11,7 @@ import (
 func TestReportsRejectedRoute(t *testing.T) {
 	s := newTestEnv(t, openShiftAPIs, annotated("ovms", routed), inference("digits"))
 	s.reconcileRoute("digits")
-	answers := func(status string) string {
+	responds := func(status string) string {
 		t.Helper()
 		route := routeObject()
 		if !s.exists(route, "digits") {
@@ -28,7 +28,7 @@ func TestReportsRejectedRoute(t *testing.T) {
 		return emitted + s.takeEvents()
 	}
 	for _, status := range []string{"False", "True", "False"} {
-		emitted := answers(status)
+		emitted := responds(status)
 		if want := status == "False"; (strings.Count(emitted, ReasonNoRoute) == 1) != want ||
 			want != strings.Contains(emitted, "router default does not admit Route team/digits") || want != strings.Contains(emitted, "(HostAlreadyClaimed): taken by another") {
 			t.Errorf("Admitted=%s: unexpected Events %q", status, emitted)

@@ -130,8 +130,8 @@ func TestGuardsAreDeletedLast(t *testing.T) {
 		w.reconcileUntilStable("ns")
 		c(w)
 		w.reconcileOnce("ns")
-		if wrote := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(wrote, deletions[1]) {
-			t.Errorf("%s: first %q", name, wrote)
+		if writes := w.takeWrites(); w.hasDeployment("r") || w.hasDeployment("shared") || slices.Contains(writes, deletions[1]) {
+			t.Errorf("%s: first %q", name, writes)
 		}
 		w.expect(name+": then", w.reconcileUntilStable("ns"), deletions)
 	}

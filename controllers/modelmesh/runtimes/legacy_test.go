@@ -246,8 +246,8 @@ func TestAdoptionReplacesLegacyOAuthProxy(t *testing.T) {
 			}
 			w.restart()
 			deployment := "apply Deployment ns/modelmesh-serving-r"
-			if wrote := w.reconcileUntilStable("ns"); slices.Contains(wrote, deployment) == tc.waits {
-				t.Errorf("the Deployment must be written only if it needs no cookie key; writes without the key: %q", wrote)
+			if writes := w.reconcileUntilStable("ns"); slices.Contains(writes, deployment) == tc.waits {
+				t.Errorf("the Deployment must be written only if it needs no cookie key; writes without the key: %q", writes)
 			}
 			w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "model-serving-proxy-cookie"}})
 			w.reconcileUntilStable("ns")

@@ -318,8 +318,8 @@ func TestHeadlessServiceIsRecreated(t *testing.T) {
 	w.reconcileUntilStable("ns")
 	for range 2 {
 		w.settings.HeadlessService = !w.settings.HeadlessService
-		if wrote := w.reconcileUntilStable("ns"); !slices.Equal(wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
-			t.Errorf("headless %v: %q, want %q", w.settings.HeadlessService, wrote, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
+		if writes := w.reconcileUntilStable("ns"); !slices.Equal(writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"}) {
+			t.Errorf("headless %v: %q, want %q", w.settings.HeadlessService, writes, []string{"delete Service ns/modelmesh-serving", "apply Service ns/modelmesh-serving"})
 		}
 		service := &corev1.Service{}
 		w.get(service, "ns", "modelmesh-serving")
@@ -515,11 +515,11 @@ func TestErrorsDoNotBlockOtherObjects(t *testing.T) {
 		if _, err := w.Reconcile(t.Context(), modelmesh.RequestFor("ns")); !errors.Is(err, broken) {
 			t.Errorf("%s: error %v", kind, err)
 		}
-		wrote := w.takeWrites()
+		writes := w.takeWrites()
 		w.fail = nil
 		w.reconcileUntilStable("ns")
-		if len(wrote) < 3 || !w.hasDeployment("r") {
-			t.Errorf("%s: wrote only %q", kind, wrote)
+		if len(writes) < 3 || !w.hasDeployment("r") {
+			t.Errorf("%s: wrote only %q", kind, writes)
 		}
 	}
 }

@@ -247,11 +247,11 @@ func (env *testEnv) reconcileUntilStable(namespace string) []string {
 	var all []string
 	for range 5 {
 		env.reconcileOnce(namespace)
-		wrote := env.takeWrites()
-		if len(wrote) == 0 {
+		writes := env.takeWrites()
+		if len(writes) == 0 {
 			return all
 		}
-		all = append(all, wrote...)
+		all = append(all, writes...)
 	}
 	env.Fatalf("the reconciler does not reach the steady state: %q", all)
 	return nil

@@ -21,15 +21,15 @@ import (
 // history is a sequence of request errors; after its end all requests succeed.
 type history struct {
 	faults []error
-	asked  int
+	calls  int
 }
 
 func (h *history) next() error {
-	h.asked++
-	if h.asked > len(h.faults) {
+	h.calls++
+	if h.calls > len(h.faults) {
 		return nil
 	}
-	return h.faults[h.asked-1]
+	return h.faults[h.calls-1]
 }
 
 func anyFault() *rapid.Generator[error] {
@@ -68,12 +68,12 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 			w.run(w.migration(), 24*time.Hour)
 			w.fails = func(string) error { return nil }
 			w.mustHave("v1beta1")
-			if h.asked < len(faults) {
+			if h.calls < len(faults) {
 				return // it was done before the last fault
 			}
-			before := h.asked
+			before := h.calls
 			w.run(w.migration(), 24*time.Hour)
-			if h.asked != before {
+			if h.calls != before {
 				t.Error("the migration sent requests after it had finished")
 			}
 		})

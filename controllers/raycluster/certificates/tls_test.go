@@ -106,8 +106,8 @@ func TestAPodWaitsForItsAddress(t *testing.T) {
 	if err := waits.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(said, "waiting for a certificate for "+lateIP) {
-		t.Fatalf("response %q, error %v", said, err)
+	if message, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(message, "waiting for a certificate for "+lateIP) {
+		t.Fatalf("response %q, error %v", message, err)
 	}
 	w.create(pending("late", raycluster.NodeTypeWorker, lateIP))
 	w.clock.Step(addressBatchWindow)

@@ -151,7 +151,7 @@ func (s *sourceModel) update() {
 	}
 }
 
-func (s *sourceModel) answer(namespace string) (Settings, bool) {
+func (s *sourceModel) respond(namespace string) (Settings, bool) {
 	if s.current == nil {
 		return Settings{}, false
 	}
@@ -187,7 +187,7 @@ func TestSourceMatchesModel(t *testing.T) {
 			expected.write(where, text, remove)
 			f.deliverDocuments(t, expected)
 			for _, namespace := range append(namespaces, "three") {
-				want, served := expected.answer(namespace)
+				want, served := expected.respond(namespace)
 				got, err := f.For(t.Context(), namespace)
 				if served != (err == nil) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 					r.Fatalf("after %q in %s (removed: %t), the settings of %s are wrong, error %v:\n%+v\nwant\n%+v", text, where, remove, namespace, err, got, want)

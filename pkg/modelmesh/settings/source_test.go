@@ -103,8 +103,8 @@ func TestNoSettingsBeforeFirstValidDocument(t *testing.T) {
 			t.Errorf("unexpected error: %v", err)
 		}
 	}
-	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonRefused) || !strings.Contains(said, keptNone) {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, "Warning "+ReasonRefused) || !strings.Contains(message, keptNone) {
+		t.Error(message)
 	}
 	f.expectNoEvents(t)
 	f.runs(t)
@@ -148,10 +148,10 @@ func TestChangesTakeEffect(t *testing.T) {
 	f.pods(t, "any", 4)
 
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 70000"))
-	said := f.event(t)
+	message := f.event(t)
 	for _, part := range []string{"Warning " + ReasonRefused, keptPrevious, "ConfigMap serving/model-serving-config", `podsPerRuntime "70000": must be a whole number from 0 to 65535`} {
-		if !strings.Contains(said, part) {
-			t.Errorf("%q lacks %q", said, part)
+		if !strings.Contains(message, part) {
+			t.Errorf("%q lacks %q", message, part)
 		}
 	}
 	f.pods(t, "any", 4)
@@ -160,8 +160,8 @@ func TestChangesTakeEffect(t *testing.T) {
 	f.remove(t, settingsConfigMap(home, ""))
 	f.pods(t, "any", 9)
 	f.put(t, defaults("metrics: {port: x}"))
-	if said := f.event(t); !strings.Contains(said, `metrics.port "x"`) || !strings.Contains(said, DefaultsName) {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, `metrics.port "x"`) || !strings.Contains(message, DefaultsName) {
+		t.Error(message)
 	}
 	f.put(t, settingsConfigMap(home, "enableAccessLogging: true"))
 	poll.Until(t, 10*time.Second, "the document of the administrators takes effect", func() bool { return f.settingsFor(t, "any").EnableAccessLogging })
@@ -186,8 +186,8 @@ func TestNamespaceDocumentChanges(t *testing.T) {
 
 	f.put(t, settingsConfigMap("tenant", "podsPerRuntime: many"))
 	poll.Until(t, 10*time.Second, "the mistake is seen", func() bool { f.settingsFor(t, "tenant"); return len(f.recorder.Events) == 1 })
-	if said := f.event(t); !strings.Contains(said, "ConfigMap tenant/model-serving-config") || !strings.Contains(said, `podsPerRuntime "many"`) || !strings.Contains(said, keptPrevious) {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, "ConfigMap tenant/model-serving-config") || !strings.Contains(message, `podsPerRuntime "many"`) || !strings.Contains(message, keptPrevious) {
+		t.Error(message)
 	}
 	f.pods(t, "tenant", 5) // the last good one
 	f.put(t, settingsConfigMap(home, "podsPerRuntime: 3\nenableAccessLogging: true"))
@@ -213,14 +213,14 @@ func TestInvalidNamespaceDocuments(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap("tenant", "inferenceServiceName: mine"), settingsConfigMap("stranger", "[{"),
 		configMap("keyless", ConfigMapName, map[string]string{"x": "y"}))
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())
-	if said := f.event(t); !strings.Contains(said, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, "inferenceServiceName cannot be set for a single namespace: set it in ConfigMap model-serving-config of the manager's namespace") {
+		t.Error(message)
 	}
 	requireEqual(t, f.settingsFor(t, "tenant"), Default())
 	f.expectNoEvents(t)
 	requireEqual(t, f.settingsFor(t, "keyless"), Default())
-	if said := f.event(t); !strings.Contains(said, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, "ConfigMap keyless/model-serving-config: User ConfigMap must contain a key named config.yaml") {
+		t.Error(message)
 	}
 	f.expectNoEvents(t)
 }
@@ -229,8 +229,8 @@ func TestInvalidNamespaceDocuments(t *testing.T) {
 func TestKeysWithoutEffectAreReported(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podPerRuntime: 3"))
 	f.settingsFor(t, "any")
-	if said := f.event(t); !strings.Contains(said, "Warning "+ReasonIgnored) || !strings.Contains(said, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
-		t.Error(said)
+	if message := f.event(t); !strings.Contains(message, "Warning "+ReasonIgnored) || !strings.Contains(message, "podPerRuntime is unknown and has no effect (did you mean podsPerRuntime?)") {
+		t.Error(message)
 	}
 	f.runs(t)
 	f.put(t, defaults("podsPerRuntime: 7"))
@@ -245,8 +245,8 @@ func TestKeysWithoutEffectAreReported(t *testing.T) {
 		text.WriteString(key + ": " + value + "\n")
 	}
 	f.put(t, settingsConfigMap(home, text.String()))
-	if said := f.event(t); len(said) > 1024 || !strings.HasSuffix(said, "...") {
-		t.Errorf("%d bytes: the API server takes 1024", len(said))
+	if message := f.event(t); len(message) > 1024 || !strings.HasSuffix(message, "...") {
+		t.Errorf("%d bytes: the API server takes 1024", len(message))
 	}
 }
 

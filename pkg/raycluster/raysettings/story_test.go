@@ -87,10 +87,10 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 			end := f.start(t)
 			defer end()
 			f.edits(t, tc.data)
-			said := <-f.recorder.Events
+			message := <-f.recorder.Events
 			for _, part := range []string{"Warning " + ReasonRefused, "the previous settings stay in effect", "ConfigMap opendatahub/" + ConfigMapName, tc.want} {
-				if !strings.Contains(said, part) {
-					t.Errorf("%q lacks %q", said, part)
+				if !strings.Contains(message, part) {
+					t.Errorf("%q lacks %q", message, part)
 				}
 			}
 			if got, err := f.Get(t.Context()); err != nil || got.IngressDomain != "good.example.org" || got.MTLS {

@@ -140,7 +140,7 @@ func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process
 		if err != nil {
 			return false, err
 		}
-		return answers(request), nil
+		return responds(request), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for %s to be ready: %w\n%s", process.Name, err, process.LogTail())
@@ -149,7 +149,7 @@ func (l *launch) waitReady(ctx context.Context, p peer, process *cluster.Process
 }
 
 // answers reports whether a request returns 200.
-func answers(request *http.Request) bool {
+func responds(request *http.Request) bool {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return false

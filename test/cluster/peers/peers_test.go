@@ -130,15 +130,15 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answers(request) {
+	if responds(request) {
 		t.Error("a response with status 503 counts as ready")
 	}
 	code = http.StatusOK
-	if !answers(request) {
+	if !responds(request) {
 		t.Error("a response with status 200 does not count as ready")
 	}
 	server.Close()
-	if answers(request) {
+	if responds(request) {
 		t.Error("a refused connection counts as ready")
 	}
 }

@@ -38,13 +38,13 @@ func TestPasswordBecomesTheToken(t *testing.T) {
 		if password != "" {
 			request.SetBasicAuth("any", password)
 		}
-		answer := httptest.NewRecorder()
-		gateway.ServeHTTP(answer, request)
-		asks := strings.HasPrefix(answer.Header().Get("WWW-Authenticate"), "Basic ")
-		if answer.Code != want || asks != (want == http.StatusUnauthorized) {
-			t.Errorf("password %q: %d, %v", password, answer.Code, answer.Header())
+		response := httptest.NewRecorder()
+		gateway.ServeHTTP(response, request)
+		asks := strings.HasPrefix(response.Header().Get("WWW-Authenticate"), "Basic ")
+		if response.Code != want || asks != (want == http.StatusUnauthorized) {
+			t.Errorf("password %q: %d, %v", password, response.Code, response.Header())
 		}
-		if body := answer.Body.String(); want == http.StatusOK && body != target.Host+"/page" {
+		if body := response.Body.String(); want == http.StatusOK && body != target.Host+"/page" {
 			t.Errorf("the server got %q", body)
 		}
 	}

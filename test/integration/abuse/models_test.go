@@ -148,11 +148,11 @@ var _ = Describe("A user who creates thousands of invalid objects", func() {
 			runtimeEditor: object(team, runtime("attempt", "{containers: [{name: server, image: i, "+from+"}]}")),
 			mlflowEditor:  object("", mlflow("{"+from+"}")),
 		} {
-			mark := env.Mark()
+			start := env.AuditPosition()
 			err := as(user).Create(ctx, o, client.DryRunAll)
 			Expect(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%.500v", err)
 			Expect(len(err.Error())).To(BeNumerically("<", 32<<10))
-			Expect(len(env.Since(mark).ByUser(manager.User).WithoutLeases())).To(BeNumerically("<", 200), user)
+			Expect(len(env.Since(start).ByUser(manager.User).WithoutLeases())).To(BeNumerically("<", 200), user)
 		}
 	}, NodeTimeout(specTimeout))
 })
@@ -175,7 +175,7 @@ var _ = Describe("Editors of models", func() {
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, waitTimeout)
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		for i, spec := range []string{
 			"{storage: {path: m, parameters: {type: pvc, name: others}}}",
 			"{storage: {path: m, parameters: {type: http, url: 'http://169.254.169.254/latest/meta-data'}}}",
@@ -210,7 +210,7 @@ var _ = Describe("Editors of models", func() {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
 		env.WaitIdle(manager.User, quiet, waitTimeout)
-		written := env.Since(mark).ChildWrites(manager.User)
+		written := env.Since(start).ChildWrites(manager.User)
 		Expect(written.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")
 		})).To(BeEmpty(), "all that follows models is their status")

@@ -21,7 +21,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		waitIdle()
 		Expect(env.Exists(ctx, binding(namespace, view))).To(BeFalse())
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		create(ctx, a)
 		v := waitForBinding(ctx, namespace, view, "users", "admins")
 		e := waitForBinding(ctx, namespace, edit, "admins")
@@ -33,7 +33,7 @@ var _ = Describe("A namespace that requests MLflow", func() {
 		}
 		env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 		waitIdle()
-		Expect(env.Since(mark).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
+		Expect(env.Since(start).ChildWrites(manager.User).Of("rolebindings")).To(HaveLen(2))
 		env.ExpectIdle(manager.User, quiet)
 
 		Expect(env.Admin.Delete(ctx, a)).To(Succeed())

@@ -48,10 +48,10 @@ var _ = Describe("Namespace RBAC", func() {
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 		for range 2 {
-			mark := env.Mark()
+			start := env.AuditPosition()
 			restoreCRD(ctx)
 			Eventually(func() framework.Entries {
-				return env.Since(mark).ByUser(manager.User).Of("auths").Watches()
+				return env.Since(start).ByUser(manager.User).Of("auths").Watches()
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
 			Expect(env.Admin.Create(ctx, auth(list("users"), list("admins")))).To(Succeed())
@@ -75,13 +75,13 @@ var _ = Describe("Namespace RBAC", func() {
 		waitIdle()
 		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
 		Expect(env.Admin.Create(ctx, held)).To(Succeed())
-		mark := env.Mark()
+		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(namespace))).To(Succeed())
 		waitBindingsDeleted(ctx, namespace)
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
+		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
 		env.Get(ctx, m)
 		Expect(conditions.IsTrue(m.Status.Conditions, "NamespaceRBACReady")).To(BeTrue())
 		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
@@ -107,12 +107,12 @@ var _ = Describe("Namespace RBAC", func() {
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
 		expectBindings(ctx, crowd, "users", "root")
 		waitIdle()
-		Expect(env.Since(mark).ChildWrites(manager.User)).To(HaveLen(2*crowd), "two RoleBindings each")
-		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2*crowd), "two RoleBindings each")
+		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// The status of MLflow, and fields of Auth other than the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
@@ -120,21 +120,21 @@ var _ = Describe("Namespace RBAC", func() {
 		}
 		env.SetLabel(ctx, ofAuth(a), "example.com/touched", "yes")
 		waitIdle()
-		mark = env.Mark()
+		start = env.AuditPosition()
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ChildWrites(manager.User)).To(BeEmpty())
+		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
 
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty())
 		Expect(len(mine.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*crowd+2), "one get for each child, one list for each name")
 		Expect(len(mine.Of("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
 	It("never uses a permission that the shipped roles lack, and watches only the two names and the one Auth", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		m, _ := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
@@ -142,7 +142,7 @@ var _ = Describe("Namespace RBAC", func() {
 		setWorkspaceLabel(ctx, namespace, nil)
 		waitBindingsDeleted(ctx, namespace)
 		remove(ctx, m)
-		mine := env.Since(mark).ByUser(manager.User)
+		mine := env.Since(start).ByUser(manager.User)
 		Expect(mine.Refused()).To(BeEmpty())
 		lists := append(mine.Of("rolebindings"), mine.Of("auths")...)
 		for _, e := range append(lists.Watches(), lists.Reads()...) {
@@ -160,7 +160,7 @@ var _ = Describe("Namespace RBAC", func() {
 		manager.StopTemporarily(ctx)
 		off := options
 		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		other := env.StartManager(ctx, off)
 		env.WaitFor(ctx, m, func(g Gomega) {
 			_, reported := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
@@ -168,7 +168,7 @@ var _ = Describe("Namespace RBAC", func() {
 		})
 		waitIdle()
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
-			Expect(env.Since(mark).ByUser(other.User).Of(resource)).To(BeEmpty())
+			Expect(env.Since(start).ByUser(other.User).Of(resource)).To(BeEmpty())
 		}
 		waitForBinding(ctx, namespace, view, "users", "admins") // existing RoleBindings stay
 		other.Stop(ctx)

@@ -39,13 +39,13 @@ func (f fault) String() string {
 // createWithoutFault creates a resource of each component without a fault, and returns the children that the manager created.
 func createWithoutFault(ctx context.Context) map[string][]child {
 	GinkgoHelper()
-	mark := env.Mark()
+	start := env.AuditPosition()
 	namespaces := map[string]string{}
 	for _, c := range components {
 		namespaces[c.kind] = c.namespace(ctx, "well")
 		Expect(env.Admin.Create(ctx, c.object(namespaces[c.kind], namespaces[c.kind]))).To(Succeed())
 	}
-	made := func(kind string) []child { return children(env.Since(mark), namespaces[kind]) }
+	made := func(kind string) []child { return children(env.Since(start), namespaces[kind]) }
 	for _, c := range components {
 		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(waitTimeout).ShouldNot(BeEmpty())
 	}

@@ -30,11 +30,11 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 			ns := env.Namespace(ctx, "killed")
 			crasher := env.StartCrasher(ctx, manager, specTimeout)
 			var aw *awv1beta2.AppWrapper
-			var mark framework.Mark
+			var start framework.AuditPosition
 			count := 0
 			begin := func() {
 				count++
-				mark = env.Mark()
+				start = env.AuditPosition()
 				service := fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: front-%d}, spec: {selector: {app: a}, ports: [{port: 80}]}}`, count)
 				aw = create(ctx, wrap(ns, fmt.Sprintf("aw-%d", count), []string{service, job(fmt.Sprintf("job-%d", count), run.image, 2)},
 					withAnnotations("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "1", "successTTLDuration", "1s")))
@@ -48,7 +48,7 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 				Expect(aw.Status.Retries).To(BeEquivalentTo(run.retries), "write %d", write)
 				Expect(podsOf(ctx, aw)).To(BeEmpty(), "write %d", write)
 				for _, resource := range []string{"jobs", "services"} {
-					created := env.Since(mark).ByUser(manager.User).Of(resource).Where(func(e framework.Entry) bool {
+					created := env.Since(start).ByUser(manager.User).Of(resource).Where(func(e framework.Entry) bool {
 						return e.Verb == "create" && e.Code == http.StatusCreated && e.Namespace == ns
 					})
 					Expect(created).To(HaveLen(run.made), "write %d: %s", write, created)

@@ -19,10 +19,10 @@ import (
 var _ = Describe("A workload that fails", func() {
 	It("fails immediately if it has no retries left, and records the failure [appwrapper-9]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "once")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", runningImage), pod("bad", failingImage)},
 			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
-		early := waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
+		early := waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
 		Expect(meta.FindStatusCondition(early.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
 		Expect(aw.Spec.Suspend).To(BeFalse())
@@ -44,13 +44,13 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is retried up to its limit, with a pause between the attempts [appwrapper-44]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		aw := create(ctx, wrap(env.Namespace(ctx, "retries"), "job", []string{job("crash", failingImage, 1)},
 			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "2", "retryPausePeriodDuration", "3s")))
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed"))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(2))
-		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(2))
-		Expect(countTransitions(mark, aw, awv1beta2.PhaseRunning)).To(Equal(3))
+		Expect(countTransitions(start, aw, awv1beta2.PhaseResetting)).To(Equal(2))
+		Expect(countTransitions(start, aw, awv1beta2.PhaseRunning)).To(Equal(3))
 		waitForNoPods(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
@@ -65,7 +65,7 @@ var _ = Describe("A workload that fails", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("is reset when its pods are not ready in time, for example because of an init container [appwrapper-47]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		waiting := strings.Replace(job("stuck", unpullableImage, 1), "containers: [", `initContainers: [{name: wait, image: "`+runningImage+`"}], containers: [`, 1)
 		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{waiting},
 			withAnnotations("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
@@ -79,7 +79,7 @@ var _ = Describe("A workload that fails", func() {
 			g.Expect(aw.Status.Phase).To(Equal(awv1beta2.PhaseFailed))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
-		Expect(countTransitions(mark, aw, awv1beta2.PhaseResetting)).To(Equal(1))
+		Expect(countTransitions(start, aw, awv1beta2.PhaseResetting)).To(Equal(1))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("1 pods pending; 0 pods running; 0 pods succeeded"))
 	}, SpecTimeout(specTimeout))
@@ -89,9 +89,9 @@ var _ = Describe("A workload that fails", func() {
 		aw := create(ctx, wrap(ns, "steady", []string{pod("one", runningImage), pod("two", runningImage)},
 			withAnnotations("warmupGracePeriodDuration", "10m", "failureGracePeriodDuration", "6s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "1h")))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		setPhase(ctx, ns, "one", corev1.PodUnknown)
-		dipped := waitForPassedPhase(ctx, mark, aw, "", "PodsReady=False/InsufficientPodsReady")
+		dipped := waitForPassedPhase(ctx, start, aw, "", "PodsReady=False/InsufficientPodsReady")
 		dip := meta.FindStatusCondition(dipped.Status.Conditions, "PodsReady").LastTransitionTime
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
 		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))

@@ -115,13 +115,13 @@ func conditionsOf(aw *awv1beta2.AppWrapper) []string {
 	return have
 }
 
-// writtenStatuses returns the phase and conditions of an AppWrapper after each write of the manager since a mark, short-lived states
+// writtenStatuses returns the phase and conditions of an AppWrapper after each write of the manager since a position in the log, short-lived states
 // included.
-func writtenStatuses(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
+func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
 	GinkgoHelper()
 	var now awv1beta2.AppWrapperStatus
 	var all []awv1beta2.AppWrapperStatus
-	for _, e := range env.Since(mark).ByUser(manager.User).Of("appwrappers").Writes() {
+	for _, e := range env.Since(start).ByUser(manager.User).Of("appwrappers").Writes() {
 		if e.Namespace != aw.Namespace || e.Name != aw.Name || e.Subresource != "status" || e.Code != http.StatusOK {
 			continue
 		}
@@ -139,12 +139,12 @@ func writtenStatuses(mark framework.Mark, aw *awv1beta2.AppWrapper) []awv1beta2.
 }
 
 // waitForPassedPhase waits until the manager has written the phase with these conditions, even if only briefly, and returns that status. The
-// phase is empty if it has not changed since the mark.
-func waitForPassedPhase(ctx context.Context, mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
+// phase is empty if it has not changed since that position.
+func waitForPassedPhase(ctx context.Context, start framework.AuditPosition, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
 	GinkgoHelper()
 	seen := &awv1beta2.AppWrapper{}
 	Eventually(func(g Gomega) {
-		all := writtenStatuses(mark, aw)
+		all := writtenStatuses(start, aw)
 		g.Expect(slices.ContainsFunc(all, func(status awv1beta2.AppWrapperStatus) bool {
 			seen.Status = status
 			have := conditionsOf(seen)
@@ -155,11 +155,11 @@ func waitForPassedPhase(ctx context.Context, mark framework.Mark, aw *awv1beta2.
 	return seen
 }
 
-// countTransitions returns how often the manager has set the phase of an AppWrapper since a mark.
-func countTransitions(mark framework.Mark, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase) int {
+// countTransitions returns how often the manager has set the phase of an AppWrapper since a position in the log.
+func countTransitions(start framework.AuditPosition, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase) int {
 	GinkgoHelper()
 	count, last := 0, awv1beta2.AppWrapperPhase("")
-	for _, status := range writtenStatuses(mark, aw) {
+	for _, status := range writtenStatuses(start, aw) {
 		if status.Phase == phase && last != phase {
 			count++
 		}
@@ -260,8 +260,8 @@ func asJobSetController(ctx context.Context, namespace, name string) {
 // earlier specs may still be terminating in other namespaces.
 func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
-	mark := env.Mark()
+	start := env.AuditPosition()
 	Consistently(func() framework.Entries {
-		return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
+		return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
 	}).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
 }

@@ -125,7 +125,7 @@ var _ = Describe("Kinds of components", func() {
 	It("cause a bounded number of requests for a hundred AppWrappers [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {
 		const number = 100
 		ns := env.Namespace(ctx, "many")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		var all []*awv1beta2.AppWrapper
 		for i := range number {
 			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), runningImage), pod(fmt.Sprintf("b%d", i), runningImage)})))
@@ -145,7 +145,7 @@ var _ = Describe("Kinds of components", func() {
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
-		requests := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
+		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
 		})
 		perAW := float64(len(requests.Writes())) / number

@@ -12,7 +12,7 @@ import (
 var _ = Describe("The life of an AppWrapper", func() {
 	It("runs from suspended to succeeded, and releases its quota [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		aw := create(ctx, wrap(ns, "two", []string{pod("one", runningImage), pod("other", unpullableImage)}, suspended, withAnnotations("successTTLDuration", "3s")))
 		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended)
 		Expect(aw.Status.ComponentStatus).To(HaveLen(2))
@@ -20,7 +20,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(aw.Finalizers).To(BeEmpty())
 
 		resume(ctx, aw)
-		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
+		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=False"))
 		Expect(aw.Finalizers).To(ConsistOf(awv1beta2.Finalizer))
 		Expect(podsOf(ctx, aw)).To(HaveLen(2))
@@ -34,7 +34,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 			g.Expect(meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").Message).To(Equal("1 pods running; 1 pods succeeded"))
 		})
 		setPhase(ctx, ns, "other", corev1.PodSucceeded)
-		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
+		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
 		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.CompletionTime).NotTo(BeNil())
 		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded, hasConditions(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
@@ -48,9 +48,9 @@ var _ = Describe("The life of an AppWrapper", func() {
 		create(ctx, aw)
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		suspend(ctx, aw)
-		waitForPassedPhase(ctx, mark, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
+		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
 		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended, hasConditions(aw, "QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended", "PodsReady=False/Suspended"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(componentReason(aw, 0)).To(Equal("CompononetDeleted"))

@@ -60,7 +60,7 @@ var _ = Describe("A restore without owner references", func() {
 			Expect(env.Admin.Create(ctx, o)).To(Succeed())
 			restored[o.GetKind()] = o.GetUID()
 		}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		second := create(ctx, wrap(ns, "all", templates))
 		waitForPhase(ctx, second, awv1beta2.PhaseRunning)
 		for _, c := range second.Status.ComponentStatus {
@@ -69,7 +69,7 @@ var _ = Describe("A restore without owner references", func() {
 			Expect(live.GetUID()).To(Equal(restored[c.Kind]), "%s %s", c.Kind, c.Name)
 			Expect(live.GetOwnerReferences()).To(ConsistOf(HaveField("UID", second.UID)), c.Kind)
 		}
-		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool {
+		writes := env.Since(start).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns && e.Resource != "appwrappers" && e.Code < 300 && !e.DryRun
 		})
 		Expect(writes).To(HaveLen(len(templates)), "%s", writes)

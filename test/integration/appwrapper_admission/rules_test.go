@@ -111,13 +111,13 @@ var _ = Describe("A new AppWrapper", func() {
 
 	It("may contain only objects that its creator may create [appwrapper-33]", func(ctx SpecContext) {
 		user := newLimitedClient(ctx, namespace)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
 		err := user.Create(ctx, wrapper(namespace, component(deployment)))
 		Expect(err).To(MatchError(ContainSubstring("User limited is not authorized to create deployments.apps in " + namespace)))
-		asked := env.Since(mark).ByUser(manager.User).Of("subjectaccessreviews")
-		Expect(asked).To(HaveLen(2))
-		for _, review := range asked {
+		requests := env.Since(start).ByUser(manager.User).Of("subjectaccessreviews")
+		Expect(requests).To(HaveLen(2))
+		for _, review := range requests {
 			Expect(string(review.Request)).To(And(ContainSubstring(`"user":"limited"`), ContainSubstring(`"uid":"uid:of/limited"`),
 				ContainSubstring(`"team"`), ContainSubstring(`"department":["research"]`)))
 		}

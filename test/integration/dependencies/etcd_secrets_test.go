@@ -21,7 +21,7 @@ var _ = Describe("The Secrets of etcd", func() {
 	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
 	It("are created once, one from the other if one is missing, and never changed", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		w.runContainer(ctx, creator)
 		password := w.password(ctx)
 		Expect(password).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
@@ -30,7 +30,7 @@ var _ = Describe("The Secrets of etcd", func() {
 		Expect(w.readPassword()).To(Equal(password))
 
 		By("again")
-		again := env.Mark()
+		again := env.AuditPosition()
 		w.runContainer(ctx, creator)
 		Expect(env.Since(again).ByUser(w.user).Writes()).To(BeEmpty())
 
@@ -41,7 +41,7 @@ var _ = Describe("The Secrets of etcd", func() {
 			Expect(w.password(ctx)).To(Equal(password))
 			Expect(w.connection(ctx).Password).To(Equal(password))
 		}
-		denied := env.Since(mark).ByUser(w.user).Refused().Where(func(e framework.Entry) bool {
+		denied := env.Since(start).ByUser(w.user).Refused().Where(func(e framework.Entry) bool {
 			// When an object is not found, kubectl reads its namespace for the error message, and ignores a denial.
 			return e.Resource != "namespaces"
 		})
@@ -106,11 +106,11 @@ var _ = Describe("The Secrets of etcd", func() {
 			if password != "" {
 				w.createSecret(ctx, passwords, "root", password)
 			}
-			mark := env.Mark()
+			start := env.AuditPosition()
 			output, err := w.run(ctx, creator)
 			Expect(err).To(HaveOccurred())
 			Expect(output).To(ContainSubstring(want))
-			Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
+			Expect(env.Since(start).ByUser(w.user).Writes()).To(BeEmpty())
 		},
 		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd has only the user root"),
 		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root but no password"),

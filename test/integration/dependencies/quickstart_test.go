@@ -38,9 +38,9 @@ var _ = Describe("The quick start of ModelMesh", func() {
 			"endpoint_url": "http://minio." + w.namespace + ".svc:9000", "default_bucket": "modelmesh-example-models", "region": "us-south"}))
 
 		By("again")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		w.runContainer(ctx, "create-credentials")
-		Expect(env.Since(mark).ByUser(w.user).Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(w.user).Writes()).To(BeEmpty())
 
 		By("deleting the Secret with the entry of the storage")
 		Expect(env.Admin.Delete(ctx, w.secret("storage-config"))).To(Succeed())

@@ -16,17 +16,17 @@ var _ = Describe("A component whose API is missing", func() {
 	It("waits for it without a request, starts after it appears, stops when it is removed, and waits again", func(ctx SpecContext) {
 		start(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
 		restore := env.DeleteCRD(ctx, mlflowCRD)
-		mark := env.Mark()
+		begin := env.AuditPosition()
 		manager := start(ctx, framework.ManagerOptions{})
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
-		Expect(otherRequests(mark, manager.User)).To(BeEmpty())
+		Expect(otherRequests(begin, manager.User)).To(BeEmpty())
 
 		for range 2 {
-			mark = env.Mark()
+			begin = env.AuditPosition()
 			restore(ctx)
 			Eventually(func() framework.Entries {
-				return env.Since(mark).ByUser(manager.User).Of("mlflows").Watches()
+				return env.Since(begin).ByUser(manager.User).Of("mlflows").Watches()
 			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 			m := mlflow(ctx)
 			waitAvailable(ctx, manager, m)

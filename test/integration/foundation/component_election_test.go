@@ -58,11 +58,11 @@ func leader(ctx context.Context) string {
 // deleteChild deletes a child and returns the writes that recreated it.
 func deleteChild(ctx context.Context, user string) framework.Entries {
 	GinkgoHelper()
-	mark := env.Mark()
+	start := env.AuditPosition()
 	Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 	env.WaitFor(ctx, policy(), nil)
 	env.WaitIdle(user, quiet/2, specTimeout)
-	return env.Since(mark).ByUser(user).WithoutLeases().WithoutEvents().Writes()
+	return env.Since(start).ByUser(user).WithoutLeases().WithoutEvents().Writes()
 }
 
 var _ = Describe("Two replicas", func() {
@@ -105,9 +105,9 @@ var _ = Describe("Two replicas", func() {
 		first.Kill(ctx)
 		lease := office(ctx)
 
-		mark := env.Mark()
+		begin := env.AuditPosition()
 		second := pod(ctx, "manager-1")
-		Eventually(func() framework.Entries { return env.Since(mark).ByUser(second.User).Of("leases").Reads() }).ShouldNot(BeEmpty())
+		Eventually(func() framework.Entries { return env.Since(begin).ByUser(second.User).Of("leases").Reads() }).ShouldNot(BeEmpty())
 		Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 		Expect(office(ctx).ResourceVersion).To(Equal(lease.ResourceVersion), "another pod waits")
 

@@ -31,9 +31,9 @@ func configured(text string) string {
 }
 
 // otherRequests returns the requests for resources that are not neutral.
-func otherRequests(mark framework.Mark, user string) framework.Entries {
+func otherRequests(start framework.AuditPosition, user string) framework.Entries {
 	GinkgoHelper()
-	return env.Since(mark).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {
+	return env.Since(start).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {
 		return !slices.Contains(neutral, e.Resource) && e.Name != webhookCertificate
 	})
 }
@@ -60,7 +60,7 @@ var _ = Describe("A disabled component", func() {
 			waitAvailable(ctx, on, m)
 			on.Stop(ctx)
 
-			mark := env.Mark()
+			begin := env.AuditPosition()
 			off := start(ctx, way.options)
 			Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 			env.Get(ctx, m)
@@ -68,7 +68,7 @@ var _ = Describe("A disabled component", func() {
 			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
 			env.WaitIdle(off.User, quiet/2, specTimeout)
 			env.ExpectIdle(off.User, quiet)
-			Expect(otherRequests(mark, off.User)).To(BeEmpty())
+			Expect(otherRequests(begin, off.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))
 			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while no manager runs")
@@ -96,13 +96,13 @@ var _ = Describe("The configuration", func() {
 			{[]string{file, "--enable-mlflow=false"}, []string{"ENABLE_MLFLOW=true"}, false},
 			{[]string{file, "--enable-mlflow"}, []string{"ENABLE_MLFLOW=false"}, true},
 		} {
-			mark := env.Mark()
+			begin := env.AuditPosition()
 			m := start(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
 			if c.runs {
-				Eventually(func() framework.Entries { return otherRequests(mark, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
+				Eventually(func() framework.Entries { return otherRequests(begin, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
 				env.WaitIdle(m.User, quiet/2, specTimeout)
-				Expect(otherRequests(mark, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
+				Expect(otherRequests(begin, m.User)).To(BeEmpty(), "%v %v", c.args, c.env)
 			}
 			m.Stop(ctx)
 		}

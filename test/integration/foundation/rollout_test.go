@@ -213,7 +213,7 @@ var _ = Describe("The CA of the webhooks", func() {
 		right := bundles()
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 
-		mark := env.Mark()
+		begin := env.AuditPosition()
 		for _, target := range targets {
 			for _, config := range callers(target) {
 				config["caBundle"] = base64.StdEncoding.EncodeToString(env.Config.CAData)
@@ -222,7 +222,7 @@ var _ = Describe("The CA of the webhooks", func() {
 		}
 		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(right))
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
-		written, metrics := env.Since(mark).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
+		written, metrics := env.Since(begin).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
 		for _, target := range targets {
 			Expect(written.Where(func(e framework.Entry) bool { return e.Name == target.GetName() })).To(HaveLen(1))
 			Expect(metrics).To(ContainSubstring(`odh_platform_webhook_ca_injected{kind="%s",name="%s"} 1`, target.GetKind(), target.GetName()))

@@ -48,7 +48,7 @@ func (o one) content(ctx context.Context) {
 }
 
 // answer sets the status of a route or policy as Envoy Gateway does.
-func answer(ctx context.Context, object *unstructured.Unstructured, accepted metav1.ConditionStatus, reason, message string) {
+func respond(ctx context.Context, object *unstructured.Unstructured, accepted metav1.ConditionStatus, reason, message string) {
 	GinkgoHelper()
 	env.Get(ctx, object)
 	list, ref := "parents", "parentRef"
@@ -120,7 +120,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 
 	It("is a rejection, which removes the address until the Gateway accepts", func(ctx SpecContext) {
 		for _, o := range all {
-			answer(ctx, o.route, metav1.ConditionFalse, "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.")
+			respond(ctx, o.route, metav1.ConditionFalse, "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.")
 		}
 		for _, o := range all {
 			o.expectReport(ctx, "False", "NotAllowedByListeners", "No listeners included by this parent ref allowed this attachment.; let a listener")
@@ -131,7 +131,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 
 		By("accepting the route")
 		for _, o := range all {
-			answer(ctx, o.route, metav1.ConditionTrue, "Accepted", "Route is accepted")
+			respond(ctx, o.route, metav1.ConditionTrue, "Accepted", "Route is accepted")
 		}
 		for _, o := range all {
 			o.content(ctx)
@@ -143,7 +143,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 	It("includes the BackendTLSPolicy of the server", func(ctx SpecContext) {
 		for _, o := range all {
 			if o.policy != nil {
-				answer(ctx, o.policy, metav1.ConditionFalse, "NoValidCACertificate", "no valid certificate in the ConfigMap")
+				respond(ctx, o.policy, metav1.ConditionFalse, "NoValidCACertificate", "no valid certificate in the ConfigMap")
 			}
 		}
 		for _, o := range all {
@@ -154,7 +154,7 @@ var _ = Describe("The status that Gateways report for a published server", Order
 		}
 		for _, o := range all {
 			if o.policy != nil {
-				answer(ctx, o.policy, metav1.ConditionTrue, "Accepted", "Policy is accepted")
+				respond(ctx, o.policy, metav1.ConditionTrue, "Accepted", "Policy is accepted")
 				o.content(ctx)
 			}
 		}

@@ -24,7 +24,7 @@ func (b branch) kinds() []string {
 
 var _ = Describe("tree", func() {
 	It("shows the objects of an MLflow to a viewer, and reads no Secret", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		got := odh(ctx, viewer, "tree", "mlflow/mlflow", "-o", "json")
 		Expect(got.stderr).To(BeEmpty())
 		var result struct {
@@ -39,7 +39,7 @@ var _ = Describe("tree", func() {
 		Expect(result.Trees[0].kinds()).To(ContainElements("Deployment owned", "ReplicaSet owned", "Pod owned", "Service owned", "PersistentVolumeClaim kept", "NetworkPolicy owned"))
 		Expect(result.Notes).To(ContainElement(ContainSubstring("secrets")), "the role view does not show Secrets")
 
-		requests := env.Since(mark).ByUser(viewer.name)
+		requests := env.Since(start).ByUser(viewer.name)
 		Expect(requests).NotTo(BeEmpty())
 		Expect(requests.Writes()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))

@@ -52,7 +52,7 @@ var _ = Describe("A server for artifacts", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("runs next to the tracking server with the shipped permissions, sends no write in the steady state, and is deleted separately [mlflow-82] [mlflow-92]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, server(withArtifactsServer))
 		Expect(m.Status.ArtifactsURL).To(Equal(artifactsURL))
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("MLflow and MLflow artifacts deployments are ready and available"))
@@ -76,7 +76,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, artifactsServer()...)
 		env.ExpectIdle(manager.User, quiet)
-		mid := env.Mark()
+		mid := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		mine := env.Since(mid).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
@@ -97,14 +97,14 @@ var _ = Describe("A server for artifacts", func() {
 			Expect(child.GetDeletionTimestamp()).To(BeNil())
 		}
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is not created unless two servers can share its stores [mlflow-88]", func(ctx SpecContext) {
 		db := secret("db", nil)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "sqlite:////mlflow/hidden.db"}})
 		m := server(withArtifactsServer)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "MetadataStoreValidationFailed")
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
@@ -112,7 +112,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
+		Expect(env.Since(start).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
 		})).To(BeEmpty())
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "mysql+pymysql://tracker@db/x"}})
@@ -140,16 +140,16 @@ var _ = Describe("A server for artifacts", func() {
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown", "Waiting for MLflow pods to quiesce before migration: mlflow-artifacts=1 because")
 		d := artifactsDeployment()
 		env.Get(ctx, d)
 		Expect(*d.Spec.Replicas).To(BeZero())
-		Expect(createdJobs(mark)).To(BeEmpty())
+		Expect(createdJobs(start)).To(BeEmpty())
 		hold(ctx, nil)
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(HaveLen(1))
+		Expect(createdJobs(start)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))

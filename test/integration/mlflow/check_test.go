@@ -36,7 +36,7 @@ func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 var _ = Describe("Before a migration stops a server", func() {
 	It("its image is pulled, and the server keeps running until then", func(ctx SpecContext) {
 		m := createReady(ctx, server(withJobs))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		setOutdated(ctx, m, neverStarts)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
 		expectServing(ctx, m)
@@ -46,15 +46,15 @@ var _ = Describe("Before a migration stops a server", func() {
 		for _, v := range check.Spec.Template.Spec.Volumes {
 			Expect(v.PersistentVolumeClaim).To(BeNil(), "the volume may be bound to the node of the server")
 		}
-		waiting := env.Mark()
+		waiting := env.AuditPosition()
 		Consistently(func() framework.Entries {
 			return env.Since(waiting).ChildWrites(manager.User)
 		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
-		Expect(createdJobs(mark)).To(BeEmpty())
+		Expect(createdJobs(start)).To(BeEmpty())
 
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(Equal([]string{"mlflow-mg-3140-g3"}))
+		Expect(createdJobs(start)).To(Equal([]string{"mlflow-mg-3140-g3"}))
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
@@ -64,7 +64,7 @@ var _ = Describe("Before a migration stops a server", func() {
 
 	It("its database is opened, and the server keeps running if the database is unusable", func(ctx SpecContext) {
 		m := createReady(ctx, server())
-		mark := env.Mark()
+		start := env.AuditPosition()
 		setOutdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
 		expectServing(ctx, m)
@@ -75,6 +75,6 @@ var _ = Describe("Before a migration stops a server", func() {
 		By("stopping the server manually, which needs no check")
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 0}})
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "Alembic could not resolve")
-		Expect(createdJobs(mark)).To(HaveLen(1))
+		Expect(createdJobs(start)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 })

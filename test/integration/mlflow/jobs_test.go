@@ -41,23 +41,23 @@ func withJobs(m *mlflowv1.MLflow) {
 
 var _ = Describe("Garbage collection and trace archival", func() {
 	It("[D1] are created with the shipped permissions, send no write in the steady state, and are repaired [mlflow-15] [mlflow-26]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, server(withJobs))
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.Get(ctx, child)
 			Expect(metav1.IsControlledBy(child, m)).To(BeTrue(), "%T %s", child, child.GetName())
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 
 		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(garbageCollectionObjects(), traceArchivalObjects()...)...)
 		env.ExpectIdle(manager.User, quiet)
 
 		By("restarting the manager")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 
 		By("changing and deleting them as a user")
@@ -79,7 +79,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		}
 		create(ctx, lookalike)
 		m := createReady(ctx, server(withJobs))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"garbageCollection": nil, "traceArchival": map[string]any{"enabled": false}}})
 		for _, child := range append(garbageCollectionObjects(), traceArchivalObjects()...) {
 			env.WaitDeleted(ctx, child)
@@ -92,7 +92,7 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mlflow"}}
 		env.Get(ctx, binding)
 		Expect(binding.Subjects).To(HaveLen(1))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 

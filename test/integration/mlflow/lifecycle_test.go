@@ -51,10 +51,10 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.WaitIdle(manager.User, quiet, specTimeout) // a repeated Event is sent later
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+70),
 			"one get per child, one look back per kind that may be unwanted; of all components the webhook certificate and who trusts it, listed and read, "+
@@ -117,11 +117,11 @@ var _ = Describe("An MLflow", Ordered, func() {
 var _ = Describe("An MLflow of its own spec", func() {
 	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
 		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
-		mark := env.Mark()
+		start := env.AuditPosition()
 		createReady(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
 		managed := func(e framework.Entry) bool { return strings.HasPrefix(e.Name, mlflowv1.SingletonName) }
-		all := env.Since(mark)
+		all := env.Since(start)
 		writes := all.ByUser(manager.User).WithoutEvents().Writes().Where(managed)
 		var order []string
 		for _, w := range writes {
@@ -154,7 +154,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		unrelated := strayJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
 		create(ctx, unrelated)
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		env.WaitDeleted(ctx, m)
 		env.WaitIdle(manager.User, calm, specTimeout)
@@ -165,9 +165,9 @@ var _ = Describe("An MLflow of its own spec", func() {
 		own := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
-		Expect(env.Since(mark).ChildWrites(manager.User).Where(own)).To(BeEmpty())
+		Expect(env.Since(start).ChildWrites(manager.User).Where(own)).To(BeEmpty())
 
-		mark = env.Mark()
+		start = env.AuditPosition()
 		m = server(withJobs)
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
 		waitMigrated(ctx, m)
@@ -180,7 +180,7 @@ var _ = Describe("An MLflow of its own spec", func() {
 		}
 		now := jobs(ctx)
 		Expect(now).To(ConsistOf(HaveField("Name", unrelated.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
 			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
 	}, NodeTimeout(specTimeout))
 
@@ -195,10 +195,10 @@ var _ = Describe("An MLflow of its own spec", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		m := createReady(ctx, server())
 		remove(ctx, m)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

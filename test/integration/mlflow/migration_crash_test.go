@@ -82,10 +82,10 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 	It("reaches the same final state", func(ctx SpecContext) {
 		c := env.StartCrasher(ctx, manager, specTimeout)
 		var m *mlflowv1.MLflow
-		var mark framework.Mark
+		var start framework.AuditPosition
 		var want map[string]any
 		begin := func() {
-			mark = env.Mark()
+			start = env.AuditPosition()
 			m = server(withJobs)
 			m.Annotations = map[string]string{forceKey: "yes"}
 			create(ctx, m)
@@ -95,7 +95,7 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 			By(fmt.Sprintf("after write %d", write))
 			crashed := c.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
 			Expect(crashed).To(BeTrue(), "there are more than %d writes", write)
-			Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
+			Expect(createdJobs(start)).To(Equal([]string{firstJob}))
 			got := picture(ctx, m)
 			if want == nil {
 				want = got

@@ -30,7 +30,7 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 
 var _ = Describe("A migration that fails permanently", func() {
 	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(withImage(endsWith11))
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
@@ -50,12 +50,12 @@ var _ = Describe("A migration that fails permanently", func() {
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
+		Expect(createdJobs(start)).To(Equal([]string{firstJob}))
 		Expect(replicas(ctx)).To(BeZero())
 
 		By("setting the annotation")
 		force(ctx, m, "yes")
-		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(HaveLen(2))
+		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
@@ -92,14 +92,14 @@ var _ = Describe("A migration that fails permanently", func() {
 			"type": "Migration", "status": "False", "reason": "MigrationFailed", "message": "as the original said", "observedGeneration": 1,
 			"lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}}, "status")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.Migration).NotTo(BeNil())
 			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
 		})
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
-		Expect(createdJobs(mark)).To(BeEmpty())
+		Expect(createdJobs(start)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
@@ -116,10 +116,10 @@ var _ = Describe("A migration that fails and may succeed later", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring(
 			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
 		Expect(replicas(ctx)).To(BeZero())
-		mark := env.Mark()
+		start := env.AuditPosition()
 		due := failedAgo(ctx, pause-4*time.Second)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
-		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(2*specTimeout))
@@ -161,14 +161,14 @@ func expire(ctx context.Context) {
 
 var _ = Describe("A migration Job that cannot start", func() {
 	It("reports why it cannot start, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(withImage(neverStarts))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(start)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		Eventually(jobs).WithContext(ctx).WithArguments(ctx).Should(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
@@ -219,7 +219,7 @@ func waitMigrationPod(ctx context.Context) *corev1.Pod {
 
 var _ = Describe("A migration Job that runs", func() {
 	It("is not replaced when the MLflow is edited [D8]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(withImage(neverEnds))
 		create(ctx, m)
 		Eventually(func(g Gomega) {
@@ -229,9 +229,9 @@ var _ = Describe("A migration Job that runs", func() {
 		}).WithContext(ctx).Should(Succeed())
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Waiting for migration Job "+firstJob+" from a previous desired generation to finish because status.version is empty during bootstrap")
-		Expect(createdJobs(mark)).To(HaveLen(1))
+		Expect(createdJobs(start)).To(HaveLen(1))
 		terminateJobPod(ctx, firstJob, 0)
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(start)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 	}, NodeTimeout(specTimeout))
 })

@@ -78,10 +78,10 @@ func jobPods(ctx context.Context) []corev1.Pod {
 }
 
 // createdJobs returns the names of the migration Jobs that the manager created after a position in the audit log.
-func createdJobs(mark framework.Mark) []string {
+func createdJobs(start framework.AuditPosition) []string {
 	GinkgoHelper()
 	var names []string
-	for _, e := range env.Since(mark).ByUser(manager.User).Of("jobs") {
+	for _, e := range env.Since(start).ByUser(manager.User).Of("jobs") {
 		if e.Verb == "create" && e.Code == 201 && e.Name != checkJob {
 			names = append(names, e.Name)
 		}

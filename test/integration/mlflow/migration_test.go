@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("The database of a new MLflow", func() {
 	It("is migrated before the server starts [mlflow-46] [mlflow-41]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(withImage(neverEnds), withJobs)
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
@@ -37,7 +37,7 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("ReconcileComplete"))
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
+		Expect(createdJobs(start)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}), "a new image gets a new migration Job, because it may contain another MLflow")
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 			job := cronJob(name)
 			env.Get(ctx, job)
@@ -46,11 +46,11 @@ var _ = Describe("The database of a new MLflow", func() {
 		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, &jobs(ctx)[0], deployment())
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once, although its Job expires before the server is ready [D12]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(withUnreadyPods)
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "DeploymentNotReady")
@@ -62,19 +62,19 @@ var _ = Describe("The database of a new MLflow", func() {
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=2"))
 		env.Patch(ctx, m, podAnnotations(nil))
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob}))
+		Expect(createdJobs(start)).To(Equal([]string{firstJob}))
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(Equal("Migration for generation 3 completed successfully"))
 	}, NodeTimeout(specTimeout))
 
 	It("is migrated once for each generation when the spec requests it [mlflow-36]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := server(func(m *mlflowv1.MLflow) { m.Spec.Migration = &mlflowv1.MigrationConfig{Mode: mlflowv1.MigrateAlways} })
 		create(ctx, m)
 		waitMigrated(ctx, m)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"workers": 2}})
-		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(HaveLen(2))
+		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
+		Expect(createdJobs(start)).To(Equal([]string{firstJob, "mlflow-mg-3140-g2"}))
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })
@@ -89,13 +89,13 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
-		Eventually(func() []string { return createdJobs(mark) }).WithContext(ctx).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(Equal([]string{firstJob}))
 		waitMigrated(ctx, m)
 		Expect(replicas(ctx)).To(Equal(int32(2)))
 		var order []string
-		for _, w := range env.Since(mark).ChildWrites(manager.User) {
+		for _, w := range env.Since(start).ChildWrites(manager.User) {
 			if w.Resource != "mlflows" {
 				order = append(order, w.Resource+"/"+w.Name)
 			}
@@ -114,7 +114,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, &pods[0], client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 		}, NodeTimeout(specTimeout))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"replicas": 1, "workers": 2}})
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationScalingDown",
@@ -124,15 +124,15 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d)).To(Succeed())
 			g.Expect(d.Status.Replicas).To(BeZero(), "the status of the Deployment still counts the terminating pod")
 		}).WithContext(ctx).Should(Succeed())
-		Consistently(func() []string { return createdJobs(mark) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		Consistently(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
 		env.Patch(ctx, &pods[0], map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		waitMigrated(ctx, m)
-		Expect(createdJobs(mark)).To(HaveLen(1))
+		Expect(createdJobs(start)).To(HaveLen(1))
 	}, NodeTimeout(specTimeout))
 
 	It("is not migrated if it is newer than the image [D16]", func(ctx SpecContext) {
 		m := createReady(ctx, server(withJobs))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
 			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
 		}})
@@ -147,14 +147,14 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		env.Get(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))
-		writes := env.Since(mark).ByUser(manager.User).Writes()
+		writes := env.Since(start).ByUser(manager.User).Writes()
 		Expect(append(writes.Of("deployments"), writes.Of("cronjobs")...)).To(BeEmpty())
-		Expect(createdJobs(mark)).To(BeEmpty())
+		Expect(createdJobs(start)).To(BeEmpty())
 
 		By("restoring the previous image")
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"image": nil}})
 		waitMigrated(ctx, m)
 		Eventually(func() string { return template(ctx) }).WithContext(ctx).Should(ContainSubstring("--workers=3"))
-		Expect(createdJobs(mark)).To(BeEmpty())
+		Expect(createdJobs(start)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -114,7 +114,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 
 	It("in other namespaces or with other names cause no request", func(ctx SpecContext) {
 		createReady(ctx, server())
-		mark := env.Mark()
+		start := env.AuditPosition()
 		other := env.Namespace(ctx, "other")
 		for _, o := range []client.Object{
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "mlflow-tls"}},
@@ -123,7 +123,7 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 			create(ctx, o)
 		}
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 

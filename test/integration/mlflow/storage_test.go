@@ -35,12 +35,12 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			env.Get(ctx, kept)
 			Expect(kept.DeletionTimestamp).To(BeNil())
 
-			mark := env.Mark()
+			start := env.AuditPosition()
 			createReady(ctx, server())
 			again := claim()
 			env.Get(ctx, again)
 			Expect(again.UID).To(Equal(kept.UID))
-			Expect(env.Since(mark).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
+			Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 	}
 
@@ -90,9 +90,9 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("9Gi")}},
 		}
 		create(ctx, restored)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, server(func(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }))
-		Expect(env.Since(mark).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, children()...)
 		env.Get(ctx, restored)

@@ -132,7 +132,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		ns := w.namespace(ctx)
 		w.manager.Stop(ctx)
 		server, database, kept := w.makeLegacy(ctx, ns)
-		mark := w.Mark()
+		start := w.AuditPosition()
 		w.manager.Restart(ctx)
 		c := catalog(ns)
 		w.WaitExists(ctx, c)
@@ -143,7 +143,7 @@ var _ = Describe("The catalog of an older operator", func() {
 		w.Get(ctx, now)
 		Expect(now.UID).NotTo(Equal(server.UID), "its selector was that of an older release")
 		Expect(now.Spec.Selector.MatchLabels).To(HaveLen(3))
-		deletions := w.Since(mark).ByUser(w.manager.User).Of("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
+		deletions := w.Since(start).ByUser(w.manager.User).Of("deployments").Where(func(e framework.Entry) bool { return e.Verb == "delete" })
 		Expect(deletions).To(HaveLen(1), "recreated once:\n%s", deletions)
 		for _, o := range []client.Object{
 			now, database, kept, &corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, role(ns, "model-catalog"), deployment(ns, "model-catalog-postgres"),
@@ -189,7 +189,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 		forged := legacyServer(w.Namespace(ctx, "team"))
 		forged.Spec.Replicas = new(int32(0))
 		w.create(ctx, forged)
-		mark := w.Mark()
+		start := w.AuditPosition()
 		w.manager.Restart(ctx)
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
@@ -200,7 +200,7 @@ var _ = Describe("A Deployment with the labels of an older operator's catalog", 
 		w.waitIdle()
 		w.ExpectAbsent(ctx, catalog(forged.Namespace))
 		w.ExpectAbsent(ctx, delegation())
-		Expect(w.Since(mark).ByUser(w.manager.User).Refused()).To(BeEmpty())
+		Expect(w.Since(start).ByUser(w.manager.User).Refused()).To(BeEmpty())
 
 		for _, place := range []struct {
 			*controlPlane

@@ -19,7 +19,7 @@ var _ = Describe("A new Catalog", func() {
 	It("creates every object on plain Kubernetes, each owned by the Catalog only, and then sends no write [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
 		w := onKubernetes
 		ns := w.namespace(ctx)
-		mark := w.Mark()
+		start := w.AuditPosition()
 		c := w.createReady(ctx, catalog(ns))
 		Expect(c.Finalizers).To(ContainElement("catalog.aihub.opendatahub.io/finalizer"))
 		for _, o := range []client.Object{
@@ -50,7 +50,7 @@ var _ = Describe("A new Catalog", func() {
 		w.ExpectAbsent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
-		mine := w.Since(mark).ByUser(w.manager.User)
+		mine := w.Since(start).ByUser(w.manager.User)
 		Expect(mine.Refused()).To(BeEmpty())
 		w.ExpectIdle(w.manager.User, quiet)
 	}, NodeTimeout(specTimeout))

@@ -184,10 +184,10 @@ var _ = Describe("A modified child object", func() {
 		w.ExpectNoWrites(w.manager.User, quiet)
 
 		By("restarting the manager")
-		mark := w.Mark()
+		start := w.AuditPosition()
 		w.manager.Restart(ctx)
 		w.waitIdle()
-		writes := w.Since(mark).ChildWrites(w.manager.User)
+		writes := w.Since(start).ChildWrites(w.manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 })

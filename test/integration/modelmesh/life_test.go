@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("An enabled namespace", func() {
 	It("has a Service, the objects that pods mount, and a Deployment for each runtime, and then sends no write [modelmesh-31] [modelmesh-88] [M12] [M16]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		ns := env.Namespace(ctx, "mesh", "modelmesh-enabled", "true")
 		shared := clusterRuntime(ctx, "shared-"+ns, "sklearn")
 		local := runtimeOf(ctx, ns, "local", "onnx")
@@ -40,7 +40,7 @@ var _ = Describe("An enabled namespace", func() {
 		env.ExpectAbsent(ctx, deployment(ns, "single"))
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("changing the Deployment of a ClusterServingRuntime [M19]")
 		sharedDeployment := deployment(ns, shared.Name)

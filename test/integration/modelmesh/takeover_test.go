@@ -73,7 +73,7 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		Expect(env.Admin.Patch(ctx, d, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("trustyai"))).To(Succeed())
 		before := d.DeepCopy()
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		for _, o := range []client.Object{d, service(ns), constraints(ns), etcdCopy(ns)} {
 			env.WaitFor(ctx, o, func(g Gomega) {
@@ -93,14 +93,14 @@ var _ = Describe("A take-over from the legacy controller", Serial, func() {
 		s := service(ns)
 		env.Get(ctx, s)
 		Expect(s.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("restarting the manager")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		writes := env.Since(start).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 
 		By("changing the runtime")

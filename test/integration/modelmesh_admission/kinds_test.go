@@ -104,10 +104,10 @@ var _ = Describe("CRDs of KServe", func() {
 		api, err := apiextensions.NewForConfig(env.Config)
 		Expect(err).NotTo(HaveOccurred())
 		var out bytes.Buffer
-		mark := env.Mark()
+		start := env.AuditPosition()
 		Expect(kserve.Install(ctx, api.CustomResourceDefinitions(), crds, &out)).To(Succeed())
 		Expect(strings.Count(out.String(), ": is there already\n")).To(Equal(3), "%s", out.String())
-		Expect(env.Since(mark).Of("customresourcedefinitions").Writes()).To(BeEmpty())
+		Expect(env.Since(start).Of("customresourcedefinitions").Writes()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 

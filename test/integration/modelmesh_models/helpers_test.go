@@ -160,10 +160,10 @@ func vmodels(ctx SpecContext, namespace string) []string {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = c.Close() }() // a read-only client
-	answer, err := c.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	response, err := c.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	Expect(err).NotTo(HaveOccurred())
 	names := []string{}
-	for _, kv := range answer.Kvs {
+	for _, kv := range response.Kvs {
 		if place, name, found := strings.Cut(string(kv.Key), "/vmodels/"); found && strings.Contains(place, "/mm_ns/"+namespace+"/") {
 			names = append(names, name)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// statusWrites returns the statuses that the manager wrote for a Predictor since a mark, without failed requests.
-func statusWrites(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
+// statusWrites returns the statuses that the manager wrote for a Predictor since a position in the log, without failed requests.
+func statusWrites(start framework.AuditPosition, p *v1alpha1.Predictor) []v1alpha1.PredictorStatus {
 	GinkgoHelper()
 	var out []v1alpha1.PredictorStatus
-	for _, e := range env.Since(mark).ByUser(manager.User).Writes().Of("predictors") {
+	for _, e := range env.Since(start).ByUser(manager.User).Writes().Of("predictors") {
 		if e.Namespace != p.Namespace || e.Name != p.Name || e.Code != http.StatusOK {
 			continue
 		}
@@ -31,7 +31,7 @@ func statusWrites(mark framework.Mark, p *v1alpha1.Predictor) []v1alpha1.Predict
 
 var _ = Describe("a Predictor", func() {
 	DescribeTable("[modelmesh-78] of a known format goes from Pending to Loaded", func(ctx SpecContext, name, format string) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		p := predictor(ctx, "new-"+name, `{modelType: `+format+`, storage: {key: k, path: `+name+`/model}}`)
 		Expect(stateOf(p.Status)).To(Equal(fresh), "the defaults of the schema")
 		waitForState(ctx, p, ready)
@@ -39,7 +39,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(p.Status.HTTPEndpoint).To(Equal("http://modelmesh-serving." + served + ":8008"))
 		order := []v1alpha1.ModelState{v1alpha1.Pending, v1alpha1.Loading, v1alpha1.Standby, v1alpha1.FailedToLoad, v1alpha1.Loaded}
 		last := 0
-		for _, s := range statusWrites(mark, p) {
+		for _, s := range statusWrites(start, p) {
 			at := slices.Index(order, s.ActiveModelState)
 			Expect(at).To(BeNumerically(">=", last), "state %s came back", s.ActiveModelState)
 			last = at
@@ -72,12 +72,12 @@ var _ = Describe("a Predictor", func() {
 	It("[modelmesh-80] that is updated stays available until the new model is loaded", func(ctx SpecContext) {
 		p := predictor(ctx, "updated", `{modelType: {name: sklearn}, storage: {key: k, path: one}}`)
 		waitForState(ctx, p, ready)
-		mark, open := env.Mark(), gates.close("updated-slowly")
+		start, open := env.AuditPosition(), gates.close("updated-slowly")
 		env.Patch(ctx, p, map[string]any{"spec": map[string]any{"storage": map[string]any{"path": "updated-slowly/two"}}})
 		waitForState(ctx, p, state{true, v1alpha1.Loaded, v1alpha1.Loading, v1alpha1.InProgress})
 		open()
 		waitForState(ctx, p, ready)
-		for _, s := range statusWrites(mark, p) {
+		for _, s := range statusWrites(start, p) {
 			Expect(s.Available).To(BeTrue())
 		}
 	}, SpecTimeout(specTimeout))
@@ -108,7 +108,7 @@ var _ = Describe("a Predictor", func() {
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("[modelmesh-83] [modelmesh-84] that cannot be loaded reports location, time and reason once", func(ctx SpecContext, name, storage, message string) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		p := predictor(ctx, "bad-"+name, `{modelType: {name: sklearn}`+storage+`}`)
 		waitForState(ctx, p, broken)
 		f := p.Status.LastFailureInfo
@@ -118,7 +118,7 @@ var _ = Describe("a Predictor", func() {
 		Expect(f.Time).NotTo(BeNil())
 		Eventually(func() []string { return events(ctx, p) }).WithContext(ctx).WithTimeout(waitTimeout).Should(ContainElement("ModelLoadFailed"))
 		Consistently(func(g Gomega) {
-			failed := slices.DeleteFunc(statusWrites(mark, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
+			failed := slices.DeleteFunc(statusWrites(start, p), func(s v1alpha1.PredictorStatus) bool { return s.ActiveModelState != v1alpha1.FailedToLoad })
 			g.Expect(failed).To(HaveLen(1), "a failed load is written once")
 		}).WithTimeout(quiet).WithPolling(quiet / 4).Should(Succeed())
 	},

@@ -249,13 +249,13 @@ var _ = Describe("a namespace", func() {
 		waitForState(ctx, b, broken)
 		waitForState(ctx, c, broken)
 		becomesReady(ctx, s)
-		inNamespace := func(mark framework.Mark) framework.Entries {
-			return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		inNamespace := func(start framework.AuditPosition) framework.Entries {
+			return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		}
 		Eventually(func(g Gomega) {
-			mark, before := env.Mark(), calls(ns)
+			start, before := env.AuditPosition(), calls(ns)
 			g.Consistently(func(g Gomega) {
-				g.Expect(inNamespace(mark)).To(BeEmpty())
+				g.Expect(inNamespace(start)).To(BeEmpty())
 				g.Expect(calls(ns)).To(Equal(before))
 			}).WithTimeout(quiet).WithPolling(quiet / 5).Should(Succeed())
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed())

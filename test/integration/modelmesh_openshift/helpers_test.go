@@ -154,9 +154,9 @@ func entries(g Gomega, s *corev1.Secret) map[string]map[string]string {
 	return out
 }
 
-// requests returns the writes and live reads of the manager in a namespace since a mark.
-func requests(mark framework.Mark, namespace string) framework.Entries {
-	return framework.UnexpectedWhenIdle(env.Since(mark), manager.User).Where(func(e framework.Entry) bool {
+// requests returns the writes and live reads of the manager in a namespace since a position in the log.
+func requests(start framework.AuditPosition, namespace string) framework.Entries {
+	return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool {
 		return e.Namespace == namespace || e.Name == delegator(namespace).Name
 	})
 }
@@ -164,19 +164,19 @@ func requests(mark framework.Mark, namespace string) framework.Entries {
 // waitSettled waits until nothing is sent for a namespace.
 func waitSettled(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitNoRequests(ctx, func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet, waitTimeout)
+	env.WaitNoRequests(ctx, func(start framework.AuditPosition) framework.Entries { return requests(start, namespace) }, quiet, waitTimeout)
 }
 
 // expectNoRequestsFor checks that the manager sends no requests for a namespace.
 func expectNoRequestsFor(namespace string) {
 	GinkgoHelper()
-	env.ExpectNoRequests(func(mark framework.Mark) framework.Entries { return requests(mark, namespace) }, quiet)
+	env.ExpectNoRequests(func(start framework.AuditPosition) framework.Entries { return requests(start, namespace) }, quiet)
 }
 
-// expectNotForbidden checks that no request in a namespace was refused since a mark.
-func expectNotForbidden(mark framework.Mark, namespace string) {
+// expectNotForbidden checks that no request in a namespace was refused since a position in the log.
+func expectNotForbidden(start framework.AuditPosition, namespace string) {
 	GinkgoHelper()
-	Expect(env.Since(mark).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
+	Expect(env.Since(start).ByUser(manager.User).Refused().Where(func(e framework.Entry) bool {
 		return e.Code == 401 || e.Namespace == "" || e.Namespace == namespace
 	})).To(BeEmpty())
 }

@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("A namespace on OpenShift", func() {
 	It("serves a model behind an authenticated Route, with two pods [modelmesh-102] [M7] [M34]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		ns := env.Namespace(ctx, "project", "modelmesh-enabled", "true")
 		ovms(ctx, ns, modelmesh.AnnotationRoute, "true", modelmesh.AnnotationAuth, "true")
 		model := inference(ctx, ns, "digits")
@@ -51,7 +51,7 @@ var _ = Describe("A namespace on OpenShift", func() {
 		Expect(binding.RoleRef.Name).To(Equal("system:auth-delegator"))
 		Expect(access.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: monitoring, Name: "prometheus-custom"}}))
 		env.WaitExists(ctx, &rbacv1.ClusterRole{ObjectMeta: objectMeta("", access.RoleRef.Name)})
-		expectNotForbidden(mark, ns)
+		expectNotForbidden(start, ns)
 	}, NodeTimeout(specTimeout))
 
 	It("has a separate cookie Secret in each namespace [O2]", func(ctx SpecContext) {

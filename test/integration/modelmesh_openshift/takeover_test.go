@@ -135,10 +135,10 @@ func waitRevision(ctx context.Context, ns, revision string) *appsv1.Deployment {
 	return d
 }
 
-// firstWrite returns the first write of the manager to an object since a mark.
-func firstWrite(mark framework.Mark, ns, resource, name string) framework.Entry {
+// firstWrite returns the first write of the manager to an object since a position in the log.
+func firstWrite(start framework.AuditPosition, ns, resource, name string) framework.Entry {
 	GinkgoHelper()
-	writes := requests(mark, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
+	writes := requests(start, ns).Writes().Where(func(e framework.Entry) bool { return e.Resource == resource && e.Name == name })
 	Expect(writes).NotTo(BeEmpty(), "%s %s", resource, name)
 	return writes[0]
 }
@@ -164,7 +164,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			models[ns] = inference(ctx, ns, "digits")
 			before[ns] = waitRevision(ctx, ns, "1")
 		}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		keys := map[string]bool{}
 		for _, ns := range guards {
@@ -186,7 +186,7 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 			env.Get(ctx, s)
 			Expect(s.Annotations).To(HaveKeyWithValue("service.alpha.openshift.io/serving-cert-secret-name", "model-serving-proxy-tls"))
 			Expect(s.Spec.Ports).To(ContainElement(HaveField("Name", "https")))
-			Expect(firstWrite(mark, ns, "secrets", c.Name).At).To(BeTemporally("<", firstWrite(mark, ns, "deployments", d.Name).At), "the key comes first")
+			Expect(firstWrite(start, ns, "secrets", c.Name).At).To(BeTemporally("<", firstWrite(start, ns, "deployments", d.Name).At), "the key comes first")
 		}
 		Expect(keys).To(HaveLen(len(guards)), "each namespace has its own key")
 		kept := waitRevision(ctx, open, "1")
@@ -196,18 +196,18 @@ var _ = Describe("A take-over from Open Data Hub", Serial, func() {
 		for ns, model := range models {
 			waitMeshUnreachable(ctx, model)
 			waitSettled(ctx, ns)
-			expectNotForbidden(mark, ns)
+			expectNotForbidden(start, ns)
 			expectNoRequestsFor(ns)
 		}
 
 		By("restarting the manager")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		for ns := range models {
-			Eventually(func() framework.Entries { return requests(mark, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
+			Eventually(func() framework.Entries { return requests(start, ns) }).WithContext(ctx).WithTimeout(waitTimeout).
 				Should(ContainElement(And(HaveField("Resource", "services"), HaveField("Name", service(ns).Name))), "the namespace is reconciled")
 			waitSettled(ctx, ns)
-			Expect(requests(mark, ns).Writes()).To(BeEmpty())
+			Expect(requests(start, ns).Writes()).To(BeEmpty())
 		}
 		for _, ns := range guards {
 			waitRevision(ctx, ns, "2")

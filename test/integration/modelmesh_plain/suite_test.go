@@ -51,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = Describe("The namespace of the manager", func() {
 	It("is served as the only component, with only its permissions, once KServe is installed", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		at := func(name string) metav1.ObjectMeta {
 			return metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}
 		}
@@ -86,7 +86,7 @@ var _ = Describe("The namespace of the manager", func() {
 		all := &appsv1.DeploymentList{}
 		Expect(env.Admin.List(ctx, all, client.HasLabels{"modelmesh-service"})).To(Succeed())
 		Expect(all.Items).To(HaveLen(1), "runtimes of the cluster and of other namespaces are not served")
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -23,12 +23,12 @@ func listVModels(ctx context.Context, namespace string) func() ([]string, error)
 		}
 		defer c.Close()
 		prefix := "modelmesh-serving/mm_ns/" + namespace + "/mm/modelmesh-serving/vmodels/"
-		answer, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		response, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
 		var out []string
-		for _, entry := range answer.Kvs {
+		for _, entry := range response.Kvs {
 			out = append(out, strings.TrimPrefix(string(entry.Key), prefix))
 		}
 		slices.Sort(out)

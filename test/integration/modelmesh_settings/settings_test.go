@@ -163,11 +163,11 @@ serviceAccountName: runner
 		env.Get(ctx, d)
 		manager.StopTemporarily(ctx)
 		m := configure(ctx, operatorNamespace, "podsPerRuntime: none")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		expectEvent(ctx, m, meshsettings.ReasonRefused, "no model is served until it is corrected")
 		expectUnchanged(ctx, d)
-		Expect(env.RequestsIn(manager.User, ns)(mark).Writes()).To(BeEmpty())
+		Expect(env.RequestsIn(manager.User, ns)(start).Writes()).To(BeEmpty())
 
 		configure(ctx, operatorNamespace, awake+"podsPerRuntime: 1")
 		waitForReplicas(ctx, ns, 1)

@@ -19,7 +19,7 @@ var _ = Describe("A registry", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = env.Namespace(ctx, "registry") }, NodeTimeout(specTimeout))
 
 	It("creates a running server behind a proxy, and publishes its addresses [modelregistry-25] [modelregistry-30] [modelregistry-41]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) {
 			m.Annotations = map[string]string{"openshift.io/display-name": "Ours", "openshift.io/description": "Of us"}
 		}))
@@ -42,7 +42,7 @@ var _ = Describe("A registry", func() {
 		for _, c := range m.Status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(m.Generation), "[D19] condition %s", c.Type)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("sends no request in the steady state, nor when its children are touched, and no write when the manager restarts [modelregistry-101] [W5] [W6]", func(ctx SpecContext) {
@@ -50,10 +50,10 @@ var _ = Describe("A registry", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
 		env.ExpectIdle(manager.User, quiet)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		writes := env.Since(mark).ChildWrites(manager.User)
+		writes := env.Since(start).ChildWrites(manager.User)
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 
@@ -174,13 +174,13 @@ var _ = Describe("A registry", func() {
 
 	It("is deleted with its cluster-scoped objects, also if those have another owner [D1] [D4]", func(ctx SpecContext) {
 		m := createReady(ctx, registry(namespace, namespace, func(m *v1beta1.ModelRegistry) { m.Finalizers = []string{"example.com/other"} }))
-		mark := env.Mark()
+		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, delegator(m), group(m))
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(m.Finalizers).To(Equal([]string{"example.com/other"})) })
 		Expect(framework.FindCondition(m.Status.Conditions, "Degraded").Reason).To(Equal("Finalizing"))
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code >= 422 })).To(BeEmpty(), "[D4] no finalizer is added now")
+		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Code >= 422 })).To(BeEmpty(), "[D4] no finalizer is added now")
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		env.WaitDeleted(ctx, m)
 	}, NodeTimeout(specTimeout))

@@ -51,7 +51,7 @@ func createLegacyRegistry(ctx context.Context, m *v1beta1.ModelRegistry, file, r
 // takeOver resumes the registry, and waits until the manager is idle.
 func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	GinkgoHelper()
-	mark := env.Mark()
+	start := env.AuditPosition()
 	env.SetAnnotation(ctx, s.registry, paused, nil)
 	env.WaitFor(ctx, s.registry, func(g Gomega) {
 		g.Expect(framework.FindCondition(s.registry.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
@@ -59,7 +59,7 @@ func (s *legacyRegistry) takeOver(ctx context.Context) framework.Entries {
 	env.WaitForCondition(ctx, s.registry, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 	env.WaitIdle(manager.User, quiet, specTimeout)
 	env.Get(ctx, s.registry)
-	return env.Since(mark).ByUser(manager.User)
+	return env.Since(start).ByUser(manager.User)
 }
 
 // field returns a field of an object, or nil.
@@ -153,14 +153,14 @@ var _ = Describe("A registry of the legacy operator", func() {
 		shared := registryDeployment(m, "model-catalog")
 		shared.Labels = legacyLabels
 		create(ctx, cookie, catalog, shared)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.SetAnnotation(ctx, m, paused, nil)
 		env.WaitDeleted(ctx, cookie, catalog)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentAvailable")
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, m)
 		env.Get(ctx, shared) // [modelregistry-37] another client owns it
-		requests := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
+		requests := env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb != "delete" })
 		s.expectKept(ctx, requests)
 		Expect(m.Spec.OAuthProxy).To(BeNil())
 		Expect(m.Spec.KubeRBACProxy.Domain).To(Equal("old.example.com"))

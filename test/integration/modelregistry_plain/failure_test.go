@@ -72,12 +72,12 @@ var _ = Describe("An error of the API server", func() {
 				}
 				return ""
 			})
-			mark := env.Mark()
+			start := env.AuditPosition()
 			env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:" + strings.ToLower(string(reason))}}})
 			env.WaitFor(ctx, m, func(g Gomega) {
 				g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring(framework.FaultText), "%s", reason)
 			})
-			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
+			Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			between.Inject(nil)
 			if reason == metav1.StatusReasonInvalid { // an invalid object is not sent again before a change
 				env.Patch(ctx, m, map[string]any{"spec": map[string]any{"rest": map[string]any{"image": "quay.io/example/model-registry:corrected"}}})

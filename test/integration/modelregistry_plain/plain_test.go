@@ -24,7 +24,7 @@ const lastApplied = "banzaicloud.com/last-applied"
 
 var _ = Describe("A registry on plain Kubernetes", func() {
 	It("becomes available behind a proxy without waiting for a Route [modelregistry-27] [modelregistry-31] [D33]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := registry("proxied", proxied)
 		env.Create(ctx, m)
 		waitAvailable(ctx, m)
@@ -43,7 +43,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 		env.Get(ctx, child(m, &networkingv1.NetworkPolicy{}, "-ingress")) // [S1]
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty(), "[S8]")
 	}, NodeTimeout(specTimeout))
 
 	It("loses all objects of its proxy when the spec removes it", func(ctx SpecContext) {
@@ -76,7 +76,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.Get(ctx, part)
 			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T", part)
 		}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m = registry("orphaned", generated)
 		env.Create(ctx, m)
 		waitAvailable(ctx, m)
@@ -84,7 +84,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			env.WaitFor(ctx, part, func(g Gomega) { g.Expect(metav1.IsControlledBy(part, m)).To(BeTrue(), "%T", part) })
 			Expect(part.GetUID()).To(Equal(uids[part]), "%T", part)
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("runs on MySQL, and can be deleted on a cluster without the Gateway API [modelregistry-26] [modelregistry-35] [D2]", func(ctx SpecContext) {
@@ -145,7 +145,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			for _, c := range children {
 				before = append(before, env.Live(ctx, c))
 			}
-			mark := env.Mark()
+			start := env.AuditPosition()
 			env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
 			env.WaitFor(ctx, m, func(g Gomega) {
 				g.Expect(framework.FindCondition(m.Status.Conditions, "Paused")).To(Equal(metav1.Condition{}))
@@ -165,14 +165,14 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 					Expect(now.GetOwnerReferences()).To(BeEmpty(), name)
 				}
 			}
-			Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
+			Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(BeEmpty())
 			env.ExpectIdle(manager.User, quiet)
 		}, NodeTimeout(specTimeout))
 	}
 
 	It("sends no request in the steady state in great number, and a bounded number of requests each [W4]", func(ctx SpecContext) {
 		const count = 100
-		mark := env.Mark()
+		start := env.AuditPosition()
 		var all []client.Object
 		for i := range count {
 			all = append(all, registry(fmt.Sprintf("many-%03d", i)))
@@ -184,7 +184,7 @@ var _ = Describe("A registry on plain Kubernetes", func() {
 			waitAvailable(ctx, m)
 		}
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery().WithoutEvents()
 		AddReportEntry("requests per registry", fmt.Sprintf("%d writes, %d reads", len(mine.Writes())/count, len(mine.Reads())/count))
 		// Children and a few statuses. The finalizer comes from admission, and what is read is read once for all of them.
 		Expect(len(mine.Writes())).To(BeNumerically("<=", count*10), "writes")

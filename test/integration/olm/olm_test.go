@@ -112,7 +112,7 @@ func createsMonitors(ctx SpecContext) {
 	foreign.Object["spec"] = map[string]any{"groups": []any{}}
 	// Discovery lists a new kind with a delay.
 	Eventually(func() error { return env.Admin.Create(ctx, foreign) }).WithContext(ctx).Should(Succeed())
-	mark := env.Mark()
+	start := env.AuditPosition()
 	manager.Restart(ctx)
 
 	monitor := serviceMonitor()
@@ -133,7 +133,7 @@ func createsMonitors(ctx SpecContext) {
 			HaveField("Message", ContainSubstring("PrometheusRule opendatahub/odh-platform-operator exists and was not created by this operator")))))
 	}).WithContext(ctx).Should(Succeed())
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
-	written := env.Since(mark).ByUser(manager.User).Writes()
+	written := env.Since(start).ByUser(manager.User).Writes()
 	Expect(written.Of("prometheusrules")).To(BeEmpty())
 	Expect(written.Of("consoleyamlsamples")).To(BeEmpty(), "a restart writes nothing")
 

@@ -100,14 +100,14 @@ func valid(s *corev1.Secret) {
 
 var _ = Describe("The serving certificate without OpenShift", func() {
 	It("is issued, causes no write in the steady state or after a restart, and is deleted with its MLflow", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, server())
 		s := certificate()
 		env.Get(ctx, s)
 		Expect(s.Type).To(Equal(corev1.SecretTypeTLS))
 		Expect(metav1.IsControlledBy(s, m)).To(BeTrue())
 		valid(s)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectIdle(manager.User, quiet)
 		before := template(ctx)
 
@@ -127,10 +127,10 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 
 		By("restarting the manager")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
 		Expect(template(ctx)).To(Equal(before))
 
@@ -169,7 +169,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("of an artifact server is issued separately, and deleted with that server [mlflow-94]", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		m := createReady(ctx, server(func(s *mlflowv1.MLflowSpec) {
 			s.DefaultArtifactRoot, s.ArtifactsDestination = "", "s3://bucket"
 			s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{Enabled: true}
@@ -187,7 +187,7 @@ var _ = Describe("The serving certificate without OpenShift", func() {
 		env.WaitDeleted(ctx, second, &appsv1.Deployment{ObjectMeta: object("mlflow-artifacts")})
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Get(ctx, certificate())
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
@@ -252,7 +252,7 @@ var _ = Describe("The accounts of a server", func() {
 
 var _ = Describe("The external URL", func() {
 	// answer writes the status of the HTTPRoute, like a gateway.
-	answer := func(ctx context.Context, accepted metav1.ConditionStatus, reason string) {
+	respond := func(ctx context.Context, accepted metav1.ConditionStatus, reason string) {
 		GinkgoHelper()
 		r := route()
 		env.Get(ctx, r)
@@ -271,13 +271,13 @@ var _ = Describe("The external URL", func() {
 		Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 
 		By("accepting the route for the first time")
-		mark := env.Mark()
-		answer(ctx, metav1.ConditionTrue, "Accepted")
+		start := env.AuditPosition()
+		respond(ctx, metav1.ConditionTrue, "Accepted")
 		env.ExpectIdle(manager.User, quiet)
-		Expect(env.Since(mark).ByUser(manager.User).Reads()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		By("rejecting the route")
-		answer(ctx, metav1.ConditionFalse, "NotAllowedByListeners")
+		respond(ctx, metav1.ConditionFalse, "NotAllowedByListeners")
 		env.WaitForCondition(ctx, m, "RouteAccepted", metav1.ConditionFalse, "NotAllowedByListeners")
 		env.Get(ctx, m)
 		Expect(m.Status.URL).To(BeEmpty())
@@ -291,7 +291,7 @@ var _ = Describe("The external URL", func() {
 		env.ExpectIdle(manager.User, quiet)
 
 		By("accepting the route")
-		answer(ctx, metav1.ConditionTrue, "Accepted")
+		respond(ctx, metav1.ConditionTrue, "Accepted")
 		env.WaitFor(ctx, m, func(g Gomega) {
 			g.Expect(m.Status.URL).To(Equal("https://gateway.example.com/mlflow"))
 			for _, c := range m.Status.Conditions {
@@ -333,13 +333,13 @@ var _ = Describe("A child object of an MLflow", func() {
 		owned := func(g Gomega, part client.Object) {
 			g.Expect(part.GetOwnerReferences()).To(ContainElement(HaveField("UID", m.UID)), "%T %s", part, part.GetName())
 		}
-		mark := env.Mark()
+		start := env.AuditPosition()
 		for _, part := range parts {
 			env.Get(ctx, part)
 			owned(Default, part)
 			env.Patch(ctx, part, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
 			env.WaitFor(ctx, part, func(g Gomega) { owned(g, part) })
 		}
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

@@ -130,10 +130,10 @@ func waitHub(ctx context.Context, a *platformv1alpha1.AIHub, kind string, status
 	return hubCondition(a, kind)
 }
 
-// hubWrites returns the writes of the manager for the AIHub since a mark, without those of the catalog.
-func hubWrites(mark framework.Mark) framework.Entries {
+// hubWrites returns the writes of the manager for the AIHub since a position in the log, without those of the catalog.
+func hubWrites(start framework.AuditPosition) framework.Entries {
 	GinkgoHelper()
-	return env.Since(mark).ChildWrites(manager.User).Where(func(e framework.Entry) bool {
+	return env.Since(start).ChildWrites(manager.User).Where(func(e framework.Entry) bool {
 		return slices.Contains([]string{"aihubs", "namespaces"}, e.Resource) || e.Resource == "catalogs" && (e.Verb == "create" || e.Verb == "delete")
 	})
 }

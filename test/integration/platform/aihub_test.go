@@ -17,7 +17,7 @@ import (
 var _ = Describe("An AIHub", func() {
 	It("creates its namespace and its Catalog, reports them, and then sends no write [modelregistry-107] [modelregistry-109] [modelregistry-113]", func(ctx SpecContext) {
 		instances := absentNamespace()
-		mark := env.Mark()
+		start := env.AuditPosition()
 		a := createHub(ctx, hub(instances, published))
 		waitHub(ctx, a, "Ready", metav1.ConditionTrue, "AllDependentsHealthy")
 		Expect(a.Finalizers).To(ContainElement(hubFinalizer))
@@ -44,12 +44,12 @@ var _ = Describe("An AIHub", func() {
 		Expect(c.Spec.Database).To(BeNil())
 
 		// A change of labels and a restart of the manager cause no write.
-		mark = expectWrites(mark, 5)
+		start = expectWrites(start, 5)
 		env.SetLabel(ctx, a, "example.com/touched", "yes")
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		expectWrites(mark, 0)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		expectWrites(start, 0)
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("is rejected with another name, without namespaces, or with an invalid domain [modelregistry-103]", func(ctx SpecContext) {
@@ -278,10 +278,10 @@ var _ = Describe("Registries with an AIHub", func() {
 
 // expectWrites waits until the manager is idle, and limits its writes for the AIHub: finalizer, namespace, Catalog, and the status once,
 // or twice if webhooks must first observe the namespace.
-func expectWrites(mark framework.Mark, most int) framework.Mark {
+func expectWrites(start framework.AuditPosition, most int) framework.AuditPosition {
 	GinkgoHelper()
 	waitIdle()
-	found := hubWrites(mark)
+	found := hubWrites(start)
 	Expect(len(found)).To(BeNumerically("<=", most), "%s", found)
-	return env.Mark()
+	return env.AuditPosition()
 }

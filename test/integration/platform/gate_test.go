@@ -123,13 +123,13 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 
-		mark := env.Mark()
+		start := env.AuditPosition()
 		restore(ctx)
 		module := mlflowOperator()
 		Expect(env.Admin.Create(ctx, module)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { remove(ctx, m); remove(ctx, module) }, NodeTimeout(specTimeout))
 		Eventually(func() framework.Entries {
-			return env.Since(mark).ByUser(manager.User).Of("mlflowoperators").Watches()
+			return env.Since(start).ByUser(manager.User).Of("mlflowoperators").Watches()
 		}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
 		waitReady(ctx, module, metav1.ConditionTrue, "Ready")
 		waitAvailable(ctx, m)
@@ -145,7 +145,7 @@ var _ = Describe("An MLflow behind the gate of the platform", func() {
 
 var _ = Describe("The component platform", func() {
 	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		create(ctx, config("2.30.0"))
 		module := create(ctx, mlflowOperator(withDomain))
@@ -153,7 +153,7 @@ var _ = Describe("The component platform", func() {
 		waitAvailable(ctx, m)
 		remove(ctx, m)
 		remove(ctx, module)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("removes its finalizer when it is disabled, so that the deletion of the MLflowOperator finishes [D32]", func(ctx SpecContext) {
@@ -191,14 +191,14 @@ var _ = Describe("The component platform", func() {
 			{framework.ManagerOptions{Env: []string{"ENABLE_PLATFORM=false", "ENABLE_MLFLOW_OPERATOR_MODULE_CONTROLLER=true"}}, false},
 		} {
 			env.Patch(ctx, m, map[string]any{"status": nil}, "status")
-			mark := env.Mark()
+			start := env.AuditPosition()
 			other := startAnotherManager(ctx, way.options)
 			if way.on {
 				waitReady(ctx, m, metav1.ConditionTrue, "Ready")
 			} else {
 				env.WaitIdle(other.User, quiet, specTimeout)
 				env.ExpectIdle(other.User, quiet)
-				Expect(env.Since(mark).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
+				Expect(env.Since(start).ByUser(other.User).Of("mlflowoperators").Writes()).To(BeEmpty())
 				env.Get(ctx, m)
 				Expect(m.Status.Conditions).To(BeEmpty())
 			}

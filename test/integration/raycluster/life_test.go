@@ -20,7 +20,7 @@ import (
 var _ = Describe("A RayCluster on OpenShift", func() {
 	It("is guarded and published, and leaves no object when it is deleted [raycluster-1] [raycluster-2] [raycluster-3] [raycluster-4] [raycluster-7] [raycluster-8]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		u := create(ctx, rayCluster(ns, "demo", set(false, "spec", "suspend"), set([]any{}, "spec", "headGroupSpec", "template", "spec", "containers")))
 		objects := proxyObjects(u)
 		env.WaitExists(ctx, objects...)
@@ -35,7 +35,7 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		}
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(ContainElement(raycluster.Finalizer)) })
 		waitSecured(ctx, u)
-		forbidden := env.Since(mark).ByUser(manager.User).Refused()
+		forbidden := env.Since(start).ByUser(manager.User).Refused()
 		Expect(forbidden).To(BeEmpty(), "[R36] the shipped rights suffice")
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
@@ -45,11 +45,11 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 
 	It("gets its NetworkPolicies before anything that exposes it [R3]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "order")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		env.WaitExists(ctx, proxyObjects(u)...)
 		env.WaitExists(ctx, route(u, names(u).Client))
-		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns && e.Code < 300 })
+		writes := env.Since(start).ByUser(manager.User).WithoutEvents().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns && e.Code < 300 })
 		first := map[string]int{}
 		for i, e := range writes {
 			if _, known := first[e.Resource]; !known {
@@ -65,12 +65,12 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		ns := env.Namespace(ctx, "status")
 		u := create(ctx, rayCluster(ns, "demo", hashed, injected))
 		waitSecured(ctx, u)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		for i := range 5 {
 			env.Patch(ctx, u, map[string]any{"status": map[string]any{"desiredWorkerReplicas": i, "state": "ready"}}, "status")
 		}
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
-		Expect(env.RequestsIn(manager.User, ns)(mark)).To(BeEmpty())
+		Expect(env.RequestsIn(manager.User, ns)(start)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("has a random cookie secret, which does not change [R9]", func(ctx SpecContext) {
@@ -97,12 +97,12 @@ var _ = Describe("A RayCluster on OpenShift", func() {
 		env.WaitDeleted(ctx, b)
 		env.WaitFor(ctx, u, func(g Gomega) { g.Expect(u.GetFinalizers()).To(Equal([]string{"example.com/redis"})) })
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		env.SetAnnotation(ctx, u, "example.com/seen", "yes")
 		Expect(env.Admin.Delete(ctx, route(u, names(u).Dashboard))).To(Succeed())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 		env.ExpectAbsent(ctx, b, route(u, names(u).Dashboard))
-		Expect(env.Since(mark).ByUser(manager.User).Of("clusterrolebindings").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Of("clusterrolebindings").Writes()).To(BeEmpty())
 		env.Patch(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}, NodeTimeout(specTimeout))
 
@@ -211,13 +211,13 @@ var _ = Describe("A restart of the operator", func() {
 		ns := env.Namespace(ctx, "remembered")
 		u := create(ctx, rayCluster(ns, "demo", hashed))
 		waitSecured(ctx, u)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		lost := policy(u, names(u).HeadPolicy)
 		Expect(env.Admin.Delete(ctx, lost)).To(Succeed())
 		waitSecured(ctx, u) // so the new process has reconciled the cluster
 		certificates := []string{names(u).CASecret, names(u).HeadTLS, names(u).WorkerTLS}
-		secrets := env.RequestsIn(manager.User, ns)(mark).Where(func(e framework.Entry) bool { return e.Resource == "secrets" && slices.Contains(certificates, e.Name) })
+		secrets := env.RequestsIn(manager.User, ns)(start).Where(func(e framework.Entry) bool { return e.Resource == "secrets" && slices.Contains(certificates, e.Name) })
 		Expect(secrets).To(BeEmpty(), "requests:\n%s", secrets)
 	}, NodeTimeout(specTimeout))
 })

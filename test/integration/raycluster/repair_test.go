@@ -65,11 +65,11 @@ var _ = Describe("A Ray pod that was created before its ServiceAccount had pull 
 		runs, waits := pod(ctx, running, raycluster.NodeTypeHead, "registry.example.com/ray:1"), pod(ctx, listed, raycluster.NodeTypeHead, stuck)
 		env.WaitFor(ctx, runs, func(g Gomega) { g.Expect(runs.Status.Phase).To(Equal(corev1.PodRunning)) })
 		waitsForImage(ctx, waits)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		addPullSecret(ctx, running)
 		addPullSecret(ctx, listed)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		Expect(env.Since(mark).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Of("pods").Writes()).To(BeEmpty())
 		for _, p := range []*corev1.Pod{runs, waits} {
 			env.Get(ctx, p)
 			Expect(p.DeletionTimestamp).To(BeNil())

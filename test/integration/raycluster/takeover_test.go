@@ -103,7 +103,7 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 		foreign(ctx, renamed, stale)
 
 		By("adopting the objects")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		for _, u := range []*unstructured.Unstructured{legacy, renamed} {
 			before := u.DeepCopy()
@@ -124,14 +124,14 @@ var _ = Describe("A take-over from the CodeFlare operator", Serial, func() {
 			binding(suspended), route(suspended, names(suspended).Dashboard))
 		env.WaitFor(ctx, suspended, func(g Gomega) { g.Expect(suspended.GetFinalizers()).To(BeEmpty()) })
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 		env.ExpectNoRequests(env.RequestsIn(manager.User, ns), quiet)
 
 		By("restarting the manager")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitNoRequests(ctx, env.RequestsIn(manager.User, ns), quiet, waitTimeout)
-		writes := env.Since(mark).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
+		writes := env.Since(start).ByUser(manager.User).WithoutEvents().WithoutReviews().WithoutLeases().Writes().Where(func(e framework.Entry) bool { return e.Namespace == ns })
 		Expect(writes).To(BeEmpty(), "writes after a restart:\n%s", writes)
 	}, NodeTimeout(specTimeout))
 

@@ -44,14 +44,14 @@ func platformKubeRay(ctx context.Context) (remove func()) {
 		}
 		object := metav1.PartialObjectMetadata{}
 		_ = json.Unmarshal(review.Request.Object.Raw, &object)
-		answer := patch
+		response := patch
 		if object.Annotations != nil { // skip the operation that adds the map of annotations
 			var operations []json.RawMessage
 			_ = json.Unmarshal(patch, &operations)
-			answer, _ = json.Marshal(operations[1:])
+			response, _ = json.Marshal(operations[1:])
 		}
 		kind := admissionv1.PatchTypeJSONPatch
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: answer, PatchType: &kind}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: response, PatchType: &kind}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(review)
 	}))

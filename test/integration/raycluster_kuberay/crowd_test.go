@@ -36,7 +36,7 @@ func allReady(ctx context.Context, namespace string, count int) {
 var _ = Describe("Many RayClusters", func() {
 	It("cause a bounded number of requests, none in the steady state and none for status updates by KubeRay [R21]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "crowd")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		DeferCleanup(func(ctx SpecContext) {
 			all := &unstructured.Unstructured{}
 			all.SetGroupVersionKind(raycluster.GVK)
@@ -51,7 +51,7 @@ var _ = Describe("Many RayClusters", func() {
 		allReady(ctx, namespace, crowd)
 		env.WaitIdle(manager.User, rest, waitTimeout)
 
-		mine := env.Since(mark).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
 		writes, reads := len(mine.WithoutEvents().Writes()), len(mine.Reads())
 		AddReportEntry("requests", fmt.Sprintf("%d clusters: %d writes, %d reads", crowd, writes, reads))
 		Expect(writes).To(BeNumerically("<=", crowd*8), "objects, the address of the head and a word to its pod")
@@ -65,16 +65,16 @@ var _ = Describe("Many RayClusters", func() {
 		}
 
 		By("letting KubeRay write every status again")
-		mark = env.Mark()
+		start = env.AuditPosition()
 		for i := range crowd {
 			cluster := reference(rayCluster(namespace, fmt.Sprintf("c%d", i)))
 			env.Patch(ctx, cluster, map[string]any{"status": map[string]any{"lastUpdateTime": "2026-01-01T00:00:00Z", "reason": "touched"}}, "status")
 		}
 		eventually(ctx, func(g Gomega) {
-			statuses := env.Since(mark).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
+			statuses := env.Since(start).Where(func(e entry) bool { return e.Resource == "rayclusters" && e.Subresource == "status" })
 			g.Expect(len(statuses)).To(BeNumerically(">=", crowd))
 		})
 		env.ExpectIdle(manager.User, rest)
-		Expect(framework.UnexpectedWhenIdle(env.Since(mark), manager.User)).To(BeEmpty())
+		Expect(framework.UnexpectedWhenIdle(env.Since(start), manager.User)).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

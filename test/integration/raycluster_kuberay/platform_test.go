@@ -92,10 +92,10 @@ var _ = Describe("A RayCluster with other settings", func() {
 		ca.SetNamespace(live.GetNamespace())
 		ca.SetName(names(live).CASecret)
 		env.Get(ctx, ca)
-		mark := env.Mark()
+		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, rest, waitTimeout)
-		mine := env.Since(mark).ChildWrites(manager.User)
+		mine := env.Since(start).ChildWrites(manager.User)
 		Expect(mine.Where(func(e entry) bool { return e.Namespace == live.GetNamespace() })).To(BeEmpty(), "%s", mine)
 		before := ca.ResourceVersion
 		env.Get(ctx, ca)

@@ -74,7 +74,7 @@ func reasons(ctx context.Context, u *unstructured.Unstructured) []string {
 var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 	It("has a proxy that checks tokens in front of its dashboard, and reports that it waits for a domain [R16] [R38]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "proxy")
-		mark := env.Mark()
+		start := env.AuditPosition()
 		u := create(ctx, rayCluster(ns, "demo"), raycluster.AuthProxy)
 		n := names(u)
 		certificate := &corev1.Secret{ObjectMeta: meta(u, n.ProxyTLS)}
@@ -84,7 +84,7 @@ var _ = Describe("A RayCluster on plain Kubernetes", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(raycluster.View(u.Object).Injected().Sidecar).To(Equal(raycluster.AuthProxy))
 		Eventually(reasons).WithContext(ctx).WithArguments(ctx, u).WithTimeout(waitTimeout).Should(ContainElement("DashboardWaitsForDomain"))
-		Expect(env.Since(mark).ByUser(manager.User).Refused()).To(BeEmpty())
+		Expect(env.Since(start).ByUser(manager.User).Refused()).To(BeEmpty())
 
 		By("setting a domain")
 		env.SetConfigMap(ctx, operatorNamespace, "codeflare-operator-config", "config.yaml", "kuberay: {ingressDomain: apps.example.org}")

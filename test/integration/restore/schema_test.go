@@ -74,7 +74,7 @@ var _ = Describe("CRDs of an older release", func() {
 			}
 		}
 		DeferCleanup(restore)
-		mark, versions := env.Mark(), []string{}
+		start, versions := env.AuditPosition(), []string{}
 		for _, object := range own {
 			have(object, false)
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
@@ -83,7 +83,7 @@ var _ = Describe("CRDs of an older release", func() {
 		}
 		Eventually(func(g Gomega) {
 			for _, version := range versions {
-				g.Expect(env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.ResourceVersion == version })).NotTo(BeEmpty(),
+				g.Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.ResourceVersion == version })).NotTo(BeEmpty(),
 					"the status of resourceVersion %s, which loses a field, was not sent again", version)
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())

@@ -53,7 +53,7 @@ func listObjects(ctx context.Context, kind schema.GroupVersionKind) []unstructur
 }
 
 // leaks returns the places that contain the word.
-func leaks(ctx context.Context, mark framework.Mark) []string {
+func leaks(ctx context.Context, start framework.AuditPosition) []string {
 	GinkgoHelper()
 	var out []string
 	look := func(where, text string) {
@@ -83,7 +83,7 @@ func leaks(ctx context.Context, mark framework.Mark) []string {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(metrics)).To(ContainSubstring("odh_platform_component_running"))
 	look("metrics", string(metrics))
-	for _, entry := range env.Since(mark).ByUser(manager.User).Writes() {
+	for _, entry := range env.Since(start).ByUser(manager.User).Writes() {
 		if entry.Resource != "secrets" {
 			look("audit "+entry.String(), string(entry.Request))
 		}
@@ -92,7 +92,7 @@ func leaks(ctx context.Context, mark framework.Mark) []string {
 }
 
 var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
-	mark := env.Mark()
+	start := env.AuditPosition()
 	namespace := env.Namespace(ctx, "secrets")
 	for _, object := range framework.Recording("testdata/broken.yaml", "NAMESPACE", namespace, "WORD", word) {
 		Expect(env.Admin.Create(ctx, object)).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
@@ -113,7 +113,7 @@ var _ = It("shows no value of a Secret in any failure", func(ctx SpecContext) {
 	// The manager reads everything again, with empty caches.
 	manager.Restart(ctx)
 	env.WaitIdle(manager.User, quiet, time.Minute)
-	Expect(leaks(ctx, mark)).To(BeEmpty())
+	Expect(leaks(ctx, start)).To(BeEmpty())
 }, NodeTimeout(specTimeout))
 
 var _ = It("restores an overwritten CA within two seconds", func(ctx SpecContext) {

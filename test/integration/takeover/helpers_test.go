@@ -35,7 +35,7 @@ type legacyServer struct {
 	server   *mlflowv1.MLflow
 	children []*unstructured.Unstructured
 	manager  *framework.Manager
-	mark     framework.Mark
+	start    framework.AuditPosition
 }
 
 // createLegacyObjects writes the objects of files like the replaced operator, waits until its server runs, and writes its status. Everything is deleted
@@ -106,7 +106,7 @@ func (s *legacyServer) report(ctx context.Context) {
 // takeOver starts a manager, and waits until the server is ready and the manager is idle.
 func (s *legacyServer) takeOver(ctx context.Context, variables ...string) {
 	GinkgoHelper()
-	s.mark = env.Mark()
+	s.start = env.AuditPosition()
 	s.manager = env.StartManager(ctx, managerOptions(variables...))
 	env.WaitFor(ctx, s.server, func(g Gomega) { g.Expect(s.server.Status.ObservedGeneration).To(Equal(s.server.Generation)) })
 	env.WaitForCondition(ctx, s.server, "Available", metav1.ConditionTrue, "DeploymentReady")
@@ -119,7 +119,7 @@ func (s *legacyServer) takeOver(ctx context.Context, variables ...string) {
 // writes returns the writes of the manager since its start, except Events.
 func (s *legacyServer) writes() framework.Entries {
 	GinkgoHelper()
-	return env.Since(s.mark).ChildWrites(s.manager.User)
+	return env.Since(s.start).ChildWrites(s.manager.User)
 }
 
 // live reads a live child.

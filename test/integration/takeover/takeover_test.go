@@ -142,7 +142,7 @@ var _ = Describe("A server of the legacy operator", func() {
 			env.ExpectIdle(s.manager.User, quiet)
 
 			By("restarting the manager, which writes nothing")
-			s.mark = env.Mark()
+			s.start = env.AuditPosition()
 			s.manager.Restart(ctx)
 			env.WaitIdle(s.manager.User, quiet, specTimeout)
 			Expect(s.writes()).To(BeEmpty())

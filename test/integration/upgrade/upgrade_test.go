@@ -131,12 +131,12 @@ func expectKept(before, after map[string]child) {
 	Expect(lost).To(BeEmpty(), "children that were deleted or recreated")
 }
 
-// repeatedWrites returns the objects that the manager wrote more than once since a mark, with its requests. Writes of the status of custom
+// repeatedWrites returns the objects that the manager wrote more than once since a position in the log, with its requests. Writes of the status of custom
 // resources are not counted.
-func repeatedWrites(mark framework.Mark) map[string]framework.Entries {
+func repeatedWrites(start framework.AuditPosition) map[string]framework.Entries {
 	GinkgoHelper()
 	all := map[string]framework.Entries{}
-	for _, e := range env.Since(mark).ChildWrites(manager.User) {
+	for _, e := range env.Since(start).ChildWrites(manager.User) {
 		if e.Subresource != "status" {
 			title := fmt.Sprintf("%s %s/%s", e.Resource, e.Namespace, e.Name)
 			all[title] = append(all[title], e)
@@ -174,23 +174,23 @@ var _ = Describe("An upgrade", func() {
 		By("upgrading")
 		manager.Stop(ctx)
 		objects = install(ctx, "config/default", objects)
-		mark := env.Mark()
+		begin := env.AuditPosition()
 		start(ctx, "", resources)
 		after := children(ctx)
 		expectKept(before, after)
 		AddReportEntry("replaced", fmt.Sprint(replacedDeployments(before, after)))
-		Expect(repeatedWrites(mark)).To(BeEmpty(), "objects that were written more than once")
+		Expect(repeatedWrites(begin)).To(BeEmpty(), "objects that were written more than once")
 		Expect(replacedDeployments(before, after)).To(ConsistOf(documentedReplacements(resources)), "CHANGELOG.md lists the Deployments whose pods are replaced")
 
 		By("downgrading")
 		manager.Stop(ctx)
 		install(ctx, previous.tree+"/config/default", objects)
-		mark = env.Mark()
+		begin = env.AuditPosition()
 		start(ctx, previous.manager, resources)
 		back := children(ctx)
 		expectKept(before, back)
 		Expect(replacedDeployments(before, back)).To(BeEmpty(), "the downgrade changed pod templates")
-		deleted := env.Since(mark).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
+		deleted := env.Since(begin).ByUser(manager.User).Where(func(e framework.Entry) bool { return strings.HasPrefix(e.Verb, "delete") && e.Code < 300 })
 		Expect(deleted).To(BeEmpty(), "deletions during the downgrade")
 		env.ExpectIdle(manager.User, quiet)
 		Expect(manager.Process.Running()).To(BeTrue())

@@ -49,12 +49,12 @@ func newFleet(i *instance) (*fleet, error) {
 // reportInstances reports to the layer the existing instances, and the types of models from the configuration of the manager.
 func (f *fleet) reportInstances(ctx context.Context) error {
 	prefix := f.leader.base + keyPods
-	answer, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
+	response, err := f.leader.etcd.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return fmt.Errorf("listing the instances: %w", err)
 	}
 	var running []modelmesh.Instance
-	for _, entry := range answer.Kvs {
+	for _, entry := range response.Kvs {
 		var m member
 		if err := json.Unmarshal(entry.Value, &m); err != nil {
 			return fmt.Errorf("reading instance %s: %w", entry.Key, err)
@@ -138,11 +138,11 @@ func manage(ctx context.Context, view *modelmesh.View, name string, request fram
 		return nil, status.Errorf(codes.Unimplemented, "unknown method %s", name)
 	}
 	decode := func(into any) error { return proto.Unmarshal(request, into.(proto.Message)) }
-	answer, err := methods[at].Handler(view, ctx, decode, nil)
+	response, err := methods[at].Handler(view, ctx, decode, nil)
 	if err != nil {
 		return nil, err
 	}
-	return proto.Marshal(answer.(proto.Message))
+	return proto.Marshal(response.(proto.Message))
 }
 
 // modelOf returns the name of the model of a request: from a header, or from the field of the message that the manager configures.

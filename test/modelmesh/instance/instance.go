@@ -145,13 +145,13 @@ func (i *instance) peer(address string) (*grpc.ClientConn, error) {
 func (i *instance) awaitRuntime(ctx context.Context) error {
 	adapter := runtimepb.NewModelRuntimeClient(i.adapter)
 	for {
-		answer, err := adapter.RuntimeStatus(ctx, &runtimepb.RuntimeStatusRequest{})
-		if err == nil && answer.GetStatus() == runtimepb.RuntimeStatusResponse_READY {
-			i.methods = answer.GetMethodInfos()
-			i.log.Info("The runtime is ready", "status", answer)
+		response, err := adapter.RuntimeStatus(ctx, &runtimepb.RuntimeStatusRequest{})
+		if err == nil && response.GetStatus() == runtimepb.RuntimeStatusResponse_READY {
+			i.methods = response.GetMethodInfos()
+			i.log.Info("The runtime is ready", "status", response)
 			return nil
 		}
-		i.log.Info("The runtime is not ready", "status", answer.GetStatus().String(), "error", fmt.Sprint(err))
+		i.log.Info("The runtime is not ready", "status", response.GetStatus().String(), "error", fmt.Sprint(err))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

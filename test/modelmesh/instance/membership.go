@@ -130,8 +130,8 @@ func (i *instance) part(ctx context.Context) {
 // waitUnlisted returns when no layer lists this instance.
 func (i *instance) waitUnlisted(ctx context.Context) error {
 	for {
-		answer, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())
-		if err != nil || answer.Count == 0 {
+		response, err := i.etcd.Get(ctx, i.base+keyInstances+i.id, clientv3.WithCountOnly())
+		if err != nil || response.Count == 0 {
 			return err
 		}
 		select {

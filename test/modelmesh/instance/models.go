@@ -9,9 +9,9 @@ import (
 
 // loading is the result of loading a model; done is closed when the result is known.
 type loading struct {
-	done   chan struct{}
-	answer frame
-	err    error
+	done  chan struct{}
+	reply frame
+	err   error
 }
 
 // manageModels has the adapter of this pod load and unload models. A load is not cancelled, and a loaded or loading model is
@@ -28,7 +28,7 @@ func (i *instance) manageModels(ctx context.Context, method string, request fram
 		case <-ctx.Done():
 			return nil, status.FromContextError(ctx.Err()).Err()
 		case <-l.done:
-			return l.answer, l.err
+			return l.reply, l.err
 		}
 	case "unloadModel":
 		i.mu.Lock()
@@ -52,7 +52,7 @@ func (i *instance) loadOnce(ctx context.Context, id, method string, request fram
 	i.loads[id] = l
 	go func() {
 		defer close(l.done)
-		if l.answer, l.err = call(ctx, i.adapter, method, request); l.err != nil {
+		if l.reply, l.err = call(ctx, i.adapter, method, request); l.err != nil {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			if i.loads[id] == l {

@@ -126,9 +126,9 @@ func Stop(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stopping the instance: %w", err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("stopping the instance: %w", err)
 	}
-	return errors.Join(answer.Body.Close())
+	return errors.Join(response.Body.Close())
 }

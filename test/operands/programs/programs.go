@@ -93,12 +93,12 @@ func build(ctx context.Context, name, pkg string, furnish func(ctx context.Conte
 
 // addOpenAPI adds the package to the folder of the go.mod, which has a replace directive for it.
 func addOpenAPI(ctx context.Context, dir string) error {
-	answer, err := goCommand(ctx, dir, "mod", "download", "-json", openapi.module+"@"+openapi.version)
+	response, err := goCommand(ctx, dir, "mod", "download", "-json", openapi.module+"@"+openapi.version)
 	if err != nil {
 		return err
 	}
 	var download struct{ Dir, Sum string }
-	if err := json.Unmarshal(answer, &download); err != nil {
+	if err := json.Unmarshal(response, &download); err != nil {
 		return err
 	}
 	if download.Sum != openapi.sum {
