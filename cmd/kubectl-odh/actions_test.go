@@ -16,8 +16,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-// unpacked returns the files of an archive.
-func unpacked(t *testing.T, path string) map[string]string {
+// unpackArchive returns the files of an archive.
+func unpackArchive(t *testing.T, path string) map[string]string {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -47,10 +47,10 @@ func unpacked(t *testing.T, path string) map[string]string {
 
 func TestGatherWritesArchive(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml", "testdata/secrets.yaml")
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
 	path := filepath.Join(t.TempDir(), "a.tar.gz")
 	run(t, cluster, "gather --file "+path).expect(t, 0, path+": ", " files, ")
-	files := unpacked(t, path)
+	files := unpackArchive(t, path)
 	for file, parts := range map[string][]string{
 		"cluster/mlflows.mlflow.opendatahub.io.yaml":          {"reason: DeploymentNotReady"},
 		"namespaces/opendatahub/pods.yaml":                    {"name: mlflow-2-x2x4z"},
@@ -65,19 +65,19 @@ func TestGatherWritesArchive(t *testing.T) {
 	} {
 		for _, part := range parts {
 			if !strings.Contains(files[file], part) {
-				t.Errorf("%s has no %q:\n%s", file, part, files[file])
+				t.Errorf("%s does not contain %q:\n%s", file, part, files[file])
 			}
 		}
 	}
 	for name, text := range files {
 		if strings.Contains(text, "hunter2") {
-			t.Errorf("%s has the password", name)
+			t.Errorf("%s contains the password", name)
 		}
 		if strings.Contains(text, "name: stranger") || strings.Contains(text, "name: unrelated") {
-			t.Errorf("%s has what does not belong to a resource", name)
+			t.Errorf("%s contains objects that belong to no resource of the operator", name)
 		}
 	}
-	if _, has := files["gaps.txt"]; has {
+	if _, found := files["gaps.txt"]; found {
 		t.Error("gaps.txt exists, although all objects were readable")
 	}
 	run(t, cluster, "gather --file "+path).expect(t, 2, "exists")
@@ -85,7 +85,7 @@ func TestGatherWritesArchive(t *testing.T) {
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "secrets" || r.Resource == "leases" })
 	path = filepath.Join(t.TempDir(), "b.tar.gz")
 	run(t, cluster, "gather --file "+path).expect(t, 3, "Note: not allowed to list ", "secrets in namespace opendatahub")
-	if gaps := unpacked(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
+	if gaps := unpackArchive(t, path)["gaps.txt"]; !strings.Contains(gaps, "secrets in namespace opendatahub") {
 		t.Errorf("gaps.txt: %s, want it to contain %q", gaps, "secrets in namespace opendatahub")
 	}
 }
@@ -102,11 +102,11 @@ func TestGatherLogs(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
 	collected := func(file string, parts ...string) map[string]string {
 		path := filepath.Join(t.TempDir(), file)
 		run(t, cluster, "gather --log-lines 5 --file "+path).expect(t, 3, parts...)
-		return unpacked(t, path)
+		return unpackArchive(t, path)
 	}
 	files := collected("a.tar.gz", "Note: ", "container waiting is waiting to start")
 	for name, want := range map[string]string{
@@ -119,13 +119,13 @@ func TestGatherLogs(t *testing.T) {
 	}
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "pods/log" })
 	files = collected("b.tar.gz", "not allowed to read ", "the log of pod vision/train-0, container main")
-	if _, has := files["namespaces/vision/logs/train-0/main.log"]; has || files["namespaces/vision/pods.yaml"] == "" {
+	if _, found := files["namespaces/vision/logs/train-0/main.log"]; found || files["namespaces/vision/pods.yaml"] == "" {
 		t.Error("without permission for logs, want the pods and no log")
 	}
 }
 
 // render rejects the same objects as the webhooks of the manager.
-func TestRefusedResources(t *testing.T) {
+func TestRenderRejectsInvalidResources(t *testing.T) {
 	write := func(text string) string {
 		path := filepath.Join(t.TempDir(), "x.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -139,18 +139,18 @@ func TestRefusedResources(t *testing.T) {
 		code     int
 		parts    []string
 	}{
-		"a good registry": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}}}",
+		"valid registry": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}, postgres: {generateDeployment: true}}}",
 			0, []string{"kind: "}},
-		"a registry without a database": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}}}",
+		"registry without a database": {"{apiVersion: modelregistry.opendatahub.io/v1beta1, kind: ModelRegistry, metadata: {name: a}, spec: {rest: {}, grpc: {}}}",
 			2, []string{"would be refused: "}},
-		"a Catalog of another name": {"{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: mine}}", 2, []string{"would be refused: ", "name must be"}},
-		"privileges of an MLflow":   {"{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {securityContext: {privileged: true}}}", 2, []string{"would be refused: ", "baseline"}},
-		"a Ray cluster":             {"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {enableIngress: true, template: {spec: {containers: [{name: head, image: x}]}}}}}", 2, []string{"would be refused: ", "enableIngress"}},
-		"a runtime that scales":     {"{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: r, annotations: {serving.kserve.io/autoscalerClass: external}}, spec: {multiModel: true, containers: [{name: a, image: x}]}}", 2, []string{"would be refused: unknown autoscaler class"}},
-		"an empty AppWrapper":       {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: []}}", 2, []string{"would be refused: ", "components contains no podspecs"}},
-		"a ClusterRole in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}}]}}",
+		"Catalog with another name":                {"{apiVersion: aihub.opendatahub.io/v1alpha1, kind: Catalog, metadata: {name: mine}}", 2, []string{"would be refused: ", "name must be"}},
+		"privileged MLflow":                        {"{apiVersion: mlflow.opendatahub.io/v1, kind: MLflow, metadata: {name: mlflow}, spec: {securityContext: {privileged: true}}}", 2, []string{"would be refused: ", "baseline"}},
+		"RayCluster with enableIngress":            {"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: r}, spec: {headGroupSpec: {enableIngress: true, template: {spec: {containers: [{name: head, image: x}]}}}}}", 2, []string{"would be refused: ", "enableIngress"}},
+		"runtime with an unknown autoscaler class": {"{apiVersion: serving.kserve.io/v1alpha1, kind: ServingRuntime, metadata: {name: r, annotations: {serving.kserve.io/autoscalerClass: external}}, spec: {multiModel: true, containers: [{name: a, image: x}]}}", 2, []string{"would be refused: unknown autoscaler class"}},
+		"AppWrapper without components":            {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: []}}", 2, []string{"would be refused: ", "components contains no podspecs"}},
+		"ClusterRole in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}}]}}",
 			2, []string{"would be refused: ", "objects that grant permissions"}},
-		"a Job in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: x}]}}}}}]}}",
+		"Job in an AppWrapper": {"{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: w}, spec: {components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {containers: [{name: a, image: x}]}}}}}]}}",
 			0, []string{"kind: "}},
 	} {
 		t.Run(name, func(t *testing.T) {

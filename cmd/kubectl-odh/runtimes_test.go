@@ -9,7 +9,7 @@ import (
 // status and doctor show why the manager rejects a runtime under its settings.
 func TestStatusAndDoctorReportInvalidRuntimes(t *testing.T) {
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/refused.yaml")
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
 	status := run(t, cluster, "status")
 	status.expect(t, 1, "ServingRuntime/endpoint", `no pods are created or changed: Invalid runtime Spec: spec.grpcDataEndpoint "port:nope" has no port`,
 		"ServingRuntime/adapter", "nonesuch", "ServingRuntime/privileged", "the Pod Security level baseline does not allow",
@@ -17,7 +17,7 @@ func TestStatusAndDoctorReportInvalidRuntimes(t *testing.T) {
 	doctor := run(t, cluster, "doctor")
 	doctor.expect(t, 1, "ServingRuntime vision/endpoint: no pods are created or changed: Invalid runtime Spec: spec.grpcDataEndpoint", "ServingRuntime vision/adapter: no pods are created or changed: ",
 		"ServingRuntime vision/privileged: ", "ServingRuntime vision/scaled: ", "models of the runtime are not served")
-	doctor.lacks(t, "vision/good", "vision/single")
+	doctor.expectNot(t, "vision/good", "vision/single")
 
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Resource == "servingruntimes" || r.Name == "model-serving-config"

@@ -93,15 +93,15 @@ func TestStatusReadsNoMoreThanItNeeds(t *testing.T) {
 func TestStatusOfANamespace(t *testing.T) {
 	got := run(t, fullCluster(t), "status -n odh-model-registries")
 	got.expect(t, 1, "ModelRegistry/team-a", "MLflow/mlflow", "odh-platform-operator-controller-manager in opendatahub")
-	got.lacks(t, "AppWrapper/", "Predictor/")
+	got.expectNot(t, "AppWrapper/", "Predictor/")
 }
 
 // TestStatusOfHealth has only healthy resources.
 func TestStatusOfHealth(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), fakecluster.Objects(t, "testdata/manager.yaml"))
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), fakecluster.Objects(t, "testdata/manager.yaml"))
 	got := run(t, cluster, "status")
 	got.expect(t, 0, "MANAGER  Healthy", "1/1 ready", "image ghcr.io/odh-platform/odh-platform-operator:v0.1.0", "Lease renewed 3s ago by odh-platform-operator-controller-manager-7d9f6c5b8-x2x4z", "There are no resources yet.")
-	got.lacks(t, "Note:")
+	got.expectNot(t, "Note:")
 }
 
 func TestStatusWithoutAPIs(t *testing.T) {
@@ -124,7 +124,7 @@ func lessThan(all []unstructured.Unstructured, kinds ...string) []unstructured.U
 }
 
 func TestStatusOfTheManager(t *testing.T) {
-	kinds := append(fakecluster.Kubernetes(), fakecluster.Ours()...)
+	kinds := append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...)
 	manager := fakecluster.Objects(t, "testdata/manager.yaml")
 	changed := func(kind string, change func(u *unstructured.Unstructured)) []unstructured.Unstructured {
 		var out []unstructured.Unstructured
@@ -195,7 +195,7 @@ func TestStatusWithFewRights(t *testing.T) {
 	got := run(t, cluster, "status")
 	got.expect(t, 1, "AppWrapper/train", "Predictor/digits", "Note: not allowed to list all namespaces; only namespace vision is shown, choose another with -n",
 		"Note: not allowed to list deployments.apps in all namespaces\n", "Note: not allowed to list leases.coordination.k8s.io in all namespaces\n", "rayclusters.ray.io in namespace vision\n")
-	got.lacks(t, "RayCluster/", "ModelRegistry/")
+	got.expectNot(t, "RayCluster/", "ModelRegistry/")
 	run(t, cluster, "status -n nowhere").expect(t, 3, "MANAGER  Unknown", "not allowed to list Deployments and Leases; set its namespace with --manager-namespace",
 		"No resources were found; the notes list what could not be read.")
 	run(t, fullCluster(t), "status -n nowhere").expect(t, 2, `namespace "nowhere" does not exist`)
@@ -212,7 +212,7 @@ func TestStatusWithFewRights(t *testing.T) {
 func TestStatusWithSettingsThatMayNotBeRead(t *testing.T) {
 	cluster := fullCluster(t)
 	const note = "the defaults are assumed for settings of the manager that could not be read: ENABLE_PLATFORM in ConfigMap opendatahub/"
-	run(t, cluster, "status").lacks(t, note)
+	run(t, cluster, "status").expectNot(t, note)
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Resource == "configmaps" })
 	run(t, cluster, "status").expect(t, 1, "Note: "+note)
 	run(t, cluster, "status -o json").expect(t, 1, note)
@@ -223,7 +223,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "predictors" || r.Resource == "ray.io/v1" })
 	got := run(t, cluster, "status")
 	got.expect(t, 1, "Note: predictors.serving.kserve.io in all namespaces could not be read:", "Note: the API ray.io/v1 does not answer", "AppWrapper/train")
-	got.lacks(t, "Predictor/")
+	got.expectNot(t, "Predictor/")
 	cluster.Break(func(r fakecluster.Request) bool { return r.Verb != "discover" })
 	run(t, cluster, "status").expect(t, 3, "MANAGER Unknown", "Note: mlflows.mlflow.opendatahub.io could not be read:")
 }
@@ -247,7 +247,7 @@ func TestStatusInFormats(t *testing.T) {
 // TestStatusOfSelectedResources lists with a label selector.
 func TestStatusOfSelectedResources(t *testing.T) {
 	cluster := fullCluster(t)
-	run(t, cluster, "status -l team=a").lacks(t, "AppWrapper/")
+	run(t, cluster, "status -l team=a").expectNot(t, "AppWrapper/")
 	for _, r := range cluster.Requests() {
 		if r.Resource == "appwrappers" && r.Selector != "team=a" {
 			t.Errorf("AppWrappers were listed without the label selector: %+v", r)
@@ -275,7 +275,7 @@ func TestMLflowConfigWithoutItsSecret(t *testing.T) {
 					u.Object["status"] = map[string]any{"conditions": c.conditions}
 				}
 			}
-			cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+			cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
 			run(t, cluster, "status").expect(t, 1, append(c.parts, "MLflowConfig/mlflow")...)
 			run(t, cluster, "tree mlflowconfig/mlflow").expect(t, 1, append(c.parts, "MLflowConfig/mlflow")...)
 		})

@@ -38,7 +38,7 @@ func run(t *testing.T, cluster *fakecluster.Cluster, line string) outcome {
 func fullCluster(t *testing.T) *fakecluster.Cluster {
 	t.Helper()
 	objects := fakecluster.Objects(t, "testdata/manager.yaml", "testdata/resources.yaml", "testdata/parts.yaml")
-	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), objects)
+	return fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), objects)
 }
 
 // has reports whether the output contains a part, ignoring alignment and line ends, unless the part ends a line.
@@ -63,8 +63,8 @@ func (o outcome) expect(t *testing.T, code int, parts ...string) {
 	}
 }
 
-// lacks expects that parts are absent.
-func (o outcome) lacks(t *testing.T, parts ...string) {
+// expectNot expects that parts are absent.
+func (o outcome) expectNot(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if o.has(part) {

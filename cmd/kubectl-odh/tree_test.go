@@ -29,10 +29,10 @@ type branch struct {
 }
 
 // lines formats a branch for comparisons.
-func (b branch) lines(before string) []string {
-	out := []string{strings.TrimSpace(fmt.Sprintf("%s%s/%s %s %s", before, b.Kind, b.Name, b.Relation, b.State))}
+func (b branch) lines(prefix string) []string {
+	out := []string{strings.TrimSpace(fmt.Sprintf("%s%s/%s %s %s", prefix, b.Kind, b.Name, b.Relation, b.State))}
 	for _, child := range b.Children {
-		out = append(out, child.lines(before+"> ")...)
+		out = append(out, child.lines(prefix+"> ")...)
 	}
 	return out
 }
@@ -47,10 +47,10 @@ func treeOf(t *testing.T, cluster *fakecluster.Cluster, line string) branch {
 	}
 	got := run(t, cluster, line+" -o json")
 	if err := json.Unmarshal([]byte(got.stdout), &result); err != nil {
-		t.Fatalf("unexpected error: %v: %s%s", err, got.stdout, got.stderr)
+		t.Fatalf("decoding the output: %v\n%s%s", err, got.stdout, got.stderr)
 	}
 	if len(result.Trees) != 1 || result.OK != (got.code == 0) {
-		t.Fatalf("%d trees, OK is %t, exit code %d", len(result.Trees), result.OK, got.code)
+		t.Fatalf("got %d trees, OK %t and exit code %d, want 1 tree, and OK only with exit code 0", len(result.Trees), result.OK, got.code)
 	}
 	return result.Trees[0]
 }
@@ -98,16 +98,16 @@ func TestTreePrintsChildObjects(t *testing.T) {
 			Secret/mlflow-tls  Healthy`,
 	} {
 		t.Run(line, func(t *testing.T) {
-			var wanted []string
+			var wantLines []string
 			for text := range strings.Lines(strings.TrimSpace(want)) {
-				wanted = append(wanted, strings.Join(strings.Fields(text), " "))
+				wantLines = append(wantLines, strings.Join(strings.Fields(text), " "))
 			}
 			var got []string
 			for _, text := range treeOf(t, cluster, line).lines("") {
 				got = append(got, strings.Join(strings.Fields(text), " "))
 			}
-			if !slices.Equal(got, wanted) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wanted, "\n"))
+			if !slices.Equal(got, wantLines) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantLines, "\n"))
 			}
 		})
 	}
@@ -126,16 +126,16 @@ func TestTreeReadsNoSecrets(t *testing.T) {
 		}
 	}
 	if !listed {
-		t.Error("no Secret was listed, so the test proves nothing")
+		t.Error("tree listed no Secrets")
 	}
 	if most := cluster.MaxConcurrentRequests(); most > 12 {
-		t.Errorf("%d requests at once", most)
+		t.Errorf("got %d concurrent requests, want at most 12", most)
 	}
 }
 
-// deploymentWithPods is a Deployment with many pods, one of which failed.
+// deploymentWithPods returns a Deployment and its pods, one of which failed.
 func deploymentWithPods(pods int) []unstructured.Unstructured {
-	owned := func(kind, name, uid, owner, ownerUID string) unstructured.Unstructured {
+	newObject := func(kind, name, uid, owner, ownerUID string) unstructured.Unstructured {
 		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 		u.SetNamespace("vision")
 		u.SetName(name)
@@ -147,11 +147,11 @@ func deploymentWithPods(pods int) []unstructured.Unstructured {
 		}
 		return u
 	}
-	top := owned("Deployment", "crowd", "top", "", "")
+	top := newObject("Deployment", "crowd", "top", "", "")
 	top.SetAPIVersion("apps/v1")
 	all := []unstructured.Unstructured{top}
 	for i := range pods {
-		pod := owned("Pod", fmt.Sprintf("crowd-%03d", i), fmt.Sprintf("pod-%d", i), "Deployment", "top")
+		pod := newObject("Pod", fmt.Sprintf("crowd-%03d", i), fmt.Sprintf("pod-%d", i), "Deployment", "top")
 		pod.Object["status"] = map[string]any{"phase": "Succeeded"}
 		if i == 1 {
 			pod.Object["status"] = map[string]any{"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory. "}
@@ -163,23 +163,23 @@ func deploymentWithPods(pods int) []unstructured.Unstructured {
 
 // TestTreeOfManyObjects lists many pods instead of reading each.
 func TestTreeOfManyObjects(t *testing.T) {
-	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.Ours()...), deploymentWithPods(300))
+	cluster := fakecluster.Start(t, append(fakecluster.Kubernetes(), fakecluster.OperatorKinds()...), deploymentWithPods(300))
 	cluster.Page(100)
 	got := run(t, cluster, "tree deployment/crowd")
 	got.expect(t, 1, "Pod/crowd-299", "Completed", "the pod was evicted (The node was low on resource: memory)")
 	if n := strings.Count(got.stdout, "Pod/"); n != 300 {
-		t.Errorf("%d pods are shown", n)
+		t.Errorf("got %d pods, want 300", n)
 	}
 }
 
 func TestTreeHidesOldReplicaSets(t *testing.T) {
 	cluster := fullCluster(t)
-	run(t, cluster, "tree mlflow/mlflow").lacks(t, "ReplicaSet/mlflow-1")
+	run(t, cluster, "tree mlflow/mlflow").expectNot(t, "ReplicaSet/mlflow-1")
 	run(t, cluster, "tree mlflow/mlflow -o json").expect(t, 1, `"mlflow-1"`)
 }
 
-// TestTreeWithFewRights shows readable objects and lists gaps.
-func TestTreeWithFewRights(t *testing.T) {
+// TestTreeWithoutPermissions expects the readable objects and a note for each denied request.
+func TestTreeWithoutPermissions(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Forbid(func(r fakecluster.Request) bool {
 		return r.Namespace != "vision" && r.Resource != "clusterservingruntimes" || r.Resource == "secrets"
@@ -192,7 +192,7 @@ func TestTreeWithFewRights(t *testing.T) {
 	run(t, cluster, "tree aw/train").expect(t, 1, "Job/train ", "Note: not allowed to list pods in namespace vision\n")
 }
 
-func TestTreeOfABrokenCluster(t *testing.T) {
+func TestTreeReportsFailedRequests(t *testing.T) {
 	cluster := fullCluster(t)
 	cluster.Break(func(r fakecluster.Request) bool { return r.Resource == "jobs" })
 	got := run(t, cluster, "tree aw/train")
@@ -201,7 +201,7 @@ func TestTreeOfABrokenCluster(t *testing.T) {
 	run(t, cluster, "tree aw/train").expect(t, 2, "kubectl-odh: ")
 }
 
-func TestTreeFails(t *testing.T) {
+func TestTreeReturnsErrors(t *testing.T) {
 	cluster := fullCluster(t)
 	for line, want := range map[string]string{
 		"tree":                     "tree: name resources of one namespace as KIND/NAME, such as mlflow/mlflow, or as KIND NAME",
@@ -220,7 +220,7 @@ func TestTreeFails(t *testing.T) {
 		got := run(t, cluster, line)
 		got.expect(t, 2, want)
 		if got.stdout != "" {
-			t.Errorf("%s prints %q", line, got.stdout)
+			t.Errorf("%s printed %q to stdout, want nothing", line, got.stdout)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 // split is everything with a server for artifacts.
 func split() *mlflowv1.MLflow {
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.ServeArtifacts, s.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
 	})
 	m.Generation = 1
@@ -256,7 +256,7 @@ func TestStoresOfTwoServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := split()
-			m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
+			m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom = "", mlflowtest.SecretKey("db", "uri")
 			m.Spec.BackendStoreURIFrom.Optional = new(true)
 			existing := []client.Object{m}
 			if tc.data != nil {
@@ -300,7 +300,7 @@ func TestStoresAreReadOnce(t *testing.T) {
 	r := &mlflowReconciler{stores: newStoreCache(server, live)}
 	expectCondition := func(want string) {
 		t.Helper()
-		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.KeyOf("db", "uri")})
+		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.SecretKey("db", "uri")})
 		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
 			t.Errorf("problem %q, error %v", problem, err)
 		}

@@ -27,12 +27,12 @@ func TestCertificateIsIssued(t *testing.T) {
 		platform string
 		issued   bool
 	}{
-		"no word about TLS":      {mlflowtest.Server(), "plain", true},
-		"an empty block":         {mlflowtest.Server(withMode("")), "plain", true},
-		"automatic":              {mlflowtest.Server(withMode(mlflowv1.TLSAutomatic)), "plain", true},
-		"provided":               {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "plain", false},
-		"on OpenShift":           {mlflowtest.Server(), "openshift", false},
-		"on OpenShift, provided": {mlflowtest.Server(withMode(mlflowv1.TLSProvided)), "openshift", false},
+		"no word about TLS":      {mlflowtest.MLflow(), "plain", true},
+		"an empty block":         {mlflowtest.MLflow(withMode("")), "plain", true},
+		"automatic":              {mlflowtest.MLflow(withMode(mlflowv1.TLSAutomatic)), "plain", true},
+		"provided":               {mlflowtest.MLflow(withMode(mlflowv1.TLSProvided)), "plain", false},
+		"on OpenShift":           {mlflowtest.MLflow(), "openshift", false},
+		"on OpenShift, provided": {mlflowtest.MLflow(withMode(mlflowv1.TLSProvided)), "openshift", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, in, s := newFixture(t, c.m), platformInputs[c.platform], &corev1.Secret{}
@@ -54,7 +54,7 @@ func TestCertificateIsIssued(t *testing.T) {
 }
 
 func TestCertificateErrors(t *testing.T) {
-	w, m := newFixture(t), mlflowtest.Server()
+	w, m := newFixture(t), mlflowtest.MLflow()
 	broken := errors.New("no answer")
 	w.Certificates.Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

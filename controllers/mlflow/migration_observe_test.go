@@ -54,7 +54,7 @@ func involvedUID(o client.Object) []string {
 
 // watched is the MLflow that the observer looks for.
 func watched() *mlflowv1.MLflow {
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
 	})
 	m.Generation = 2

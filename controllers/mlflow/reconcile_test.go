@@ -80,7 +80,7 @@ func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctr
 
 // mlflowWithAllChildren is an MLflow that asks for every kind of child, on a cluster that serves all of them.
 func mlflowWithAllChildren() *mlflowv1.MLflow {
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	m.Generation = 1
 	return m
 }
@@ -295,7 +295,7 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 // A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
 func TestRefusedExpansion(t *testing.T) {
 	m := mlflowWithAllChildren()
-	m.Spec.Storage.Resources.Requests = mlflowtest.Storage("20Gi")
+	m.Spec.Storage.Resources.Requests = mlflowtest.StorageRequest("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
 	w := newFixture(t, m, claim)
 	requests := 0

@@ -27,10 +27,10 @@ func TestReferences(t *testing.T) {
 		t.Errorf("without anything of the user (-want +got):\n%s", diff)
 	}
 
-	m.Spec.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri")
-	m.Spec.RegistryStoreURIFrom = mlflowtest.KeyOf("db", "registry")
-	m.Spec.ReadReplicaBackendStoreURIFrom = mlflowtest.KeyOf("replica", "uri")
-	m.Spec.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: mlflowtest.KeyOf("token", "t")}}}
+	m.Spec.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri")
+	m.Spec.RegistryStoreURIFrom = mlflowtest.SecretKey("db", "registry")
+	m.Spec.ReadReplicaBackendStoreURIFrom = mlflowtest.SecretKey("replica", "uri")
+	m.Spec.Env = []corev1.EnvVar{{Name: "TOKEN", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: mlflowtest.SecretKey("token", "t")}}}
 	m.Spec.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s3"}}}}
 	m.Spec.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate"}
 	want := []reference.Reference{
@@ -94,8 +94,8 @@ func TestRolloutHashOfUncachedDeployment(t *testing.T) {
 
 // A missing object that the spec names is reported immediately, before pods fail.
 func TestMissingReferences(t *testing.T) {
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
-		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.KeyOf("db", "uri")
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
+		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.SecretKey("db", "uri")
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		s.Volumes = []server.Volume{{Name: "a", ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "files"}}}}
 	})

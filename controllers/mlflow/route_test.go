@@ -49,7 +49,7 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 		route.Object["status"] = status
 	}
 	r := &mlflowReconciler{Reconciler: readingRoutes(route), inputs: func() resources.Inputs { return in }}
-	m := mlflowtest.Server()
+	m := mlflowtest.MLflow()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestRouteRefusal(t *testing.T) {
 	t.Run("[D30] the namespace of the gateway is a setting", func(t *testing.T) {
 		in := platformInputs["plain"]
 		in.GatewayNamespace = "gateways"
-		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
+		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.MLflow(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
 			t.Errorf("namespace %v", got)
 		}
@@ -125,7 +125,7 @@ func TestRouteRefusal(t *testing.T) {
 		in := platformInputs["plain"]
 		in.GatewayNamespace = ""
 		in = Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute))
-		if slices.ContainsFunc(renderObjects(t, mlflowtest.Server(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
+		if slices.ContainsFunc(renderObjects(t, mlflowtest.MLflow(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
 			t.Error("an HTTPRoute was rendered")
 		}
 		m := checked(t, in, nil)
@@ -154,13 +154,13 @@ func TestRouteRefusal(t *testing.T) {
 		route := framework.Unstructured(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
 		r := &mlflowReconciler{Reconciler: readingRoutes(route)}
-		m := mlflowtest.Server()
+		m := mlflowtest.MLflow()
 		if err := r.checkRoutes(t.Context(), m, platformInputs["plain"], resources.NewPlan(m, platformInputs["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the API", func(t *testing.T) {
-		m := mlflowtest.Server()
+		m := mlflowtest.MLflow()
 		setCondition(m, ConditionRoute, no, "Old", "old")
 		r := &mlflowReconciler{Reconciler: readingRoutes()}
 		if err := r.checkRoutes(t.Context(), m, platformInputs["bare"], resources.NewPlan(m, platformInputs["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
@@ -170,7 +170,7 @@ func TestRouteRefusal(t *testing.T) {
 }
 
 func TestCredentialsInSpec(t *testing.T) {
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://a:hidden@db/x", "mysql://b:hidden@db/x"
 	})
 	reportCredentials(m)

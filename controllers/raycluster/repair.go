@@ -19,8 +19,8 @@ import (
 )
 
 // deletePodsMissingPullSecret deletes pods that cannot pull their image and were created before OpenShift added the pull secrets to their
-// ServiceAccount; KubeRay recreates them. Each pod is deleted at most once, and never a running one. Pods with imagePullSecrets of the
-// user are left alone.
+// ServiceAccount; KubeRay recreates them. Each pod is deleted at most once, and never a running one. Pods whose user sets
+// imagePullSecrets are not deleted.
 func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
 		return nil
@@ -43,7 +43,7 @@ func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, clu
 		}
 		state.deletedPods[pod.UID] = true
 		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPullSecrets, eventAction,
-			"pod %s is recreated: it was created before account %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
+			"pod %s is recreated, because it was created before ServiceAccount %s had the pull secret %s", pod.Name, pod.Spec.ServiceAccountName, missing)
 	}
 	return nil
 }
@@ -81,9 +81,9 @@ func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 	return injected.Sidecar() && in.Mode.Auth.Sidecar() && injected != in.Mode.Auth
 }
 
-// triggerAdmission has the webhook update the pod templates, by an empty patch: of a suspended cluster, which has no pods that could differ
-// from them, and of a cluster whose heads would not start. It does so once for each generation, for the webhook may not be installed. For a
-// mismatched sidecar it repeats, since another replica's webhook may detect the change of the OAuth server minutes later.
+// triggerAdmission sends an empty patch, so that the webhook updates the pod templates of a suspended cluster, which has no pods that could
+// differ from them, or of a cluster whose heads would not start. It sends one patch for each generation, because the webhook may not be
+// installed, and repeats it for a mismatched sidecar, because the webhook of another replica may detect the OAuth server minutes later.
 func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
 	state := r.memory.of(cluster)
 	wait := r.sidecarReplacementWait(state, hasMismatchedSidecar(c, in))
@@ -97,7 +97,8 @@ func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstr
 	return errors.Join(wait, r.patchMetadata(ctx, cluster, "pod templates", func(*metav1.PartialObjectMetadata) {}))
 }
 
-// sidecarReplacementWait returns the wait for admission to replace a mismatched sidecar, or nil if there is none or sidecarTimeout is over.
+// sidecarReplacementWait returns the wait for admission to replace a mismatched sidecar, or nil if the sidecar matches or sidecarTimeout
+// has passed.
 func (r *clusterReconciler) sidecarReplacementWait(state *clusterState, mismatched bool) error {
 	switch {
 	case !mismatched:

@@ -1,7 +1,7 @@
 // Package capability determines which optional APIs the cluster serves, and notifies listeners of changes.
 //
 // A Watcher reads discovery when CustomResourceDefinitions change, and every ten minutes for aggregated APIs, and replaces an immutable
-// Set. A kind is removed only when its definition is deleted or discovery omits it persistently: a failed discovery call keeps the last
+// Set. A kind is removed only when its CRD is deleted or discovery omits it persistently: a failed discovery call keeps the last
 // known state of the versions it could not read. Until the first successful call the set is empty, the Watcher is not ready, and
 // components, which all require a kind, wait. The kinds of a version that cannot be read then count as served.
 //

@@ -21,11 +21,11 @@ import (
 type fakeDiscovery struct {
 	discovery.DiscoveryInterfaces
 
-	mu      sync.Mutex
-	lists   map[schema.GroupVersion][]metav1.APIResource
-	stale   map[schema.GroupVersion]error
-	failing error
-	calls   int
+	mu    sync.Mutex
+	lists map[schema.GroupVersion][]metav1.APIResource
+	stale map[schema.GroupVersion]error
+	err   error
+	calls int
 }
 
 func newDiscovery(kinds ...schema.GroupVersionKind) *fakeDiscovery {
@@ -34,13 +34,13 @@ func newDiscovery(kinds ...schema.GroupVersionKind) *fakeDiscovery {
 	return d
 }
 
-// plurals that the fake serves and the tests announce.
+// plurals maps kinds to the resource names that the fake serves.
 var plurals = map[string]string{
 	"Route": "routes", "Ingress": "ingresses", "HTTPRoute": "httproutes", "ReferenceGrant": "referencegrants",
 	"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules", "RayCluster": "rayclusters",
 }
 
-func definitionName(k schema.GroupVersionKind) string { return plurals[k.Kind] + "." + k.Group }
+func crdName(k schema.GroupVersionKind) string { return plurals[k.Kind] + "." + k.Group }
 
 func (d *fakeDiscovery) serve(kinds ...schema.GroupVersionKind) {
 	d.mu.Lock()
@@ -56,9 +56,9 @@ func (d *fakeDiscovery) withdraw(kinds ...schema.GroupVersionKind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, k := range kinds {
-		left := slices.DeleteFunc(slices.Clone(d.lists[k.GroupVersion()]), func(r metav1.APIResource) bool { return r.Kind == k.Kind })
-		d.lists[k.GroupVersion()] = left
-		if len(left) == 0 {
+		remaining := slices.DeleteFunc(slices.Clone(d.lists[k.GroupVersion()]), func(r metav1.APIResource) bool { return r.Kind == k.Kind })
+		d.lists[k.GroupVersion()] = remaining
+		if len(remaining) == 0 {
 			delete(d.lists, k.GroupVersion())
 		}
 	}
@@ -67,7 +67,7 @@ func (d *fakeDiscovery) withdraw(kinds ...schema.GroupVersionKind) {
 func (d *fakeDiscovery) fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.failing = err
+	d.err = err
 }
 
 func (d *fakeDiscovery) markStale(gv schema.GroupVersion, err error) {
@@ -80,7 +80,7 @@ func (d *fakeDiscovery) markStale(gv schema.GroupVersion, err error) {
 	d.stale[gv] = err
 }
 
-func (d *fakeDiscovery) count() int {
+func (d *fakeDiscovery) callCount() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
@@ -107,10 +107,10 @@ func (d *fakeDiscovery) GroupsAndMaybeResourcesWithContext(context.Context) (*me
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls++
-	if d.failing != nil {
-		return nil, nil, nil, d.failing
+	if d.err != nil {
+		return nil, nil, nil, d.err
 	}
-	resources := core()
+	resources := coreResources()
 	for gv, list := range d.lists {
 		if d.stale[gv] == nil {
 			resources[gv] = &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: slices.Clone(list)}
@@ -134,8 +134,8 @@ func (l legacyCalls) ServerGroups() (*metav1.APIGroupList, error) {
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	l.d.calls++
-	if l.d.failing != nil {
-		return nil, l.d.failing
+	if l.d.err != nil {
+		return nil, l.d.err
 	}
 	return l.d.groups(func(schema.GroupVersion) bool { return true }), nil
 }
@@ -154,7 +154,7 @@ func (l legacyCalls) ServerResourcesForGroupVersion(version string) (*metav1.API
 	return &metav1.APIResourceList{GroupVersion: version, APIResources: slices.Clone(l.d.lists[gv])}, nil
 }
 
-// fakeCluster holds the metadata of definitions.
+// fakeCluster holds the metadata of CRDs.
 type fakeCluster struct {
 	*metadatafake.FakeMetadataClient
 	t *testing.T
@@ -222,7 +222,7 @@ func (c *fakeCluster) forbid() (allow func()) {
 	}
 }
 
-// core is the version that every API server describes.
-func core() map[schema.GroupVersion]*metav1.APIResourceList {
+// coreResources returns the resources of the core group, which every API server describes.
+func coreResources() map[schema.GroupVersion]*metav1.APIResourceList {
 	return map[schema.GroupVersion]*metav1.APIResourceList{{Version: "v1"}: {GroupVersion: "v1"}}
 }

@@ -16,7 +16,7 @@ import (
 // environment is a cluster whose APIs are added and removed, and whose discovery lags and fails. It records the real state.
 type environment struct {
 	fakeAPIServer
-	defined map[schema.GroupVersionKind]bool // the definition exists
+	defined map[schema.GroupVersionKind]bool // the CRD exists
 	listed  map[schema.GroupVersionKind]bool // discovery lists it
 	failing bool
 	stale   map[schema.GroupVersion]bool
@@ -31,12 +31,12 @@ func newEnvironment(t *testing.T) *environment {
 	}
 }
 
-// define turns the definition of a kind on or off.
+// define turns the CRD of a kind on or off.
 func (w *environment) define(k schema.GroupVersionKind) {
 	if w.defined[k] {
-		w.cluster.remove(definitionName(k))
+		w.cluster.remove(crdName(k))
 	} else {
-		w.cluster.create(definitionName(k))
+		w.cluster.create(crdName(k))
 	}
 	w.defined[k] = !w.defined[k]
 }
@@ -161,9 +161,9 @@ func TestAnyHistoryConverges(t *testing.T) {
 			if problem := compare(w, env.expectedSet(), recorder.sets, watched); problem != "" {
 				return problem
 			}
-			before := env.d.count()
+			before := env.d.callCount()
 			pass(resyncPeriod / 2)
-			if n := env.d.count() - before; n > 1 {
+			if n := env.d.callCount() - before; n > 1 {
 				return fmt.Sprintf("%d readings at rest", n)
 			}
 			return ""

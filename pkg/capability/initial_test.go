@@ -24,7 +24,7 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, cluster, recorder := newDiscovery(Route, OpenShiftIngress, HTTPRoute), newCluster(t), &changes{}
-				cluster.create(definitionName(HTTPRoute))
+				cluster.create(crdName(HTTPRoute))
 				d.markStale(Route.GroupVersion(), tc.cause)
 				w := New(Options{Discovery: tc.client(d), Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), recorder.add)
@@ -47,7 +47,7 @@ func TestUndescribedVersionCountsAsServed(t *testing.T) {
 func TestFirstDescriptionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor), newCluster(t)
-		cluster.create(definitionName(ServiceMonitor))
+		cluster.create(crdName(ServiceMonitor))
 		gv := ServiceMonitor.GroupVersion()
 		d.markStale(gv, errors.New("stale"))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
@@ -62,7 +62,7 @@ func TestFirstDescriptionIsKept(t *testing.T) {
 			t.Errorf("current %q after the first description", w.Current())
 		}
 		d.markStale(gv, errors.New("stale again"))
-		cluster.update(definitionName(ServiceMonitor), "2") // starts a reading
+		cluster.update(crdName(ServiceMonitor), "2") // starts a reading
 		pass(time.Minute)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q: the last description has to hold", w.Current())

@@ -103,13 +103,13 @@ type fakeAPIServer struct {
 
 func (c fakeAPIServer) addKind(k schema.GroupVersionKind) {
 	c.d.serve(k)
-	c.cluster.create(definitionName(k))
+	c.cluster.create(crdName(k))
 	pass(time.Second)
 }
 
 func (c fakeAPIServer) removeKind(k schema.GroupVersionKind) {
 	c.d.withdraw(k)
-	c.cluster.remove(definitionName(k))
+	c.cluster.remove(crdName(k))
 	pass(time.Second)
 }
 

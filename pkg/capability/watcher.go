@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// debounce combines the events of one installation, and gives a new definition time to be served.
+	// debounce combines the events of one installation, and gives a new CRD time to be served.
 	debounce = 300 * time.Millisecond
-	// discoveryGracePeriod is how long discovery is polled until it lists the definitions of the informer, and how long a kind that it
+	// discoveryGracePeriod is how long discovery is polled until it lists the CRDs of the informer, and how long a kind that it
 	// omits still counts as served.
 	discoveryGracePeriod = 30 * time.Second
 	// minBackoff and maxBackoff limit the interval of polling during the grace period, and after discovery failed.
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 30 * time.Second
-	// resyncPeriod is the interval of discovery with events of definitions, pollPeriod without them.
+	// resyncPeriod is the interval of discovery with events of CRDs, pollPeriod without them.
 	resyncPeriod = 10 * time.Minute
 	pollPeriod   = 30 * time.Second
 	// initialTimeout limits the discovery call in New, and with it the delay of the start by an unresponsive API server.
@@ -191,7 +191,7 @@ func (w *Watcher) refresh(ctx context.Context) time.Duration {
 	return delay
 }
 
-// servedKinds returns the kinds for a discovery result, and whether it agrees with the definitions. A kind whose definition was deleted is
+// servedKinds returns the kinds for a discovery result, and whether it agrees with the CRDs. A kind whose CRD was deleted is
 // not served, regardless of discovery. A kind that was served and is omitted stays while its version cannot be read, and during the grace
 // period.
 //

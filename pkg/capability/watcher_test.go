@@ -105,12 +105,12 @@ func TestFollowsDefinitions(t *testing.T) {
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
 		pass(time.Second)
-		if n := d.count(); n != 2 {
-			t.Errorf("discovery was asked %d times until rest without a definition, want 2: by New and by Start", n)
+		if n := d.callCount(); n != 2 {
+			t.Errorf("got %d discovery calls without a CRD, want 2: of New and of Start", n)
 		}
 
-		// A definition is created before it is served.
-		cluster.create(definitionName(RayCluster))
+		// A CRD is created before it is served.
+		cluster.create(crdName(RayCluster))
 		pass(time.Second)
 		if w.Current().Has(RayCluster) {
 			t.Fatal("the kind counts as served before its CRD exists")
@@ -121,21 +121,21 @@ func TestFollowsDefinitions(t *testing.T) {
 			t.Fatalf("current %q after %d changes, want RayCluster after 1", w.Current(), recorder.len())
 		}
 
-		// A definition is deleted before discovery omits it.
-		cluster.remove(definitionName(RayCluster))
+		// A CRD is deleted before discovery omits it.
+		cluster.remove(crdName(RayCluster))
 		pass(2 * time.Second)
 		if w.Current().Has(RayCluster) || recorder.len() != 2 {
 			t.Fatalf("current %q after %d changes, want none after 2", w.Current(), recorder.len())
 		}
 
 		d.withdraw(RayCluster)
-		before := d.count()
+		before := d.callCount()
 		pass(8 * time.Minute)
-		if n := d.count() - before; n != 0 {
+		if n := d.callCount() - before; n != 0 {
 			t.Errorf("discovery was asked %d times at rest, want 0", n)
 		}
 		pass(5 * time.Minute)
-		if n := d.count() - before; n != 1 {
+		if n := d.callCount() - before; n != 1 {
 			t.Errorf("discovery was asked %d times in 13 minutes at rest, want 1", n)
 		}
 	})
@@ -146,16 +146,16 @@ func TestEventsAreGathered(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		before := d.count()
+		before := d.callCount()
 		d.serve(HTTPRoute, ReferenceGrant, ServiceMonitor)
 		for _, k := range []schema.GroupVersionKind{HTTPRoute, ReferenceGrant, ServiceMonitor} {
-			cluster.create(definitionName(k))
+			cluster.create(crdName(k))
 			for version := range 5 {
-				cluster.update(definitionName(k), fmt.Sprint(version+2))
+				cluster.update(crdName(k), fmt.Sprint(version+2))
 			}
 		}
 		pass(time.Second)
-		if n := d.count() - before; n != 1 {
+		if n := d.callCount() - before; n != 1 {
 			t.Errorf("18 events led to %d readings, want 1", n)
 		}
 		if !w.Current().Equal(NewSet(HTTPRoute, ReferenceGrant, ServiceMonitor)) {
@@ -167,25 +167,25 @@ func TestEventsAreGathered(t *testing.T) {
 func TestForeignGroupsDoNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(), newCluster(t)
-		cluster.create(definitionName(HTTPRoute))
+		cluster.create(crdName(HTTPRoute))
 		d.serve(HTTPRoute)
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		pass(time.Second)
-		before := d.count()
+		before := d.callCount()
 		cluster.create("things.example.com", "routes.example.com")
 		pass(time.Minute)
-		if n := d.count() - before; n != 0 {
+		if n := d.callCount() - before; n != 0 {
 			t.Errorf("foreign APIs led to %d readings", n)
 		}
 	})
 }
 
-// No definition reports an aggregated API.
+// No CRD reports an aggregated API.
 func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(HTTPRoute), newCluster(t)
-		cluster.create(definitionName(HTTPRoute))
+		cluster.create(crdName(HTTPRoute))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.serve(Route)
@@ -201,7 +201,7 @@ func TestAggregatedAPIsAreLookedFor(t *testing.T) {
 	})
 }
 
-// Changes between New and the first list of the definitions are detected.
+// Changes between New and the first list of the CRDs are detected.
 func TestComparesAtTheStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		existing, servedAtNew, servedLater, withdrawn []schema.GroupVersionKind
@@ -216,13 +216,13 @@ func TestComparesAtTheStart(t *testing.T) {
 				d, cluster := newDiscovery(tc.servedAtNew...), newCluster(t)
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				for _, k := range tc.existing {
-					cluster.create(definitionName(k))
+					cluster.create(crdName(k))
 				}
 				d.serve(tc.servedLater...)
 				d.withdraw(tc.withdrawn...)
 				run(t, w)
 				pass(discoveryGracePeriod + 5*time.Second)
-				if n := d.count(); n != tc.readings {
+				if n := d.callCount(); n != tc.readings {
 					t.Errorf("%d readings, want %d", n, tc.readings)
 				}
 				if !w.Current().Equal(NewSet(tc.existing...)) {
@@ -236,24 +236,24 @@ func TestComparesAtTheStart(t *testing.T) {
 func TestRecheckEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(RayCluster), newCluster(t)
-		cluster.create(definitionName(RayCluster))
+		cluster.create(crdName(RayCluster))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
-		before := d.count()
-		// One definition that is never established, one whose end discovery never learns.
-		cluster.create(definitionName(HTTPRoute))
-		cluster.remove(definitionName(RayCluster))
+		before := d.callCount()
+		// One CRD is never established, and discovery never omits the kind of the other one, which is deleted.
+		cluster.create(crdName(HTTPRoute))
+		cluster.remove(crdName(RayCluster))
 		pass(discoveryGracePeriod + maxBackoff)
-		during := d.count() - before
+		during := d.callCount() - before
 		if during < 5 || during > 15 {
-			t.Errorf("%d readings in the window, want a handful", during)
+			t.Errorf("got %d discovery calls within the grace period, want 5 to 15", during)
 		}
 		pass(8 * time.Minute)
-		if n := d.count() - before - during; n != 0 {
-			t.Errorf("%d readings after the window, want none", n)
+		if n := d.callCount() - before - during; n != 0 {
+			t.Errorf("got %d discovery calls after the grace period, want none", n)
 		}
 		if !w.Current().Equal(NewSet()) {
-			t.Errorf("current %q: the end of a definition counts", w.Current())
+			t.Errorf("got served kinds %q after the CRD was deleted, want none", w.Current())
 		}
 	})
 }
@@ -276,7 +276,7 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 			func(d *fakeDiscovery) { d.markStale(UserGroup.GroupVersion(), timeout) },
 			func(d *fakeDiscovery) { d.markStale(UserGroup.GroupVersion(), nil) },
 		},
-		"one kind is missing while its definition exists": {
+		"one kind is missing while its CRD exists": {
 			func(d *fakeDiscovery) { d.withdraw(HTTPRoute) },
 			func(d *fakeDiscovery) { d.serve(HTTPRoute) },
 		},
@@ -288,21 +288,21 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, cluster, recorder := newDiscovery(Route, OpenShiftIngress, HTTPRoute, UserGroup), newCluster(t), &changes{}
-				cluster.create(definitionName(HTTPRoute))
+				cluster.create(crdName(HTTPRoute))
 				w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 				w.Subscribe(t.Context(), recorder.add)
 				run(t, w)
 				tc.break_(d)
-				cluster.update(definitionName(HTTPRoute), "2") // anything that starts a reading
+				cluster.update(crdName(HTTPRoute), "2") // anything that starts a reading
 				pass(20 * time.Second)
 				if !w.Current().Equal(NewSet(Route, OpenShiftIngress, HTTPRoute, UserGroup)) {
-					t.Errorf("current %q: downgraded", w.Current())
+					t.Errorf("got served kinds %q, want no kind to be removed", w.Current())
 				}
 				tc.repair(d)
 				pass(35 * time.Second)
-				before := d.count()
+				before := d.callCount()
 				pass(8 * time.Minute)
-				if n := d.count() - before; n != 0 || recorder.len() != 0 {
+				if n := d.callCount() - before; n != 0 || recorder.len() != 0 {
 					t.Errorf("%d readings and %d changes after the repair, want none", n, recorder.len())
 				}
 			})
@@ -313,12 +313,12 @@ func TestErrorsKeepTheLastKnownState(t *testing.T) {
 func TestPersistentAbsenceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster, recorder := newDiscovery(HTTPRoute, ReferenceGrant), newCluster(t), &changes{}
-		cluster.create(definitionName(HTTPRoute), definitionName(ReferenceGrant))
+		cluster.create(crdName(HTTPRoute), crdName(ReferenceGrant))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		w.Subscribe(t.Context(), recorder.add)
 		run(t, w)
-		d.withdraw(ReferenceGrant) // its definition stays and stops to serve this version
-		cluster.update(definitionName(ReferenceGrant), "2")
+		d.withdraw(ReferenceGrant) // its CRD stays and stops to serve this version
+		cluster.update(crdName(ReferenceGrant), "2")
 		pass(discoveryGracePeriod - 5*time.Second)
 		if !w.Current().Has(ReferenceGrant) {
 			t.Error("the kind does not count as served, although its CRD exists")
@@ -330,15 +330,15 @@ func TestPersistentAbsenceCounts(t *testing.T) {
 	})
 }
 
-// The API service of a group outlives one of its definitions and must not delay that loss.
+// The API service of a group outlives one of its CRDs and must not delay that loss.
 func TestSiblingsDoNotDelayALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, cluster := newDiscovery(ServiceMonitor, PrometheusRule), newCluster(t)
-		cluster.create(definitionName(ServiceMonitor), definitionName(PrometheusRule))
+		cluster.create(crdName(ServiceMonitor), crdName(PrometheusRule))
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		d.withdraw(PrometheusRule)
-		cluster.remove(definitionName(PrometheusRule))
+		cluster.remove(crdName(PrometheusRule))
 		pass(time.Second)
 		if !w.Current().Equal(NewSet(ServiceMonitor)) {
 			t.Errorf("current %q", w.Current())
@@ -360,7 +360,7 @@ func TestFirstReadingFails(t *testing.T) {
 		run(t, w)
 		pass(5 * time.Minute)
 		// 250 ms, 500 ms, 1 s, 2 s, 4 s, 8 s, 16 s, then every 30 s
-		if n := d.count(); n < 14 || n > 19 {
+		if n := d.callCount(); n < 14 || n > 19 {
 			t.Errorf("%d readings in five minutes of failure", n)
 		}
 		d.fail(nil)
@@ -396,14 +396,14 @@ func TestForbiddenFallsBackToPolling(t *testing.T) {
 		allow()
 		pass(2 * time.Minute)
 		d.serve(RayCluster)
-		cluster.create(definitionName(RayCluster))
+		cluster.create(crdName(RayCluster))
 		pass(time.Second)
 		if !w.Current().Has(RayCluster) {
 			t.Error("the new CRD did not make its kind served")
 		}
-		before := d.count()
+		before := d.callCount()
 		pass(8 * time.Minute)
-		if n := d.count() - before; n > 1 {
+		if n := d.callCount() - before; n > 1 {
 			t.Errorf("%d readings while following", n)
 		}
 	})
@@ -490,7 +490,7 @@ func TestSubscribersAreCalledOneByOne(t *testing.T) {
 		run(t, w)
 		for _, k := range []schema.GroupVersionKind{HTTPRoute, RayCluster} {
 			d.serve(k)
-			cluster.create(definitionName(k))
+			cluster.create(crdName(k))
 			pass(time.Second)
 		}
 		if maxActive != 1 || !slices.Equal(order, []string{"a", "b", "a", "b"}) {

@@ -44,18 +44,18 @@ func mustSign(t *testing.T, r Root, now time.Time) {
 		t.Fatal(err)
 	}
 	if !keyMatches(key, bundle[0]) || !bundle[0].IsCA || now.After(bundle[0].NotAfter) {
-		t.Errorf("the first certificate (until %s) does not belong to %s, or is worth nothing at %s", bundle[0].NotAfter, dataKeyCAPrivateKey, now)
+		t.Errorf("the first certificate (until %s) does not belong to %s, or cannot sign at %s", bundle[0].NotAfter, dataKeyCAPrivateKey, now)
 	}
 }
 
-func TestANewRoot(t *testing.T) {
+func TestNewRoot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		algorithm Algorithm
 		isKey     func(any) bool
 	}{
-		"default":  {"", func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
-		"ECDSA":    {ECDSA, func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
-		"demanded": {RSA, func(k any) bool { r, ok := k.(*rsa.PublicKey); return ok && r.N.BitLen() == 2048 }},
+		"default": {"", func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
+		"ECDSA":   {ECDSA, func(k any) bool { e, ok := k.(*ecdsa.PublicKey); return ok && e.Curve == elliptic.P256() }},
+		"RSA":     {RSA, func(k any) bool { r, ok := k.(*rsa.PublicKey); return ok && r.N.BitLen() == 2048 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := rootOptions
@@ -67,29 +67,29 @@ func TestANewRoot(t *testing.T) {
 			mustSign(t, r, epoch)
 			c := r.bundle[0]
 			if !tc.isKey(c.PublicKey) {
-				t.Errorf("key of type %T", c.PublicKey)
+				t.Errorf("the key of type %T does not match algorithm %q", c.PublicKey, tc.algorithm)
 			}
 			if c.Subject.String() != "CN=root-ca" || c.Issuer.String() != "CN=root-ca" {
-				t.Errorf("subject %q, issuer %q", c.Subject, c.Issuer)
+				t.Errorf("got subject %q and issuer %q, want CN=root-ca for both", c.Subject, c.Issuer)
 			}
 			if len(c.SubjectKeyId) == 0 || c.MaxPathLen > 0 || c.MaxPathLenZero || !c.BasicConstraintsValid {
-				t.Errorf("key id %x, path length %d %t", c.SubjectKeyId, c.MaxPathLen, c.MaxPathLenZero)
+				t.Errorf("got subject key ID %x and path length %d (zero: %t), want a key ID and no path length", c.SubjectKeyId, c.MaxPathLen, c.MaxPathLenZero)
 			}
 			if c.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature || len(c.ExtKeyUsage) != 2 {
-				t.Errorf("usages %v %v", c.KeyUsage, c.ExtKeyUsage)
+				t.Errorf("got key usage %v and extended usages %v, want CertSign, DigitalSignature and 2 extended usages", c.KeyUsage, c.ExtKeyUsage)
 			}
 			if c.SerialNumber.BitLen() < 64 {
 				t.Errorf("serial number %s is not random enough", c.SerialNumber)
 			}
 			if r.Step != Created || len(r.Data) != 2 || !r.Expires.Equal(epoch.Add(3*year)) {
-				t.Errorf("%s, %d keys, until %s", r.Step, len(r.Data), r.Expires)
+				t.Errorf("got step %s, %d keys and expiry %s, want %s, 2 keys and %s", r.Step, len(r.Data), r.Expires, Created, epoch.Add(3*year))
 			}
 		})
 	}
 }
 
 // A CA of another program is kept unchanged, in each encoding of the key.
-func TestAValidRootIsKept(t *testing.T) {
+func TestValidRootIsKept(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +105,9 @@ func TestAValidRootIsKept(t *testing.T) {
 	parameters := pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6, 8, 42, 134, 72, 206, 61, 3, 1, 7}})
 	ec := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1})
 	for name, key := range map[string][]byte{
-		"PKCS #1":                 pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)}),
-		"SEC 1":                   ec,
-		"SEC 1 behind parameters": append(parameters, ec...),
+		"PKCS #1":                   pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(rsaKey)}),
+		"SEC 1":                     ec,
+		"SEC 1 after EC parameters": append(parameters, ec...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			signer, err := parseKey(key)
@@ -124,34 +124,34 @@ func TestAValidRootIsKept(t *testing.T) {
 			}
 			data := map[string][]byte{dataKeyCACert: append([]byte("a comment\n"), encodeCertificates(ca)...), dataKeyCAPrivateKey: key}
 			if r := ensureRoot(t, data, epoch); r.Step != Unchanged || !maps.EqualFunc(r.Data, data, bytes.Equal) {
-				t.Errorf("%s because %s", r.Step, r.Cause)
+				t.Errorf("got step %s (%s), want %s and the same data", r.Step, r.Cause, Unchanged)
 			}
 			due := ensureRoot(t, data, epoch).Next
 			announced := ensureRoot(t, data, due)
 			if announced.Step != Announced || !bytes.Equal(announced.Data[dataKeyCAPrivateKey], key) {
-				t.Errorf("step %s: the signing key was changed", announced.Step)
+				t.Errorf("got step %s, want %s and the same signing key", announced.Step, Announced)
 			}
 			mustSign(t, announced, due)
 		})
 	}
 }
 
-func TestABrokenRootIsRepaired(t *testing.T) {
+func TestInvalidRootIsRepaired(t *testing.T) {
 	good, other := ensureRoot(t, nil, epoch), ensureRoot(t, nil, epoch)
 	leaf := ensureLeaf(t, &good, nil, leafOptions, epoch)
 	for name, tc := range map[string]struct {
-		damage func(map[string][]byte)
-		keeps  bool // the old CA stays trusted
+		damage      func(map[string][]byte)
+		wantTrusted bool // whether the previous CA stays trusted
 	}{
-		"no key":       {func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) }, true},
-		"key is noise": {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") }, true},
-		"key DER is noise": {func(d map[string][]byte) {
+		"no key":         {func(d map[string][]byte) { delete(d, dataKeyCAPrivateKey) }, true},
+		"key is not PEM": {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = []byte("noise") }, true},
+		"key is not DER": {func(d map[string][]byte) {
 			d[dataKeyCAPrivateKey] = []byte("-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n")
 		}, true},
-		"key of another":     {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = other.Data[dataKeyCAPrivateKey] }, true},
-		"no certificate":     {func(d map[string][]byte) { delete(d, dataKeyCACert) }, false},
-		"certificate is cut": {func(d map[string][]byte) { d[dataKeyCACert] = d[dataKeyCACert][:60] }, false},
-		"a leaf": {func(d map[string][]byte) {
+		"key of another CA":     {func(d map[string][]byte) { d[dataKeyCAPrivateKey] = other.Data[dataKeyCAPrivateKey] }, true},
+		"no certificate":        {func(d map[string][]byte) { delete(d, dataKeyCACert) }, false},
+		"truncated certificate": {func(d map[string][]byte) { d[dataKeyCACert] = d[dataKeyCACert][:60] }, false},
+		"leaf certificate": {func(d map[string][]byte) {
 			d[dataKeyCACert], d[dataKeyCAPrivateKey] = leaf.Data[dataKeyCert], leaf.Data[dataKeyPrivateKey]
 		}, false},
 	} {
@@ -160,17 +160,17 @@ func TestABrokenRootIsRepaired(t *testing.T) {
 			tc.damage(data)
 			r := ensureRoot(t, data, epoch)
 			if r.Step != Repaired || r.Cause == "" {
-				t.Errorf("%s because %q", r.Step, r.Cause)
+				t.Errorf("got step %s with cause %q, want %s with a cause", r.Step, r.Cause, Repaired)
 			}
 			mustSign(t, r, epoch)
-			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.keeps {
-				t.Errorf("previous CA trusted: %t, want %t", trusted, tc.keeps)
+			if trusted := bytes.Contains(r.Data[dataKeyCACert], good.Data[dataKeyCACert]); trusted != tc.wantTrusted {
+				t.Errorf("previous CA trusted: %t, want %t", trusted, tc.wantTrusted)
 			}
 			if _, err := LoadRoot(data, epoch); err == nil {
 				t.Error("LoadRoot accepts data that needs a repair")
 			}
 			if again := ensureRoot(t, r.Data, epoch); again.Step != Unchanged {
-				t.Errorf("repaired twice: %s", again.Cause)
+				t.Errorf("a second call repaired the result again: %s", again.Cause)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestSigningCAIsMovedFirst(t *testing.T) {
 	data := map[string][]byte{dataKeyCACert: append(bytes.Clone(b.Data[dataKeyCACert]), a.Data[dataKeyCACert]...), dataKeyCAPrivateKey: a.Data[dataKeyCAPrivateKey]}
 	r := ensureRoot(t, data, epoch)
 	if r.Step != Repaired || !bytes.Equal(r.Data[dataKeyCACert], append(bytes.Clone(a.Data[dataKeyCACert]), b.Data[dataKeyCACert]...)) {
-		t.Errorf("%s because %s", r.Step, r.Cause)
+		t.Errorf("got step %s (%s), want %s with the signing CA first", r.Step, r.Cause, Repaired)
 	}
 	mustSign(t, r, epoch)
 }
@@ -190,18 +190,18 @@ func TestSigningCAIsMovedFirst(t *testing.T) {
 func TestRootRotation(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	if r := ensureRoot(t, first.Data, first.Next.Add(-time.Second)); r.Step != Unchanged {
-		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
+		t.Errorf("got step %s (%s) a second before the next step, want %s", r.Step, r.Cause, Unchanged)
 	}
 	announced := ensureRoot(t, first.Data, first.Next)
 	if announced.Step != Announced || !bytes.HasPrefix(announced.Data[dataKeyCACert], first.Data[dataKeyCACert]) || len(announced.bundle) != 2 {
-		t.Fatalf("%s, bundle of %d", announced.Step, len(announced.bundle))
+		t.Fatalf("got step %s and %d CAs, want %s and 2 CAs, the signing one first", announced.Step, len(announced.bundle), Announced)
 	}
 	if r := ensureRoot(t, announced.Data, announced.Next.Add(-time.Second)); r.Step != Unchanged {
-		t.Errorf("a second early: %s because %s", r.Step, r.Cause)
+		t.Errorf("got step %s (%s) a second before the next step, want %s", r.Step, r.Cause, Unchanged)
 	}
 	replaced := ensureRoot(t, announced.Data, announced.Next)
 	if replaced.Step != Replaced || !bytes.HasSuffix(replaced.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
-		t.Fatalf("%s because %s", replaced.Step, replaced.Cause)
+		t.Fatalf("got step %s (%s), want %s with the previous CA last", replaced.Step, replaced.Cause, Replaced)
 	}
 	if !bytes.Equal(replaced.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
 		t.Error("want the announced CA to become the signing CA")
@@ -214,59 +214,59 @@ func TestRootRotation(t *testing.T) {
 	mustSign(t, retired, first.Expires.Add(time.Second))
 }
 
-// After a long pause the next CA signs if it is valid; otherwise a new one is issued.
+// After the CA has expired, the next CA signs if it is valid; otherwise a new one is issued.
 func TestExpiredRootIsReplaced(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	announced := ensureRoot(t, first.Data, first.Next)
-	late := first.Expires.Add(time.Hour)
-	r := ensureRoot(t, announced.Data, late)
+	afterExpiry := first.Expires.Add(time.Hour)
+	r := ensureRoot(t, announced.Data, afterExpiry)
 	if r.Step != Replaced || !bytes.Equal(r.Data[dataKeyCAPrivateKey], announced.Data[dataKeyNextCAPrivateKey]) {
-		t.Errorf("%s because %s", r.Step, r.Cause)
+		t.Errorf("got step %s (%s), want %s with the key of the next CA", r.Step, r.Cause, Replaced)
 	}
-	mustSign(t, r, late)
-	r = ensureRoot(t, first.Data, late)
+	mustSign(t, r, afterExpiry)
+	r = ensureRoot(t, first.Data, afterExpiry)
 	if r.Step != Repaired || r.Cause != "the CA has expired" || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
+		t.Errorf("got step %s (%s) and %d CAs, want %s because the CA has expired, and 1 CA", r.Step, r.Cause, len(r.bundle), Repaired)
 	}
-	mustSign(t, r, late)
-	end := late.Add(20 * year)
-	r = ensureRoot(t, announced.Data, end)
+	mustSign(t, r, afterExpiry)
+	afterAllExpiries := afterExpiry.Add(20 * year)
+	r = ensureRoot(t, announced.Data, afterAllExpiries)
 	if r.Step != Repaired || len(r.bundle) != 1 {
-		t.Errorf("%s because %s, bundle of %d", r.Step, r.Cause, len(r.bundle))
+		t.Errorf("got step %s (%s) and %d CAs, want %s because the CA has expired, and 1 CA", r.Step, r.Cause, len(r.bundle), Repaired)
 	}
-	mustSign(t, r, end)
+	mustSign(t, r, afterAllExpiries)
 }
 
 // A CA that is found shortly before its expiry is replaced before it expires.
 func TestLateRootIsReplacedBeforeExpiry(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
-	for _, left := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {
-		now := first.Expires.Add(-left)
+	for _, remaining := range []time.Duration{year, 90 * 24 * time.Hour, 24 * time.Hour, time.Minute} {
+		now := first.Expires.Add(-remaining)
 		r := ensureRoot(t, first.Data, now)
 		for r.nextKey != nil {
 			if !r.Next.After(now) || !r.Next.Before(first.Expires) {
-				t.Fatalf("%s before the end: next step at %s, the end is %s", left, r.Next, first.Expires)
+				t.Fatalf("%s before expiry: got the next step at %s, want it between now and the expiry at %s", remaining, r.Next, first.Expires)
 			}
 			now = r.Next
 			r = ensureRoot(t, r.Data, now)
 		}
 		mustSign(t, r, now)
 		if bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) {
-			t.Errorf("%s before the end: the old CA still signs", left)
+			t.Errorf("%s before expiry: the previous CA still signs", remaining)
 		}
 	}
 }
 
 // A damaged key of the next CA delays its promotion, and the CA is kept.
-func TestBrokenNextKeyIsReplaced(t *testing.T) {
+func TestInvalidNextKeyIsReplaced(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	announced := ensureRoot(t, first.Data, first.Next)
-	for name, key := range map[string][]byte{"gone": nil, "noise": []byte("noise"), "of another": ensureRoot(t, nil, epoch).Data[dataKeyCAPrivateKey]} {
+	for name, key := range map[string][]byte{"no key": nil, "not PEM": []byte("noise"), "key of another CA": ensureRoot(t, nil, epoch).Data[dataKeyCAPrivateKey]} {
 		data := maps.Clone(announced.Data)
 		data[dataKeyNextCAPrivateKey] = key
 		r := ensureRoot(t, data, first.Next)
 		if r.Step != Announced || !bytes.HasPrefix(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || r.nextKey == nil {
-			t.Errorf("%s: %s because %s", name, r.Step, r.Cause)
+			t.Errorf("%s: got step %s (%s), want %s with the same signing CA and another next key", name, r.Step, r.Cause, Announced)
 		}
 		mustSign(t, r, first.Next)
 	}
@@ -277,7 +277,7 @@ func TestLoadRoot(t *testing.T) {
 	first := ensureRoot(t, nil, epoch)
 	r, err := LoadRoot(first.Data, epoch.Add(5*year/2))
 	if err != nil || r.Step != Unchanged || !bytes.Equal(r.Data[dataKeyCACert], first.Data[dataKeyCACert]) || !r.Next.Equal(first.Expires) {
-		t.Errorf("%v %v until %s", err, r.Step, r.Next)
+		t.Errorf("got step %s until %s, error %v, want %s until %s", r.Step, r.Next, err, Unchanged, first.Expires)
 	}
 	if _, err := LoadRoot(first.Data, epoch.Add(4*year)); err == nil {
 		t.Error("LoadRoot accepts an expired CA")

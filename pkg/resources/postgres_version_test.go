@@ -18,8 +18,8 @@ func TestPostgresMajorVersion(t *testing.T) {
 		"postgres":                                0,
 		"postgres@sha256:1616":                    0,
 		"postgresql:20260610":                     0,
-		"example.com/postgresql-16/database:1":    0, // a folder
-		"example.com/database:16":                 0, // of something
+		"example.com/postgresql-16/database:1":    0, // not the image name
+		"example.com/database:16":                 0, // not an image of PostgreSQL
 		"":                                        0,
 	} {
 		if got := PostgresMajorVersion(image); got != want {

@@ -27,14 +27,14 @@ func TestConfigureServerPod(t *testing.T) {
 		return corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("server"), corev1ac.Container().WithName("proxy"))
 	}
 	selector := map[string]string{"app": "a"}
-	for name, c := range map[string]struct{ given, any, server string }{
+	for name, c := range map[string]struct{ spec, wantOther, wantServer string }{
 		"empty spec": {"{}", `{"containers":[{"name":"server"},{"name":"proxy"}]}`, `{"containers":[{"name":"server"},{"name":"proxy"}]}`},
-		"nodes": {"{nodeSelector: {disk: ssd}, tolerations: [{key: k, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}]}",
+		"scheduling": {"{nodeSelector: {disk: ssd}, tolerations: [{key: k, operator: Exists}], priorityClassName: high, imagePullSecrets: [{name: pull}]}",
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"nodeSelector":{"disk":"ssd"},"imagePullSecrets":[{"name":"pull"}],"tolerations":[{"key":"k","operator":"Exists"}],"priorityClassName":"high"}`,
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"nodeSelector":{"disk":"ssd"},"imagePullSecrets":[{"name":"pull"}],"tolerations":[{"key":"k","operator":"Exists"}],"priorityClassName":"high"}`},
 		"affinity": {"{affinity: {podAntiAffinity: {}}}", `{"containers":[{"name":"server"},{"name":"proxy"}]}`,
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"affinity":{"podAntiAffinity":{}}}`},
-		"spread over zones": {"{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}, " +
+		"topology spread": {"{topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}, " +
 			"{maxSkew: 2, topologyKey: host, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {b: c}}}]}",
 			`{"containers":[{"name":"server"},{"name":"proxy"}]}`,
 			`{"containers":[{"name":"server"},{"name":"proxy"}],"topologySpreadConstraints":[` +
@@ -46,11 +46,11 @@ func TestConfigureServerPod(t *testing.T) {
 				`"containers":[{"name":"server","volumeMounts":[{"name":"extra-v","readOnly":true,"mountPath":"/v","subPath":"x"}]},{"name":"proxy"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			given := podsFrom(t, c.given)
-			other, served := pod(), pod()
-			SetScheduling(other, given)
-			ConfigureServerPod(served, selector, given)
-			for config, want := range map[*corev1ac.PodSpecApplyConfiguration]string{other: c.any, served: c.server} {
+			pods := podsFrom(t, c.spec)
+			otherPod, serverPod := pod(), pod()
+			SetScheduling(otherPod, pods)
+			ConfigureServerPod(serverPod, selector, pods)
+			for config, want := range map[*corev1ac.PodSpecApplyConfiguration]string{otherPod: c.wantOther, serverPod: c.wantServer} {
 				got, err := json.Marshal(config)
 				if err != nil || string(got) != want {
 					t.Errorf("error %v\ngot  %s\nwant %s", err, got, want)
@@ -61,7 +61,7 @@ func TestConfigureServerPod(t *testing.T) {
 }
 
 func TestDisruptionBudget(t *testing.T) {
-	renders(t, `{"kind":"PodDisruptionBudget","apiVersion":"policy/v1","metadata":{"name":"a","namespace":"ns","labels":{"app":""}},`+
+	expectJSON(t, `{"kind":"PodDisruptionBudget","apiVersion":"policy/v1","metadata":{"name":"a","namespace":"ns","labels":{"app":""}},`+
 		`"spec":{"selector":{"matchLabels":{"x":"y"}},"maxUnavailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		DisruptionBudget(metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}, map[string]string{"x": "y"}))
 }

@@ -46,11 +46,12 @@ func TestTypedDropsUnsetFields(t *testing.T) {
 		"a Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"},"users":[]}`},
 	} {
-		t.Run(name, func(t *testing.T) { renders(t, c.want, c.config) })
+		t.Run(name, func(t *testing.T) { expectJSON(t, c.want, c.config) })
 	}
 }
 
-func renders(t *testing.T, want string, config runtime.ApplyConfiguration) {
+// expectJSON expects the JSON form of an object.
+func expectJSON(t *testing.T, want string, config runtime.ApplyConfiguration) {
 	t.Helper()
 	got, err := json.Marshal(config)
 	if err != nil {
@@ -73,10 +74,10 @@ func TestGatewayObjects(t *testing.T) {
 			`"path":{"type":"ReplaceFullPath","replaceFullPath":"/a/"},"statusCode":302}}],"timeouts":{"request":"0s"}},` +
 			`{"matches":[{"path":{"type":"PathPrefix","value":"/a"}}],"backendRefs":[` + backend + `],"timeouts":{"request":"0s"}}]}}`
 	}
-	renders(t, route(`{"group":"","kind":"Service","name":"s","port":8443,"weight":1}`), p.HTTPRoute(meta))
+	expectJSON(t, route(`{"group":"","kind":"Service","name":"s","port":8443,"weight":1}`), p.HTTPRoute(meta))
 	p.Namespace = "servers"
-	renders(t, route(`{"group":"","kind":"Service","name":"s","namespace":"servers","port":8443,"weight":1}`), p.HTTPRoute(meta))
-	renders(t, `{"kind":"ReferenceGrant","apiVersion":"gateway.networking.k8s.io/v1beta1",`+head+`,"spec":{"from":[{"group":"gateway.networking.k8s.io",`+
+	expectJSON(t, route(`{"group":"","kind":"Service","name":"s","namespace":"servers","port":8443,"weight":1}`), p.HTTPRoute(meta))
+	expectJSON(t, `{"kind":"ReferenceGrant","apiVersion":"gateway.networking.k8s.io/v1beta1",`+head+`,"spec":{"from":[{"group":"gateway.networking.k8s.io",`+
 		`"kind":"HTTPRoute","namespace":"routes"}],"to":[{"group":"","kind":"Service","name":"s"}]}}`, p.ReferenceGrant(meta, "routes"))
 }
 

@@ -46,8 +46,8 @@ type Description struct {
 	// Port is the port of the Service, PortName its name.
 	Port     int32
 	PortName string
-	// Proxied reports whether the port has TLS, which is usually that of a proxy.
-	Proxied bool
+	// TLS reports whether the port serves TLS, usually through a proxy.
+	TLS bool
 	// HTTPRoute and Grant are the names of HTTPRoute and ReferenceGrant. Path is the path of the server below the domain of the gateway,
 	// without leading and trailing slashes.
 	HTTPRoute, Grant, Path string
@@ -82,7 +82,7 @@ func (d *Description) Service(certificate, address string) *corev1ac.ServiceAppl
 	annotations := map[string]string{AnnotationServingCert: certificate, AnnotationAddress: address}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	protocol := "http"
-	if d.Proxied {
+	if d.TLS {
 		protocol = resources.ProtocolHTTPS
 	}
 	return corev1ac.Service(d.Name, d.Namespace).WithLabels(d.Labels(d.Name)).WithAnnotations(annotations).
@@ -93,7 +93,7 @@ func (d *Description) Service(certificate, address string) *corev1ac.ServiceAppl
 				WithProtocol(corev1.ProtocolTCP).WithAppProtocol(protocol)))
 }
 
-// Deployment returns the Deployment of a pod whose first container is the server, with the proxy, nil for none, as a sidecar. Only the
+// Deployment returns the Deployment of a pod whose first container is the server, with the proxy as a sidecar unless it is nil. Only the
 // proxy calls the API server. The annotation selects the restricted SCC of OpenShift, even if the ServiceAccount may use others.
 func (d *Description) Deployment(replicas *int32, pod *corev1ac.PodSpecApplyConfiguration, proxy *rbacproxy.Sidecar, pods *server.Pods,
 ) *appsv1ac.DeploymentApplyConfiguration {
@@ -113,7 +113,7 @@ func (d *Description) Deployment(replicas *int32, pod *corev1ac.PodSpecApplyConf
 			WithSpec(pod)))
 }
 
-// DisruptionBudget returns the disruption budget of a server with several replicas, none for one replica.
+// DisruptionBudget returns the disruption budget of a server with several replicas, or nil for one replica.
 func (d *Description) DisruptionBudget(replicas *int32) apply.Desired {
 	if resources.ReplicasOrOne(replicas) <= 1 {
 		return nil
@@ -126,7 +126,7 @@ func (d *Description) EgressPolicy() *networkingv1ac.NetworkPolicyApplyConfigura
 	return resources.EgressPolicy(d.Meta(d.Name+"-egress"), d.Selector, resources.AllowAllEgress())
 }
 
-// IngressPolicy admits all clients to ports, and none to others.
+// IngressPolicy allows ingress from all clients to ports, and denies it to others.
 func (d *Description) IngressPolicy(ports ...int32) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	policy := resources.IngressPolicy(d.Meta(d.Name+"-ingress"), d.Selector)
 	for _, port := range ports {
@@ -135,21 +135,21 @@ func (d *Description) IngressPolicy(ports ...int32) *networkingv1ac.NetworkPolic
 	return policy
 }
 
-// RouterPolicy admits the routers of OpenShift and the namespaces of the platform, such as that of the dashboard, to a port.
+// RouterPolicy allows ingress to a port from the routers of OpenShift and the namespaces of the platform, such as that of the dashboard.
 func (d *Description) RouterPolicy(port int32) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return resources.RouterPolicy(d.Meta(d.Name+"-https-route"), d.Selector, port)
 }
 
-// ReaderRole returns the Role with the permissions that the proxy checks, with additional verbs for the Service.
-func (d *Description) ReaderRole(meta metav1.ObjectMeta, more ...string) *rbacv1ac.RoleApplyConfiguration {
+// ReaderRole returns the Role with the permissions that the proxy checks, and with additionalVerbs for the Service.
+func (d *Description) ReaderRole(meta metav1.ObjectMeta, additionalVerbs ...string) *rbacv1ac.RoleApplyConfiguration {
 	get := func(resource string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources(resource).WithResourceNames(d.Name).WithVerbs("get")
 	}
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).
-		WithRules(get("services").WithVerbs(more...), get("endpoints"))
+		WithRules(get("services").WithVerbs(additionalVerbs...), get("endpoints"))
 }
 
-// GroupRoleBinding binds groups to a Role.
+// GroupRoleBinding returns a RoleBinding that grants a Role to groups.
 func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rbacv1ac.RoleBindingApplyConfiguration {
 	binding := rbacv1ac.RoleBinding(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(role))
@@ -159,8 +159,8 @@ func GroupRoleBinding(meta metav1.ObjectMeta, role string, groups ...string) *rb
 	return binding
 }
 
-// ProxyObjects returns the ConfigMap of the proxy, which admits callers that may get the Service, and the binding that allows the proxy to
-// create token and access reviews.
+// ProxyObjects returns the ConfigMap of the proxy, which authorizes users who can get the Service, and the ClusterRoleBinding with which the
+// proxy creates TokenReviews and SubjectAccessReviews.
 func (d *Description) ProxyObjects() apply.Desired {
 	data := rbacproxy.Config(rbacproxy.Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: d.Namespace, Name: d.Name})
 	meta := d.metaOutside(d.Name + "-auth-delegator")
@@ -174,7 +174,7 @@ func (d *Description) ProxyObjects() apply.Desired {
 
 func (d *Description) published() resources.Published {
 	p := resources.Published{Service: d.Name, Port: intstr.FromString(d.PortName)}
-	if d.Proxied {
+	if d.TLS {
 		p.ServerName = d.Name + "." + d.Namespace + ".svc"
 	}
 	return p
@@ -213,7 +213,7 @@ const BackendTLSSuffix = "-ca"
 
 // BackendTLS returns the objects with which the gateway verifies a server with TLS by the CA that issued its certificate, if there is one.
 func (d *Description) BackendTLS(authority []byte) []runtime.ApplyConfiguration {
-	if !d.Proxied || len(authority) == 0 {
+	if !d.TLS || len(authority) == 0 {
 		return nil
 	}
 	p := d.published()

@@ -77,7 +77,7 @@ func (n *Notebook) describe() *servers.Description {
 	labels := map[string]string{"app": n.Name}
 	return &servers.Description{
 		Name: n.Name, Namespace: n.Namespace, Labels: func(string) map[string]string { return maps.Clone(labels) }, Selector: labels,
-		Port: 8443, PortName: "https", Proxied: true,
+		Port: 8443, PortName: "https", TLS: true,
 	}
 }
 

@@ -29,9 +29,9 @@ func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured 
 func useOnList(f *fixture) (last func() string) {
 	var mu sync.Mutex
 	listed := "nothing yet"
-	f.follower.Client = f.client.Resource(resource)
-	f.follower.OnUpdate = func(*unstructured.Unstructured) { panic("Take is for one namespace") }
-	f.follower.OnList = func(all []*unstructured.Unstructured) {
+	f.watcher.Client = f.client.Resource(resource)
+	f.watcher.OnUpdate = func(*unstructured.Unstructured) { panic("OnUpdate is for a single object") }
+	f.watcher.OnList = func(all []*unstructured.Unstructured) {
 		var parts []string
 		for _, u := range all {
 			value, _, _ := unstructured.NestedString(u.Object, "data", "k")
@@ -56,12 +56,12 @@ func TestOnListWatchesAllNamespaces(t *testing.T) {
 		}
 	}
 	last := useOnList(f)
-	f.start(t).follower.SetServed(true)
-	took := func(want string) {
+	f.start(t).watcher.SetServed(true)
+	waitForList := func(want string) {
 		t.Helper()
-		poll.Until(t, 10*time.Second, "taken is "+want, func() bool { return last() == want })
+		poll.Until(t, 10*time.Second, "OnList is called with "+want, func() bool { return last() == want })
 	}
-	took("a=1 b=2")
+	waitForList("a=1 b=2")
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 	client := f.client.Resource(resource)
 
@@ -70,23 +70,23 @@ func TestOnListWatchesAllNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	took("a=1 b=2 c=3")
+	waitForList("a=1 b=2 c=3")
 	if _, err := client.Namespace("a").Update(t.Context(), objectsInNamespaces(map[string]string{"a": "9"})[0], metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	took("a=9 b=2 c=3")
+	waitForList("a=9 b=2 c=3")
 	if err := client.Namespace("b").Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	took("a=9 c=3")
+	waitForList("a=9 c=3")
 	for _, namespace := range []string{"a", "c"} {
 		if err := client.Namespace(namespace).Delete(t.Context(), "settings", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	took("")
+	waitForList("")
 	if f.lists.Load() != 1 {
-		t.Errorf("%d lists, want 1", f.lists.Load())
+		t.Errorf("got %d list requests, want 1", f.lists.Load())
 	}
 }
 
@@ -102,7 +102,7 @@ func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 		for _, u := range objectsInNamespaces(step.values) {
 			items = append(items, *u)
 		}
-		f.follower.replaceObjects(items)
+		f.watcher.replaceObjects(items)
 		if last() != step.want {
 			t.Errorf("got %q, want %q", last(), step.want)
 		}
@@ -113,8 +113,8 @@ func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 func TestOnListSelectsByLabel(t *testing.T) {
 	f := newFixture(t)
 	last := useOnList(f)
-	f.follower.Name, f.follower.Labels = "", "team"
-	f.follower.Transform = func(u *unstructured.Unstructured) {
+	f.watcher.Name, f.watcher.Labels = "", "team"
+	f.watcher.Transform = func(u *unstructured.Unstructured) {
 		value, _, _ := unstructured.NestedString(u.Object, "data", "k")
 		u.Object["data"] = map[string]any{"k": value[:1]}
 	}
@@ -124,30 +124,30 @@ func TestOnListSelectsByLabel(t *testing.T) {
 		u.SetLabels(map[string]string{"team": "a"})
 		return u
 	}
-	bare := object("bare", "never")
-	for _, u := range []*unstructured.Unstructured{labelled("b", "x", "1 and more"), labelled("a", "z", "2"), labelled("a", "y", "3"), bare} {
+	unlabelled := object("unlabelled", "never")
+	for _, u := range []*unstructured.Unstructured{labelled("b", "x", "1 and more"), labelled("a", "z", "2"), labelled("a", "y", "3"), unlabelled} {
 		if err := f.client.Tracker().Add(u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.start(t).follower.SetServed(true)
-	took := func(want string) {
+	f.start(t).watcher.SetServed(true)
+	waitForList := func(want string) {
 		t.Helper()
-		poll.Until(t, 10*time.Second, "taken is "+want, func() bool { return last() == want })
+		poll.Until(t, 10*time.Second, "OnList is called with "+want, func() bool { return last() == want })
 	}
-	took("a=3 a=2 b=1")
+	waitForList("a=3 a=2 b=1")
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 	for _, action := range f.client.Actions() {
 		if watching, ok := action.(clienttesting.WatchAction); ok && watching.GetWatchRestrictions().Labels.String() != "team" {
-			t.Errorf("watched by %s", watching.GetWatchRestrictions().Labels)
+			t.Errorf("got a watch with label selector %q, want team", watching.GetWatchRestrictions().Labels)
 		}
 	}
 	if _, err := f.client.Resource(resource).Namespace("a").Create(t.Context(), labelled("a", "w", "4 and more"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	took("a=4 a=3 a=2 b=1")
+	waitForList("a=4 a=3 a=2 b=1")
 	if err := f.client.Resource(resource).Namespace("a").Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	took("a=4 a=2 b=1")
+	waitForList("a=4 a=2 b=1")
 }

@@ -35,12 +35,12 @@ func object(name, value string) *unstructured.Unstructured {
 }
 
 type fixture struct {
-	client              *fake.FakeDynamicClient
-	clock               *clocktesting.FakeClock
-	follower            *Watcher
-	lists, logs, denied atomic.Int32
-	fail                atomic.Pointer[error]
-	value               atomic.Pointer[string] // what was taken last; "" for no object
+	client                   *fake.FakeDynamicClient
+	clock                    *clocktesting.FakeClock
+	watcher                  *Watcher
+	lists, logs, unavailable atomic.Int32
+	fail                     atomic.Pointer[error]
+	value                    atomic.Pointer[string] // last value passed to OnUpdate; "" for no object
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
@@ -55,7 +55,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		}
 		return false, nil, nil
 	})
-	f.follower = New(Options{
+	f.watcher = New(Options{
 		Client: f.client.Resource(resource).Namespace("here"), Resource: resource.GroupResource(), Name: "settings", Clock: f.clock,
 		Log: funcr.New(func(string, string) { f.logs.Add(1) }, funcr.Options{}),
 		OnUpdate: func(u *unstructured.Unstructured) {
@@ -65,7 +65,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 			}
 			f.value.Store(&value)
 		},
-		OnUnavailable: func() { f.denied.Add(1) },
+		OnUnavailable: func() { f.unavailable.Add(1) },
 	})
 	return f
 }
@@ -74,7 +74,7 @@ func (f *fixture) start(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- f.follower.Start(ctx) }()
+	go func() { done <- f.watcher.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -86,7 +86,7 @@ func (f *fixture) start(t *testing.T) *fixture {
 
 func (f *fixture) waitForValue(t *testing.T, value string) {
 	t.Helper()
-	poll.Until(t, 10*time.Second, "value "+value+" was taken", func() bool { v := f.value.Load(); return v != nil && *v == value })
+	poll.Until(t, 10*time.Second, "OnUpdate is called with value "+value, func() bool { v := f.value.Load(); return v != nil && *v == value })
 }
 
 func TestWatcherReportsChanges(t *testing.T) {
@@ -94,7 +94,7 @@ func TestWatcherReportsChanges(t *testing.T) {
 	if f.lists.Load() != 0 {
 		t.Error("requests were sent before the API was served")
 	}
-	f.follower.SetServed(true)
+	f.watcher.SetServed(true)
 	f.waitForValue(t, "one")
 	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.client.Actions()) >= 2 })
 
@@ -122,9 +122,9 @@ func TestWatcherReportsChanges(t *testing.T) {
 func TestBackoffByError(t *testing.T) {
 	group := resource.GroupResource()
 	for name, tc := range map[string]struct {
-		err    error
-		pause  time.Duration
-		denied int32
+		err         error
+		pause       time.Duration
+		unavailable int32
 	}{
 		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), minBackoff, 1},
 		"unauthorized": {apierrors.NewUnauthorized("who"), minBackoff, 1},
@@ -136,10 +136,10 @@ func TestBackoffByError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
 			f.fail.Store(&tc.err)
-			f.start(t).follower.SetServed(true)
+			f.start(t).watcher.SetServed(true)
 			poll.Until(t, 10*time.Second, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
-			if got := f.denied.Load(); got != tc.denied {
-				t.Errorf("Denied was called %d times, want %d", got, tc.denied)
+			if got := f.unavailable.Load(); got != tc.unavailable {
+				t.Errorf("OnUnavailable was called %d times, want %d", got, tc.unavailable)
 			}
 			if f.logs.Load() != 1 || f.value.Load() != nil {
 				t.Errorf("%d log lines, taken %v; want one line and nothing taken", f.logs.Load(), f.value.Load())
@@ -196,7 +196,7 @@ func TestWatcherLogsErrorOnce(t *testing.T) {
 	f := newFixture(t).start(t)
 	refused := errors.New("connection refused")
 	f.fail.Store(&refused)
-	f.follower.SetServed(true)
+	f.watcher.SetServed(true)
 	pause := minBackoff
 	for n := int32(1); n <= 8; n++ {
 		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
@@ -215,21 +215,21 @@ func TestWatcherLogsErrorOnce(t *testing.T) {
 func TestWatchErrors(t *testing.T) {
 	f := newFixture(t)
 	gone := apierrors.NewResourceExpired("too old").Status()
-	if err := f.follower.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
+	if err := f.watcher.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error %v, want the one of the watch", err)
 	}
 	for _, event := range []watch.Event{
 		{Type: watch.Bookmark, Object: object("settings", "bookmark")},
 		{Type: watch.Added, Object: object("other", "other")},
 	} {
-		if err := f.follower.handleEvent(event); err != nil || f.value.Load() != nil {
+		if err := f.watcher.handleEvent(event); err != nil || f.value.Load() != nil {
 			t.Errorf("%s %v: error %v, taken %v", event.Type, event.Object, err, f.value.Load())
 		}
 	}
 }
 
 func TestSetServedNeverBlocks(t *testing.T) {
-	f := newFixture(t).follower
+	f := newFixture(t).watcher
 	for range 3 {
 		f.SetServed(true)
 	}

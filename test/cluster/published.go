@@ -27,10 +27,10 @@ const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 const (
 	// Programs are compiled if their servers do not respond within this time.
-	answerTimeout = 3 * time.Second
+	responseTimeout = 3 * time.Second
 	// A slower download takes longer than compiling.
-	pacePeriod   = 10 * time.Second
-	minimumBytes = 8 << 20
+	progressPeriod = 10 * time.Second
+	minBytes       = 8 << 20
 )
 
 // archive is a file published by a project.
@@ -66,15 +66,17 @@ var published = map[string][]archive{
 	},
 }
 
-// store has programs that are not compiled.
+// store finds programs of the user, and downloads published ones, so that they are not compiled.
 type store struct {
 	assets   string // folder of the user
 	cache    string
 	archives []archive
 	client   *http.Client
-	// answer bounds the time until a server sends the first byte, and pace is the period in which at least minimum bytes must arrive.
-	answer, pace time.Duration
-	minimum      int64
+	// responseTimeout limits the time until a server responds.
+	responseTimeout time.Duration
+	// progressPeriod is the period in which at least minBytes must be received.
+	progressPeriod time.Duration
+	minBytes       int64
 }
 
 func newStore() (*store, error) {
@@ -84,8 +86,8 @@ func newStore() (*store, error) {
 	}
 	return &store{
 		assets: os.Getenv(AssetsVariable), cache: filepath.Join(cache, "binaries"), archives: published[runtime.GOOS+"/"+runtime.GOARCH],
-		client: &http.Client{}, // through HTTPS_PROXY, if set
-		answer: answerTimeout, pace: pacePeriod, minimum: minimumBytes,
+		client:          &http.Client{}, // through HTTPS_PROXY, if set
+		responseTimeout: responseTimeout, progressPeriod: progressPeriod, minBytes: minBytes,
 	}, nil
 }
 
@@ -98,21 +100,21 @@ func (s *store) program(name string) (string, bool) {
 	if s == nil {
 		return "", false
 	}
-	var places []string
+	var paths []string
 	if s.assets != "" {
-		places = append(places, filepath.Join(s.assets, name))
+		paths = append(paths, filepath.Join(s.assets, name))
 	}
 	for _, a := range s.archives {
-		places = append(places, filepath.Join(s.folder(a), name))
+		paths = append(paths, filepath.Join(s.folder(a), name))
 	}
-	at := slices.IndexFunc(places, func(place string) bool {
-		info, err := os.Stat(place)
+	index := slices.IndexFunc(paths, func(file string) bool {
+		info, err := os.Stat(file)
 		return err == nil && info.Mode().IsRegular()
 	})
-	if at < 0 {
+	if index < 0 {
 		return "", false
 	}
-	return places[at], true
+	return paths[index], true
 }
 
 // download supplies the available programs, each as soon as it is downloaded and its checksum is verified. It reports
@@ -129,7 +131,7 @@ func (s *store) download(ctx context.Context, programs []string, to *supply, log
 	}
 	transfers, unreachable := s.connect(ctx, selected)
 	if len(unreachable) > 0 {
-		logf("compiling what cannot be downloaded: %v", unreachable[0])
+		logf("compiling the programs that cannot be downloaded: %v", unreachable[0])
 	}
 	var group sync.WaitGroup
 	for _, t := range transfers {
@@ -168,7 +170,7 @@ func (s *store) connect(ctx context.Context, archives []archive) (transfers []*t
 	var mutex sync.Mutex
 	for _, a := range archives {
 		group.Go(func() {
-			t, err := s.ask(ctx, a)
+			t, err := s.openTransfer(ctx, a)
 			mutex.Lock()
 			defer mutex.Unlock()
 			if err != nil {
@@ -182,17 +184,17 @@ func (s *store) connect(ctx context.Context, archives []archive) (transfers []*t
 	return transfers, errs
 }
 
-func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
+func (s *store) openTransfer(ctx context.Context, a archive) (*transfer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &transfer{archive: a, cancel: cancel}
-	late := time.AfterFunc(s.answer, cancel)
+	timer := time.AfterFunc(s.responseTimeout, cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", a.url, err)
 	}
 	response, err := s.client.Do(request)
-	if !late.Stop() {
-		err = fmt.Errorf("no answer from %s within %s", request.URL.Host, s.answer)
+	if !timer.Stop() {
+		err = fmt.Errorf("no response from %s within %s", request.URL.Host, s.responseTimeout)
 	}
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("requesting %s: %s", a.url, response.Status)
@@ -209,24 +211,24 @@ func (s *store) ask(ctx context.Context, a archive) (*transfer, error) {
 }
 
 // receive writes the programs of an archive. It makes them executable and moves them to their paths when the checksum is verified.
-func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...any)) (err error) {
-	watched, done := make(chan struct{}), make(chan struct{})
-	var slow error
+func (s *store) receive(ctx context.Context, t *transfer, logf func(string, ...any)) (err error) {
+	watchEnded, done := make(chan struct{}), make(chan struct{})
+	var slowErr error
 	go func() {
-		slow = s.watch(ctx, t, done, say)
-		close(watched)
+		slowErr = s.watch(ctx, t, done, logf)
+		close(watchEnded)
 	}()
 	defer func() {
 		close(done)
-		<-watched
+		<-watchEnded
 		t.cancel()
-		err = cmp.Or(slow, errors.Join(err, t.body.Close()))
+		err = cmp.Or(slowErr, errors.Join(err, t.body.Close()))
 	}()
 	partial := s.folder(t.archive) + ".partial"
 	if err := errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755)); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(partial) }() // the next download does it too
+	defer func() { _ = os.RemoveAll(partial) }() // the next download removes it too
 	hash := sha256.New()
 	stream := io.TeeReader(t, hash)
 	if err := t.unpack(stream, partial); err != nil {
@@ -236,7 +238,7 @@ func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...an
 		return err
 	}
 	if sum := hex.EncodeToString(hash.Sum(nil)); sum != t.sum {
-		return fmt.Errorf("its checksum is %s, want %s; the file is deleted", sum, t.sum)
+		return fmt.Errorf("got checksum %s, want %s; the file is deleted", sum, t.sum)
 	}
 	for _, p := range t.programs {
 		if err := os.Chmod(filepath.Join(partial, path.Base(p)), 0o755); err != nil {
@@ -248,7 +250,7 @@ func (s *store) receive(ctx context.Context, t *transfer, say func(string, ...an
 
 // watch reports the progress of a download, and cancels one that hangs or is slow.
 func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, logf func(string, ...any)) error {
-	ticker := time.NewTicker(s.pace)
+	ticker := time.NewTicker(s.progressPeriod)
 	defer ticker.Stop()
 	for last := int64(0); ; {
 		select {
@@ -259,9 +261,9 @@ func (s *store) watch(ctx context.Context, t *transfer, done chan struct{}, logf
 		case <-ticker.C:
 		}
 		read := t.read.Load()
-		if read-last < s.minimum && read < t.size {
+		if read-last < s.minBytes && read < t.size {
 			t.cancel()
-			return fmt.Errorf("only %d MB came within %s", (read-last)>>20, s.pace)
+			return fmt.Errorf("received only %d MB in %s", (read-last)>>20, s.progressPeriod)
 		}
 		last = read
 		logf("downloading %s: %d of %d MB", path.Base(t.url), read>>20, t.size>>20)
@@ -283,14 +285,14 @@ func (t *transfer) unpack(stream io.Reader, folder string) error {
 		if err != nil {
 			return fmt.Errorf("looking for %s: %w", strings.Join(missing, ", "), err)
 		}
-		at := slices.Index(missing, path.Clean(header.Name))
-		if at < 0 {
+		index := slices.Index(missing, path.Clean(header.Name))
+		if index < 0 {
 			continue
 		}
-		if err := writeProgram(reader, filepath.Join(folder, path.Base(missing[at]))); err != nil {
+		if err := writeProgram(reader, filepath.Join(folder, path.Base(missing[index]))); err != nil {
 			return err
 		}
-		missing = slices.Delete(missing, at, at+1)
+		missing = slices.Delete(missing, index, index+1)
 	}
 	return nil
 }

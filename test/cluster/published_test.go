@@ -116,20 +116,20 @@ func TestDownload(t *testing.T) {
 		want     string
 		message  string
 	}{
-		"all is well": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
+		"valid archives": {[]archive{{url + "/both.tar.gz", sum(tarball), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "first second single", ""},
 		"wrong checksum": {[]archive{{url + "/both.tar.gz", sum(nil), both}, {url + "/single-amd64", sum(single), []string{"single"}}}, "single",
-			"both.tar.gz: its checksum is " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
+			"both.tar.gz: got checksum " + sum(tarball) + ", want " + sum(nil) + "; the file is deleted"},
 		"wrong checksum of a program": {[]archive{{url + "/single-amd64", sum(tarball), []string{"single"}}}, "", "the file is deleted"},
-		"no answer":                   {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: no answer from 127.0.0.1:"},
-		"hangs later":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: only 0 MB came within 300ms"},
+		"no response":                 {[]archive{{url + "/silent/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: no response from 127.0.0.1:"},
+		"hangs later":                 {[]archive{{url + "/stuck/both.tar.gz", sum(tarball), both}}, "", "both.tar.gz: received only 0 MB in 300ms"},
 		"missing archive":             {[]archive{{url + "/other.tar.gz", sum(tarball), both}}, "", "other.tar.gz: 404 Not Found"},
-		"no server":                   {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling what cannot be downloaded: "},
+		"no server":                   {[]archive{{"http://127.0.0.1:1/both.tar.gz", sum(tarball), both}}, "", "compiling the programs that cannot be downloaded: "},
 		"without the program":         {[]archive{{url + "/both.tar.gz", sum(tarball), []string{"folder/bin/first", "folder/bin/third"}}}, "", "looking for folder/bin/third"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			progress := &lines{}
-			s := &store{cache: t.TempDir(), archives: c.archives, client: &http.Client{}, answer: 300 * time.Millisecond, pace: 300 * time.Millisecond, minimum: 1}
+			s := &store{cache: t.TempDir(), archives: c.archives, client: &http.Client{}, responseTimeout: 300 * time.Millisecond, progressPeriod: 300 * time.Millisecond, minBytes: 1}
 			got := newSupply()
 			s.download(t.Context(), []string{"first", "second", "single"}, got, progress.say)
 			var names []string
@@ -185,7 +185,7 @@ func TestDownloadOrCompile(t *testing.T) {
 			var out bytes.Buffer
 			b := builder{source: source, cache: cache, out: &out, clock: testclock.NewFakeClock(time.Unix(0, 0)), supply: newSupply(), published: &store{
 				assets: c.assets, cache: cache, archives: []archive{{url + "/small-amd64", c.sum, []string{"small"}}},
-				client: &http.Client{}, answer: time.Minute, pace: time.Minute,
+				client: &http.Client{}, responseTimeout: time.Minute, progressPeriod: time.Minute,
 			}}
 			if err := b.all(t.Context(), module{dir: "small", packages: []string{"example.com/small"}}); err != nil {
 				t.Fatal(err)

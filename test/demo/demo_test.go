@@ -56,7 +56,7 @@ func TestDemo(t *testing.T) {
 	expectContains(t, "progress", progress.String(), "ending the demo that is running", "ModelRegistry opendatahub/modelregistry-sample: Available is True", "Catalog opendatahub/catalog: Available is True",
 		"MLflow mlflow: Available is True, DeploymentReady", "AppWrapper opendatahub/sample-deployment: PodsReady is True", "RayCluster opendatahub/demo: RayClusterProvisioned is True",
 		"Predictor opendatahub/digits: available is true", "InferenceService opendatahub/digits-isvc: Ready is True", "Deployment opendatahub/modelmesh-serving-mlserver-1.x: 2/2 replicas ready", "Deployment opendatahub/mlflow: 1/1 replicas ready", "the manager made", "1 PersistentVolumeClaim",
-		"Deployment opendatahub/"+deploymentName+" created with the settings of that process; its pod is only a placeholder for it", "Deployment opendatahub/"+deploymentName+": 2/2 replicas ready")
+		"Deployment opendatahub/"+deploymentName+" created with the settings of the manager process; its pod is a placeholder", "Deployment opendatahub/"+deploymentName+": 2/2 replicas ready")
 	expectContains(t, "output", out.String(), "export KUBECONFIG=", "make demo-down", "testcluster.invalid/image-pull:1", "The manager is the process with pid ",
 		"; the pod of Deployment "+deploymentName+" is only a placeholder for it.")
 	expectContains(t, "table", strings.Join(strings.Fields(out.String()), " "), "MLflow mlflow Available True", "AppWrapper sample-deployment PodsReady True", "RayCluster demo RayClusterProvisioned True")
@@ -144,12 +144,12 @@ func expectTroubleTold(t *testing.T, d *demo, instance *cluster.Instance) {
 	}
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	expectContains(t, "failure", fmt.Sprint(d.await(interrupted, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(interrupted, w)), "not ready: context canceled", "MLflow         mlflow   Available        True",
 		"MLflowConfig   mlflow   does not exist", "The manager runs")
 	if err := w.manager.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	expectContains(t, "failure", fmt.Sprint(d.await(t.Context(), w)), "not ready: the manager has ended", "The manager has ended. The end of")
+	expectContains(t, "failure", fmt.Sprint(d.waitReady(t.Context(), w)), "not ready: the manager has ended", "The manager has ended. The end of")
 }
 
 func expectContains(t *testing.T, description, text string, parts ...string) {

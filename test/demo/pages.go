@@ -31,8 +31,8 @@ const (
 	// createToken is the command that prints a token of the user, for a namespace.
 	createToken = "kubectl -n %s create token demo --duration=8h"
 	mlflowPath  = "/mlflow"
-	pages       = 2  // that the demo opens
-	steps       = 60 // of the training whose curves the demo logs
+	pages       = 2  // number of servers whose pages the demo opens
+	steps       = 60 // number of steps in the metrics of the logged run
 )
 
 //go:embed user.yaml
@@ -41,9 +41,9 @@ var demoUser string
 // webServer is a server with web pages that requires a token.
 type webServer struct {
 	name, service, secret string
-	// start is a path with the response 200.
-	start string
-	url   string // of its gateway
+	// readyPath is a path to which a ready server responds with 200.
+	readyPath string
+	url       string // of its gateway
 }
 
 // openPages starts a gateway on loopback for each web server, and describes how to use them.
@@ -64,14 +64,14 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 		return "", err
 	}
 	servers := []*webServer{
-		{name: "mlflow", service: "mlflow", secret: "mlflow-tls", start: mlflowPath + "/"},
-		{name: "ray", service: ray.ProxyService, secret: ray.ProxyTLS, start: "/"},
+		{name: "mlflow", service: "mlflow", secret: "mlflow-tls", readyPath: mlflowPath + "/"},
+		{name: "ray", service: ray.ProxyService, secret: ray.ProxyTLS, readyPath: "/"},
 	}
-	for number, server := range servers {
-		if err := w.openServer(ctx, server, gateway, w.instance.Ports()[number]); err != nil {
+	for i, server := range servers {
+		if err := w.startGateway(ctx, server, gateway, w.instance.Ports()[i]); err != nil {
 			return "", err
 		}
-		if err := server.await(ctx, token); err != nil {
+		if err := server.waitReady(ctx, token); err != nil {
 			return "", err
 		}
 	}
@@ -82,51 +82,51 @@ func (d *demo) openPages(ctx context.Context, w *environment) (string, error) {
 	return fmt.Sprintf("Open in a browser on this machine:\n"+
 		"  a run in MLflow       %s%s/#/experiments/%s/runs/%s?workspace=%s\n"+
 		"  the dashboard of Ray  %s/#/cluster\n"+
-		"Each wants a user name, which may be any, and as the password a token:\n  "+createToken+"\n",
+		"Each requires a user name, which can be any, and a token as the password:\n  "+createToken+"\n",
 		servers[0].url, mlflowPath, experiment, run, w.namespace, servers[1].url, w.namespace), nil
 }
 
 // rayNames returns the names of the children of the RayCluster among the samples.
 func (env *environment) rayNames(ctx context.Context) (raycluster.Names, error) {
-	at := slices.IndexFunc(env.samples, isRay)
-	if at < 0 {
+	index := slices.IndexFunc(env.samples, isRay)
+	if index < 0 {
 		return raycluster.Names{}, errors.New("no RayCluster among the samples")
 	}
-	live := emptyOf(env.samples[at])
-	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.samples[at]), live); err != nil {
-		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(env.samples[at]), err)
+	live := emptyOf(env.samples[index])
+	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.samples[index]), live); err != nil {
+		return raycluster.Names{}, fmt.Errorf("reading %s: %w", title(env.samples[index]), err)
 	}
 	return raycluster.View(live.Object).Names(), nil
 }
 
-// openServer starts a gateway, which listens on a port of the machine, in the network of the cluster.
-func (env *environment) openServer(ctx context.Context, server *webServer, gateway string, port int) error {
+// startGateway starts a gateway to a server in the network of the cluster. It listens on a port of this machine.
+func (env *environment) startGateway(ctx context.Context, server *webServer, gateway string, port int) error {
 	var service corev1.Service
 	if err := env.client.Get(ctx, client.ObjectKey{Namespace: env.namespace, Name: server.service}, &service); err != nil {
-		return fmt.Errorf("finding the server of %s: %w", server.name, err)
+		return fmt.Errorf("reading the Service of %s: %w", server.name, err)
 	}
 	var secret corev1.Secret
 	if err := env.client.Get(ctx, client.ObjectKey{Namespace: env.namespace, Name: server.secret}, &secret); err != nil {
-		return fmt.Errorf("finding the certificate of %s: %w", server.name, err)
+		return fmt.Errorf("reading the certificate of %s: %w", server.name, err)
 	}
-	authority := filepath.Join(env.instance.Dir(), server.name+".crt")
-	if err := os.WriteFile(authority, secret.Data["ca.crt"], 0o600); err != nil {
+	caFile := filepath.Join(env.instance.Dir(), server.name+".crt")
+	if err := os.WriteFile(caFile, secret.Data["ca.crt"], 0o600); err != nil {
 		return fmt.Errorf("writing the certificate of %s: %w", server.name, err)
 	}
 	listen, servicePort := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), strconv.Itoa(int(service.Spec.Ports[0].Port))
 	server.url = "http://" + listen
 	_, err := env.instance.StartProcess("gateway-"+server.name, gateway, []string{
 		"--listen=" + listen, "--server=https://" + net.JoinHostPort(server.service+"."+env.namespace+".svc", servicePort),
-		"--address=" + net.JoinHostPort(service.Spec.ClusterIP, servicePort), "--authority=" + authority,
+		"--address=" + net.JoinHostPort(service.Spec.ClusterIP, servicePort), "--authority=" + caFile,
 	}, nil)
 	return err
 }
 
-// await waits until the server responds through its gateway.
-func (s *webServer) await(ctx context.Context, token string) error {
+// waitReady waits until the server responds through its gateway.
+func (s *webServer) waitReady(ctx context.Context, token string) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, pageTimeout, true, func(ctx context.Context) (bool, error) {
-		_, last = send(ctx, http.MethodGet, s.url+s.start, token, nil, nil)
+		_, last = send(ctx, http.MethodGet, s.url+s.readyPath, token, nil, nil)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func (m mlflowClient) post(ctx context.Context, path string, body map[string]any
 
 // logRun creates an experiment with a finished run.
 func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, run string, err error) {
-	var made struct {
+	var created struct {
 		ID  string `json:"experiment_id"`
 		Run struct {
 			Info struct {
@@ -184,30 +184,30 @@ func (m mlflowClient) logRun(ctx context.Context, now time.Time) (experiment, ru
 			} `json:"info"`
 		} `json:"run"`
 	}
-	if err := m.post(ctx, "experiments/create", map[string]any{"name": "demo"}, &made); err != nil {
+	if err := m.post(ctx, "experiments/create", map[string]any{"name": "demo"}, &created); err != nil {
 		return "", "", err
 	}
 	startTime := now.Add(-time.Minute).UnixMilli()
-	start := map[string]any{"experiment_id": made.ID, "run_name": "first-run", "start_time": startTime}
-	if err := m.post(ctx, "runs/create", start, &made); err != nil {
+	start := map[string]any{"experiment_id": created.ID, "run_name": "first-run", "start_time": startTime}
+	if err := m.post(ctx, "runs/create", start, &created); err != nil {
 		return "", "", err
 	}
 	logged := map[string]any{
-		"run_id": made.Run.Info.ID, "metrics": curves(startTime), "params": []any{map[string]any{"key": "learning_rate", "value": "0.1"}},
+		"run_id": created.Run.Info.ID, "metrics": curves(startTime), "params": []any{map[string]any{"key": "learning_rate", "value": "0.1"}},
 	}
 	if err := m.post(ctx, "runs/log-batch", logged, nil); err != nil {
 		return "", "", err
 	}
-	finish := map[string]any{"run_id": made.Run.Info.ID, "status": "FINISHED", "end_time": now.UnixMilli()}
-	return made.ID, made.Run.Info.ID, m.post(ctx, "runs/update", finish, nil)
+	finish := map[string]any{"run_id": created.Run.Info.ID, "status": "FINISHED", "end_time": now.UnixMilli()}
+	return created.ID, created.Run.Info.ID, m.post(ctx, "runs/update", finish, nil)
 }
 
-// curves returns metrics like those of a training.
+// curves returns the metrics of a simulated training.
 func curves(start int64) []any {
 	var metrics []any
 	for step := range steps {
-		fading := math.Exp(-float64(step) / (steps / 6))
-		for key, value := range map[string]float64{"loss": 0.2 + 0.5*fading, "accuracy": 0.9 - 0.4*fading} {
+		decay := math.Exp(-float64(step) / (steps / 6))
+		for key, value := range map[string]float64{"loss": 0.2 + 0.5*decay, "accuracy": 0.9 - 0.4*decay} {
 			metrics = append(metrics, map[string]any{"key": key, "value": value, "step": step, "timestamp": start + int64(step)*1000})
 		}
 	}

@@ -24,9 +24,9 @@ var errManagerEnded = errors.New("the manager has ended")
 // problem is an object that is not ready, with the reason.
 type problem struct{ object, cause string }
 
-// await waits until all samples and all Deployments of the manager are ready, and reports each. Its error contains all available
+// waitReady waits until all samples and all Deployments of the manager are ready, and reports each. Its error contains all available
 // details.
-func (d *demo) await(ctx context.Context, w *environment) error {
+func (d *demo) waitReady(ctx context.Context, w *environment) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, d.timeout, true, func(ctx context.Context) (bool, error) {
 		if !w.managerRuns() {
 			return false, errManagerEnded
@@ -60,26 +60,26 @@ func (d *demo) check(ctx context.Context, w *environment) []problem {
 		}
 	}
 	for _, sample := range w.samples {
-		note(title(sample), w.judgeSample(ctx, sample))
+		note(title(sample), w.sampleVerdict(ctx, sample))
 	}
-	if w.fake != nil {
-		note("Deployment "+w.fake.Namespace+"/"+w.fake.Name, w.judgeFake(ctx))
+	if w.placeholder != nil {
+		note("Deployment "+w.placeholder.Namespace+"/"+w.placeholder.Name, w.placeholderVerdict(ctx))
 	}
 	if len(problems) > 0 {
 		return problems
 	}
-	var made appsv1.DeploymentList
-	if err := w.client.List(ctx, &made, client.MatchingLabels{names.OperatorLabel: names.OperatorName}); err != nil {
+	var deployments appsv1.DeploymentList
+	if err := w.client.List(ctx, &deployments, client.MatchingLabels{names.OperatorLabel: names.OperatorName}); err != nil {
 		return []problem{{"Deployments", err.Error()}}
 	}
-	for i := range made.Items {
-		note(fmt.Sprintf("Deployment %s/%s", made.Items[i].Namespace, made.Items[i].Name), rolledOut(&made.Items[i]))
+	for i := range deployments.Items {
+		note(fmt.Sprintf("Deployment %s/%s", deployments.Items[i].Namespace, deployments.Items[i].Name), rolloutVerdict(&deployments.Items[i]))
 	}
 	return problems
 }
 
-// judgeSample reads a sample. An unreadable sample is not ready.
-func (env *environment) judgeSample(ctx context.Context, sample *unstructured.Unstructured) verdict {
+// sampleVerdict returns the state of a sample. An unreadable sample is not ready.
+func (env *environment) sampleVerdict(ctx context.Context, sample *unstructured.Unstructured) verdict {
 	live := emptyOf(sample)
 	if err := env.client.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
 		return verdict{text: err.Error()}

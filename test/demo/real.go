@@ -109,5 +109,5 @@ func (env *environment) whereManagerIs() string {
 	if env.manager == nil {
 		return fmt.Sprintf("The manager is the pod of Deployment %s. All pods run, on a node of their own.", operator.PodDeployment)
 	}
-	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", env.manager.PID, env.fake.Name)
+	return fmt.Sprintf("The manager is the process with pid %d; the pod of Deployment %s is only a placeholder for it.", env.manager.PID, env.placeholder.Name)
 }

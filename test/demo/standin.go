@@ -29,10 +29,10 @@ func managerIndex(deployment *appsv1.Deployment) int {
 	return slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == managerContainer })
 }
 
-// fake returns the manager's Deployment with the settings of the process, for clients such as kubectl odh that read the settings
+// placeholder returns the manager's Deployment with the settings of the process, for clients such as kubectl odh that read the settings
 // from the cluster. Its pod, simulated by kwok, listens on no port and gets no probes. The kubeconfig is not a setting, and the
 // namespace is already that of the Deployment.
-func fake(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
+func placeholder(shipped *appsv1.Deployment, args, env []string) *appsv1.Deployment {
 	deployment := shipped.DeepCopy()
 	for _, annotated := range []*map[string]string{&deployment.Annotations, &deployment.Spec.Template.Annotations} {
 		if *annotated == nil {
@@ -67,8 +67,8 @@ func routeMetrics(objects []*unstructured.Unstructured, port int64) {
 	}
 }
 
-// createFake creates the placeholder Deployment of the manager.
-func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv1.Deployment) error {
+// createPlaceholder creates the placeholder Deployment of the manager.
+func (d *demo) createPlaceholder(ctx context.Context, w *environment, deployment *appsv1.Deployment) error {
 	config, err := w.instance.Config()
 	if err != nil {
 		return err
@@ -77,24 +77,25 @@ func (d *demo) createFake(ctx context.Context, w *environment, deployment *appsv
 	if err != nil {
 		return fmt.Errorf("creating a client: %w", err)
 	}
-	w.fake = deployment
+	w.placeholder = deployment
 	if err := writer.Create(ctx, deployment); err != nil {
 		return fmt.Errorf("creating Deployment %s: %w", deployment.Name, err)
 	}
-	d.say("Deployment %s/%s created with the settings of that process; its pod is only a placeholder for it", deployment.Namespace, deployment.Name)
+	d.say("Deployment %s/%s created with the settings of the manager process; its pod is a placeholder", deployment.Namespace, deployment.Name)
 	return nil
 }
 
-// judgeFake reports whether the placeholder Deployment is rolled out.
-func (env *environment) judgeFake(ctx context.Context) verdict {
+// placeholderVerdict returns the rollout state of the placeholder Deployment.
+func (env *environment) placeholderVerdict(ctx context.Context) verdict {
 	live := &appsv1.Deployment{}
-	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.fake), live); err != nil {
+	if err := env.client.Get(ctx, client.ObjectKeyFromObject(env.placeholder), live); err != nil {
 		return verdict{text: err.Error()}
 	}
-	return rolledOut(live)
+	return rolloutVerdict(live)
 }
 
-func rolledOut(deployment *appsv1.Deployment) verdict {
+// rolloutVerdict returns the rollout state of a Deployment.
+func rolloutVerdict(deployment *appsv1.Deployment) verdict {
 	state := conditions.Rollout(deployment)
 	return verdict{state.Ready, fmt.Sprintf("%d/%d replicas ready, %s", state.ReadyReplicas, state.Desired, state.Message)}
 }

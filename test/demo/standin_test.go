@@ -30,7 +30,7 @@ func TestFake(t *testing.T) {
 		},
 	}
 	before := shipped.DeepCopy()
-	got := fake(shipped, []string{"run", "--leader-elect", "--webhook-port=1"}, []string{"MLFLOW_IMAGE=y", "PAIRS=a=b"})
+	got := placeholder(shipped, []string{"run", "--leader-elect", "--webhook-port=1"}, []string{"MLFLOW_IMAGE=y", "PAIRS=a=b"})
 	if difference := cmp.Diff(before, shipped); difference != "" {
 		t.Errorf("the shipped Deployment was changed:\n%s", difference)
 	}
@@ -44,7 +44,7 @@ func TestFake(t *testing.T) {
 	if got.Annotations[descriptionAnnotation] != description || got.Spec.Template.Annotations[descriptionAnnotation] != description {
 		t.Errorf("it does not say what it is: %v, %v", got.Annotations, got.Spec.Template.Annotations)
 	}
-	if other := fake(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
+	if other := placeholder(&appsv1.Deployment{}, []string{"run"}, nil); len(other.Spec.Template.Spec.Containers) != 0 {
 		t.Errorf("unexpected other.Spec.Template.Spec: %+v", other.Spec.Template.Spec)
 	}
 }

@@ -24,13 +24,13 @@ import (
 
 // environment holds the control plane and the objects of a running demo.
 type environment struct {
-	instance  *cluster.Instance
-	namespace string // of the manager and its operands
-	client    client.Client
-	manager   *cluster.Process   // nil if it runs as a pod
-	fake      *appsv1.Deployment // nil before the manager runs, and if it runs as a pod
-	samples   []*unstructured.Unstructured
-	reported  map[string]bool // objects reported as ready
+	instance    *cluster.Instance
+	namespace   string // of the manager and its operands
+	client      client.Client
+	manager     *cluster.Process   // nil if it runs as a pod
+	placeholder *appsv1.Deployment // nil before the manager runs, and if it runs as a pod
+	samples     []*unstructured.Unstructured
+	reported    map[string]bool // objects reported as ready
 	// background tracks concurrent builds and starts.
 	background sync.WaitGroup
 }
@@ -203,7 +203,7 @@ func (d *demo) applyAndAwait(ctx context.Context, w *environment, samples []*uns
 	if err := d.apply(ctx, w, samples); err != nil {
 		return err
 	}
-	return d.await(ctx, w)
+	return d.waitReady(ctx, w)
 }
 
 // fakePods describes the limits of a demo without a real node, and how to show failures in it.
@@ -276,7 +276,7 @@ func (d *demo) install(ctx context.Context, w *environment, mesh bool) error {
 	}
 	w.manager = manager.Process
 	d.say("manager ready, pid %d, with the rights of ServiceAccount %s", manager.Process.PID, installed.ServiceAccount)
-	return d.createFake(ctx, w, fake(installed.Deployment, manager.Args(), env))
+	return d.createPlaceholder(ctx, w, placeholder(installed.Deployment, manager.Args(), env))
 }
 
 // listeners are the flags whose shipped values require the IP address of a pod; on loopback other ports are chosen.

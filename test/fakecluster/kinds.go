@@ -46,8 +46,8 @@ func Kubernetes() []Kind {
 	}
 }
 
-// Ours returns the kinds of all components.
-func Ours() []Kind {
+// OperatorKinds returns the kinds of all components.
+func OperatorKinds() []Kind {
 	return []Kind{
 		kind("mlflow.opendatahub.io", "v1", "MLflow", "mlflows", false, "mlf"),
 		kind("mlflow.kubeflow.org", "v1", "MLflowConfig", "mlflowconfigs", true),

@@ -11,24 +11,24 @@ import (
 )
 
 // Difference is a field in which a rendered object differs from the recorded one.
-type Difference struct{ Path, Recorded, Ours string }
+type Difference struct{ Path, Recorded, Built string }
 
-// Differences compares [Leaves] of recorded and of our objects. Recorded fields that the API server defaults are not reported.
-func Differences(recorded, managed map[string]string, filledIn *regexp.Regexp) []Difference {
+// Differences compares [Leaves] of recorded and of built objects. Recorded fields that the API server defaults are not reported.
+func Differences(recorded, built map[string]string, defaultedFields *regexp.Regexp) []Difference {
 	const nothing = "nothing"
 	var all []Difference
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
-		value, found := managed[path]
+		value, found := built[path]
 		switch {
-		case !found && !filledIn.MatchString(path):
+		case !found && !defaultedFields.MatchString(path):
 			all = append(all, Difference{path, recorded[path], nothing})
 		case found && value != recorded[path]:
 			all = append(all, Difference{path, recorded[path], value})
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(managed)) {
+	for _, path := range slices.Sorted(maps.Keys(built)) {
 		if _, found := recorded[path]; !found {
-			all = append(all, Difference{path, nothing, managed[path]})
+			all = append(all, Difference{path, nothing, built[path]})
 		}
 	}
 	return all

@@ -46,7 +46,7 @@ func SampleCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefin
 	singular := strings.ToLower(kind)
 	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, a fake"}},
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for tests only"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
@@ -64,7 +64,7 @@ func (e *Env) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomRe
 	gomega.Expect(cluster.InstallCRDs(ctx, e.Config, crds...)).To(gomega.Succeed())
 }
 
-// DeleteCRD deletes a CRD, and returns a function that restores it. The end of the spec restores it too.
+// DeleteCRD deletes a CRD, and returns a function that restores it. A cleanup restores it too.
 func (e *Env) DeleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -1,4 +1,4 @@
-// Package mlflowtest has the MLflows for the tests of several packages.
+// Package mlflowtest provides MLflow objects for the tests of several packages.
 package mlflowtest
 
 import (
@@ -9,8 +9,8 @@ import (
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 )
 
-// Server returns an MLflow with a remote database and remote artifacts, changed by the given functions.
-func Server(change ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
+// MLflow returns an MLflow with a remote database and remote artifacts, modified by changes.
+func MLflow(changes ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 	m := &mlflowv1.MLflow{}
 	m.SetGroupVersionKind(mlflowv1.GroupVersion.WithKind("MLflow"))
 	m.Name = mlflowv1.SingletonName
@@ -20,7 +20,7 @@ func Server(change ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 		ArtifactsDestination: "s3://team-artifacts",
 		ServeArtifacts:       true,
 	}
-	for _, f := range change {
+	for _, f := range changes {
 		f(&m.Spec)
 	}
 	return m
@@ -36,35 +36,35 @@ func Object(objects []*unstructured.Unstructured, kind, name string) *unstructur
 	return nil
 }
 
-// WithEnv adds environment variables to an MLflow.
+// WithEnv sets the environment variables of an MLflow.
 func WithEnv(env ...corev1.EnvVar) func(*mlflowv1.MLflowSpec) {
 	return func(s *mlflowv1.MLflowSpec) { s.Env = env }
 }
 
-// Collecting enables garbage collection.
-func Collecting(s *mlflowv1.MLflowSpec) {
+// WithGarbageCollection enables garbage collection.
+func WithGarbageCollection(s *mlflowv1.MLflowSpec) {
 	s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "15 3 * * 0", OlderThan: "30d"}
 }
 
-// Archiving enables the archival of traces.
-func Archiving(s *mlflowv1.MLflowSpec) {
+// WithTraceArchival enables the archival of traces.
+func WithTraceArchival(s *mlflowv1.MLflowSpec) {
 	s.TraceArchival = &mlflowv1.TraceArchivalConfig{
 		Enabled: true, Schedule: "*/30 * * * *", Location: "s3://archive", Retention: "14d",
 		MaxTracesPerPass: new(int32(250)), LongRetentionAllowlist: []string{"7", "yes", "1e3"},
 	}
 }
 
-// Storage returns a request for the size of a volume.
-func Storage(size string) corev1.ResourceList {
+// StorageRequest returns a request for the size of a volume.
+func StorageRequest(size string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
 }
 
-// WithStorageOf gives an MLflow a volume with its database on it.
-func WithStorageOf(claim corev1.PersistentVolumeClaimSpec) func(*mlflowv1.MLflowSpec) {
+// WithStorage adds a volume with an SQLite database to an MLflow.
+func WithStorage(claim corev1.PersistentVolumeClaimSpec) func(*mlflowv1.MLflowSpec) {
 	return func(s *mlflowv1.MLflowSpec) { s.Storage, s.BackendStoreURI = &claim, "sqlite:////mlflow/mlflow.db" }
 }
 
-// KeyOf returns a selector of a key of a Secret.
-func KeyOf(name, key string) *corev1.SecretKeySelector {
+// SecretKey returns a selector of a key of a Secret.
+func SecretKey(name, key string) *corev1.SecretKeySelector {
 	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}
 }

@@ -86,7 +86,7 @@ func (c *creation) checkComponent(ctx context.Context, component *v1beta2.AppWra
 	c.podSets, c.podSetsUnknown = c.podSets+count, c.podSetsUnknown || !known
 	c.errs = append(c.errs, errs...)
 	if isQueued(c.wrapper) {
-		c.errs = append(c.errs, quotaErrors(component, object, path, neverStarted)...)
+		c.errs = append(c.errs, quotaErrors(component, object, path, unknownFieldCause)...)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 // isQueued reports whether Kueue manages the quota of an AppWrapper.
 func isQueued(wrapper *v1beta2.AppWrapper) bool { return wrapper.Labels[v1beta2.LabelQueue] != "" }
 
-// neverStarted explains an unknown field in a queued AppWrapper: Kueue skips a pod template that it cannot decode, and never starts the
-// AppWrapper, without any message.
-const neverStarted = ": Kueue cannot read a pod template with it, and would never start the AppWrapper: remove the field"
+// unknownFieldCause is the reason to reject an unknown field in a queued AppWrapper: Kueue skips a pod template that it cannot decode, and
+// never starts the AppWrapper, without any message.
+const unknownFieldCause = ": Kueue cannot decode a pod template with this field, and would never start the AppWrapper; remove the field"
 
-// quotaErrors returns why a component cannot be queued: its pods would exceed their quota, or Kueue could not decode them.
+// quotaErrors returns the errors that prevent a component from being queued: its pods would exceed their quota, or Kueue cannot decode them.
 func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Unstructured, path *field.Path, unknownSuffix string) field.ErrorList {
 	errs := podset.QuotaErrors(object, path.Child("template"))
 	sets, err := podset.ForComponent(component)
@@ -32,7 +32,7 @@ func quotaErrors(component *v1beta2.AppWrapperComponent, object *unstructured.Un
 	return errs
 }
 
-// newlyQueuedErrors returns why an AppWrapper that gets its queue label in an update cannot be queued.
+// newlyQueuedErrors returns the errors that prevent an AppWrapper from being queued by an update that adds its queue label.
 func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	if isQueued(old) || !isQueued(updated) {
 		return nil
@@ -41,7 +41,7 @@ func newlyQueuedErrors(old, updated *v1beta2.AppWrapper) field.ErrorList {
 	for i := range updated.Spec.Components {
 		component := &updated.Spec.Components[i]
 		if object, err := podset.Decode(component); err == nil {
-			errs = append(errs, quotaErrors(component, object, field.NewPath("spec", "components").Index(i), neverStarted)...)
+			errs = append(errs, quotaErrors(component, object, field.NewPath("spec", "components").Index(i), unknownFieldCause)...)
 		}
 	}
 	return errs

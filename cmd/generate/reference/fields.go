@@ -9,22 +9,22 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// line is one row of a table.
-type line struct {
-	path, star, typ, fallback, meaning string
-	rules                              []string
+// row is a row of a table.
+type row struct {
+	path, requiredMark, typ, defaultValue, description string
+	rules                                              []string
 }
 
 // isBelow reports whether the field is a descendant of another one.
-func (l line) isBelow(other line) bool {
+func (l row) isBelow(other row) bool {
 	rest, below := strings.CutPrefix(l.path, other.path)
 	return below && strings.ContainsAny(rest[:1], ".[{")
 }
 
 // kubernetesType is a type of Kubernetes. CRDs do not name types, so a type is recognized by the name of the field and by a typical child.
-type kubernetesType struct{ typ, typical string }
+type kubernetesType struct{ typ, child string }
 
-// kubernetesTypes are the types that are named but not expanded, by field name.
+// kubernetesTypes are the types whose fields are not listed, by field name.
 var kubernetesTypes = map[string]kubernetesType{
 	"affinity": {"Affinity", "podAntiAffinity"}, "env": {"EnvVar", "valueFrom"}, "envFrom": {"EnvFromSource", "configMapRef"},
 	"podSecurityContext": {"PodSecurityContext", "fsGroup"}, "securityContext": {"SecurityContext", "capabilities"},
@@ -47,36 +47,36 @@ func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) stri
 	if schema.Items != nil && schema.Items.Schema != nil {
 		schema = schema.Items.Schema
 	}
-	if _, found := schema.Properties[kubernetesTypes[name].typical]; found {
+	if _, found := schema.Properties[kubernetesTypes[name].child]; found {
 		return kubernetesTypes[name].typ
 	}
 	return ""
 }
 
 // fields returns the fields of a schema, parents before children.
-func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
-	var lines []line
+func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []row {
+	var lines []row
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
-		fieldLine := line{
-			path: path + "." + name, typ: typeOf(name, &property), meaning: property.Description, rules: rulesOf(&property),
+		fieldRow := row{
+			path: path + "." + name, typ: typeOf(name, &property), description: property.Description, rules: rulesOf(&property),
 		}
 		if slices.Contains(schema.Required, name) {
-			fieldLine.star = `\*`
+			fieldRow.requiredMark = `\*`
 		}
 		if property.Default != nil {
-			fieldLine.fallback = string(property.Default.Raw)
+			fieldRow.defaultValue = string(property.Default.Raw)
 		}
-		lines = append(lines, fieldLine)
+		lines = append(lines, fieldRow)
 		if kubernetesTypeOf(name, &property) == "" {
-			lines = append(lines, childFields(fieldLine.path, &property)...)
+			lines = append(lines, childFields(fieldRow.path, &property)...)
 		}
 	}
 	return lines
 }
 
 // childFields returns the fields of a field, of its items, or of its values.
-func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
+func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []row {
 	switch {
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return childFields(path+"[]", schema.Items.Schema)
@@ -87,18 +87,18 @@ func childFields(path string, schema *apiextensionsv1.JSONSchemaProps) []line {
 	}
 }
 
-// typeOf returns the type of a field for readers.
+// typeOf returns the type of a field as the page shows it.
 func typeOf(name string, schema *apiextensionsv1.JSONSchemaProps) string {
-	named := kubernetesTypeOf(name, schema)
+	kubernetesName := kubernetesTypeOf(name, schema)
 	switch {
 	case schema.XEmbeddedResource:
 		return "any object"
-	case schema.Items != nil && schema.Items.Schema != nil && named != "":
-		return "list of " + named
+	case schema.Items != nil && schema.Items.Schema != nil && kubernetesName != "":
+		return "list of " + kubernetesName
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return "list of " + plural(typeOf("", schema.Items.Schema))
-	case named != "":
-		return named
+	case kubernetesName != "":
+		return kubernetesName
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
 		return "map of " + plural(typeOf("", schema.AdditionalProperties.Schema))
 	case schema.XIntOrString:

@@ -91,8 +91,8 @@ func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSch
 		fmt.Fprintln(page, "No fields.")
 		return
 	}
-	var single []line
-	var groups [][]line
+	var single []row
+	var groups [][]row
 	for n := 1; len(lines) > 0; lines, n = lines[n:], 1 {
 		for n < len(lines) && lines[n].isBelow(lines[0]) {
 			n++
@@ -110,13 +110,13 @@ func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSch
 	}
 }
 
-func writeRows(page *bytes.Buffer, lines []line) {
+func writeRows(page *bytes.Buffer, lines []row) {
 	if len(lines) == 0 {
 		return
 	}
 	fmt.Fprintf(page, "| Field | Type | Default | Rules | Meaning |\n|---|---|---|---|---|\n")
 	for _, f := range lines {
-		fmt.Fprintf(page, "| `%s`%s | %s | %s | %s | %s |\n", f.path, f.star, f.typ, code(f.fallback), cell(strings.Join(f.rules, "; ")), cell(f.meaning))
+		fmt.Fprintf(page, "| `%s`%s | %s | %s | %s | %s |\n", f.path, f.requiredMark, f.typ, code(f.defaultValue), cell(strings.Join(f.rules, "; ")), cell(f.description))
 	}
 }
 

@@ -130,14 +130,14 @@ func TestFields(t *testing.T) {
 			"free": {},
 		},
 	}
-	want := []line{
+	want := []row{
 		{path: "spec.byName", typ: "map of strings"},
 		{path: "spec.env", typ: "list of EnvVar"},
 		{path: "spec.free", typ: "any"},
 		{path: "spec.list", typ: "list of objects", rules: []string{"one item for each inner"}},
 		{path: "spec.list[].inner", typ: "quantity or number"},
 		{path: "spec.mode", typ: "string", rules: []string{"one of `a`, `b`", "at most 100 characters", "matches `a|b`"}},
-		{path: "spec.size", star: `\*`, typ: "integer", fallback: "2", meaning: "size of it", rules: []string{"at least 1"}},
+		{path: "spec.size", requiredMark: `\*`, typ: "integer", defaultValue: "2", description: "size of it", rules: []string{"at least 1"}},
 		{path: "spec.when", typ: "time", rules: []string{"`self != ''`", "must be x"}},
 	}
 	got := fields("spec", schema)
@@ -145,8 +145,8 @@ func TestFields(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	for i := range want {
-		if got[i].path != want[i].path || got[i].star != want[i].star || got[i].typ != want[i].typ || got[i].fallback != want[i].fallback ||
-			got[i].meaning != want[i].meaning || !slices.Equal(got[i].rules, want[i].rules) {
+		if got[i].path != want[i].path || got[i].requiredMark != want[i].requiredMark || got[i].typ != want[i].typ || got[i].defaultValue != want[i].defaultValue ||
+			got[i].description != want[i].description || !slices.Equal(got[i].rules, want[i].rules) {
 			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
 		}
 	}

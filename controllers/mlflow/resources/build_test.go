@@ -44,7 +44,7 @@ func podOf(t testing.TB, m *mlflowv1.MLflow, in Inputs) corev1.PodSpec {
 }
 
 func TestBuildReturnsObjectsInFixedOrder(t *testing.T) {
-	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	m := mlflowtest.MLflow(mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	want := []string{
 		"ServiceAccount/mlflow-sa", "ClusterRole/mlflow", "ClusterRoleBinding/mlflow", "PersistentVolumeClaim/mlflow-pvc",
 		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Deployment/mlflow", "Service/mlflow",
@@ -76,7 +76,7 @@ func TestOptionalObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, o := range buildObjects(t, mlflowtest.Server(), c.in) {
+			for _, o := range buildObjects(t, mlflowtest.MLflow(), c.in) {
 				switch o.GetKind() {
 				case "ServiceMonitor", "HTTPRoute", "ConsoleLink":
 					got = append(got, o.GetKind())
@@ -95,7 +95,7 @@ func with(in Inputs, change func(*Inputs)) Inputs {
 }
 
 func TestObjectsHaveComponentLabels(t *testing.T) {
-	m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}))
+	m := mlflowtest.MLflow(mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 		if o.GetLabels()[names.OperatorLabel] != names.OperatorName || o.GetLabels()[names.ComponentLabel] != "mlflow" {
 			t.Errorf("%s %s lacks the common labels: %v", o.GetKind(), o.GetName(), o.GetLabels())
@@ -125,7 +125,7 @@ func TestObjectsHaveComponentLabels(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Run("[mlflow-25] namespace and suffix", func(t *testing.T) {
-		m := withName(mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), "team")
+		m := withName(mlflowtest.MLflow(mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), "team")
 		in := with(platformInputs["openshift"], func(in *Inputs) { in.Namespace = "tracking" })
 		want := []string{
 			"tracking/mlflow-sa", "/mlflow", "/mlflow", "tracking/mlflow-pvc-team", "tracking/mlflow-team",
@@ -142,7 +142,7 @@ func TestNames(t *testing.T) {
 	})
 	t.Run("[mlflow-24] shared roles keep their name and can read the fixed Secrets", func(t *testing.T) {
 		for _, name := range []string{"mlflow", "team"} {
-			m := withName(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
+			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "runner" }), name)
 			role := typed[rbacv1.ClusterRole](t, m, platformInputs["bare"], "ClusterRole", "mlflow")
 			read := []string{"get", "list", "watch"}
 			want := []rbacv1.PolicyRule{
@@ -178,25 +178,25 @@ func TestURLs(t *testing.T) {
 		"[mlflow-34] example host configured":      {"mlflow", with(plain, func(in *Inputs) { in.ExternalURL = "https://mlflow.example.com" }), "https://mlflow.example.com/mlflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ExternalURL(withName(mlflowtest.Server(), c.name), c.in); got != c.want {
+			if got := ExternalURL(withName(mlflowtest.MLflow(), c.name), c.in); got != c.want {
 				t.Errorf("externalURL = %q, want %q", got, c.want)
 			}
 		})
 	}
 	t.Run("[mlflow-34] address", func(t *testing.T) {
-		if got := AddressURL(mlflowtest.Server(), plain); got != "https://mlflow.opendatahub.svc:8443/mlflow" {
+		if got := AddressURL(mlflowtest.MLflow(), plain); got != "https://mlflow.opendatahub.svc:8443/mlflow" {
 			t.Errorf("addressURL = %q", got)
 		}
-		if got := AddressURL(withName(mlflowtest.Server(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
+		if got := AddressURL(withName(mlflowtest.MLflow(), "team"), plain); got != "https://mlflow-team.opendatahub.svc:8443/mlflow" {
 			t.Errorf("addressURL with suffix = %q", got)
 		}
-		if got := AddressURL(mlflowtest.Server(), Inputs{}); got != "" {
+		if got := AddressURL(mlflowtest.MLflow(), Inputs{}); got != "" {
 			t.Errorf("addressURL without namespace = %q", got)
 		}
 	})
 	t.Run("[D29] one slash in the console link", func(t *testing.T) {
 		in := with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "https://a.example.com/" })
-		link := mlflowtest.Object(buildObjects(t, mlflowtest.Server(), in), "ConsoleLink", "mlflow")
+		link := mlflowtest.Object(buildObjects(t, mlflowtest.MLflow(), in), "ConsoleLink", "mlflow")
 		href, _, _ := unstructured.NestedString(link.Object, "spec", "href")
 		if href != "https://a.example.com/mlflow" {
 			t.Errorf("href = %q", href)
@@ -230,7 +230,7 @@ func TestBuildErrors(t *testing.T) {
 		}, "registryStoreUriFrom must include non-empty 'name' and 'key'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desired, err := Build(mlflowtest.Server(c.change), platformInputs["plain"])
+			desired, err := Build(mlflowtest.MLflow(c.change), platformInputs["plain"])
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}

@@ -29,10 +29,10 @@ func TestCABundle(t *testing.T) {
 		configMaps []string
 		paths      string
 	}{
-		"[mlflow-12] no CA sources":        {mlflowtest.Server(), platformInputs["plain"], nil, ""},
-		"[mlflow-12] user":                 {mlflowtest.Server(own), platformInputs["plain"], []string{"corporate-ca"}, "/etc/pki/tls/certs/custom"},
-		"[mlflow-12] platform":             {mlflowtest.Server(), platform, []string{"odh-trusted-ca-bundle"}, "/etc/pki/tls/certs/platform"},
-		"[mlflow-12] both, platform first": {mlflowtest.Server(own), platform, []string{"odh-trusted-ca-bundle", "corporate-ca"}, "/etc/pki/tls/certs/platform /etc/pki/tls/certs/custom"},
+		"[mlflow-12] no CA sources":        {mlflowtest.MLflow(), platformInputs["plain"], nil, ""},
+		"[mlflow-12] user":                 {mlflowtest.MLflow(own), platformInputs["plain"], []string{"corporate-ca"}, "/etc/pki/tls/certs/custom"},
+		"[mlflow-12] platform":             {mlflowtest.MLflow(), platform, []string{"odh-trusted-ca-bundle"}, "/etc/pki/tls/certs/platform"},
+		"[mlflow-12] both, platform first": {mlflowtest.MLflow(own), platform, []string{"odh-trusted-ca-bundle", "corporate-ca"}, "/etc/pki/tls/certs/platform /etc/pki/tls/certs/custom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(t, c.m, c.in)
@@ -60,7 +60,7 @@ func TestCABundle(t *testing.T) {
 		})
 	}
 	t.Run("[mlflow-12] everything trusts the combined file", func(t *testing.T) {
-		env := envOf(t, mlflowtest.Server(own), platform)
+		env := envOf(t, mlflowtest.MLflow(own), platform)
 		const combined = "/etc/pki/tls/certs/combined/ca-bundle.crt"
 		for name, want := range map[string]string{
 			"SSL_CERT_FILE": combined, "REQUESTS_CA_BUNDLE": combined, "CURL_CA_BUNDLE": combined, "AWS_CA_BUNDLE": combined, "PGSSLROOTCERT": combined,

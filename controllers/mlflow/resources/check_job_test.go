@@ -18,7 +18,7 @@ import (
 func TestCheckJob(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			m, in := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)
+			m, in := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)
 			objects, err := apply.Render(apply.Desired{{Config: CheckJob(m, in, "this")}}, "mlflow", m)
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 		return func(s *mlflowv1.MLflowSpec) { s.Tolerations = []corev1.Toleration{toleration} }
 	}
 	mode := func(mode corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
-		return mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}})
+		return mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}})
 	}
 	for name, c := range map[string]struct {
 		change func(*mlflowv1.MLflowSpec)
@@ -42,12 +42,12 @@ func TestCheck(t *testing.T) {
 		"seconds":              {tolerating(corev1.Toleration{Key: "gpu", TolerationSeconds: new(int64(5))}), `spec.tolerations[0].tolerationSeconds: "5" needs the effect NoExecute: set effect, or remove tolerationSeconds`},
 		"tolerates all taints": {tolerating(corev1.Toleration{Operator: "Exists"}), ""},
 		"access mode":          {mode("ReadWriteSometimes"), `spec.storage.accessModes[0]: "ReadWriteSometimes" is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod`},
-		"size": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("-5Gi")}}),
+		"size": {mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("-5Gi")}}),
 			`spec.storage.resources.requests.storage: "-5Gi" is not a size: write one such as 10Gi`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if err := Check(mlflowtest.Server(c.change), platformInputs["plain"]); err != nil {
+			if err := Check(mlflowtest.MLflow(c.change), platformInputs["plain"]); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestProbes(t *testing.T) {
-	container := podOf(t, mlflowtest.Server(), platformInputs["plain"]).Containers[0]
+	container := podOf(t, mlflowtest.MLflow(), platformInputs["plain"]).Containers[0]
 	get := func(path string) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("https"), Scheme: corev1.URISchemeHTTPS}}
 	}
@@ -63,7 +63,7 @@ func TestArgs(t *testing.T) {
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, tail},
 	} {
 		t.Run(name, func(t *testing.T) {
-			container := podOf(t, mlflowtest.Server(c.change), c.in).Containers[0]
+			container := podOf(t, mlflowtest.MLflow(c.change), c.in).Containers[0]
 			if diff := cmp.Diff(append(c.head, c.tail...), container.Args); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
 			}
@@ -93,7 +93,7 @@ func TestImage(t *testing.T) {
 		"[mlflow-16] image and policy": {&mlflowv1.ImageConfig{Image: "example.com/own@sha256:0", ImagePullPolicy: corev1.PullAlways}, "example.com/own@sha256:0", corev1.PullAlways},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.Image = c.image }), all)
+			pod := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.Image = c.image }), all)
 			containers := append(slices.Clone(pod.InitContainers), pod.Containers...)
 			if len(containers) != 3 {
 				t.Fatalf("%d containers", len(containers))
@@ -116,12 +116,12 @@ func TestStrategyAndReplicas(t *testing.T) {
 		replicas int32
 	}{
 		"without storage":            {func(*mlflowv1.MLflowSpec) {}, rolling, 1},
-		"with storage":               {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, 1},
+		"with storage":               {mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}), appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, 1},
 		"[mlflow-25] three replicas": {func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(3)) }, rolling, 3},
 		"[mlflow-25] replicas unset": {func(s *mlflowv1.MLflowSpec) { s.Replicas = nil }, rolling, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := deploymentOf(t, mlflowtest.Server(c.change), platformInputs["plain"])
+			d := deploymentOf(t, mlflowtest.MLflow(c.change), platformInputs["plain"])
 			if diff := cmp.Diff(c.strategy, d.Spec.Strategy); diff != "" {
 				t.Errorf("strategy (-want +got):\n%s", diff)
 			}
@@ -141,7 +141,7 @@ func TestPodMetadata(t *testing.T) {
 		"[D7] selected":                   {map[string]string{"app": "x", "component": "y", "app.kubernetes.io/instance": "z", "own": "o"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := deploymentOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.PodLabels, s.PodAnnotations = c.labels, c.annotations }), platformInputs["plain"])
+			d := deploymentOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.PodLabels, s.PodAnnotations = c.labels, c.annotations }), platformInputs["plain"])
 			want := map[string]string{}
 			for _, m := range []map[string]string{c.labels, base} {
 				for k, v := range m {
@@ -183,7 +183,7 @@ func TestResources(t *testing.T) {
 		"[D5] empty": {&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := podOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.Resources = c.given }), platformInputs["plain"]).Containers[0].Resources
+			got := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.Resources = c.given }), platformInputs["plain"]).Containers[0].Resources
 			if diff := cmp.Diff(*c.want, got); diff != "" {
 				t.Errorf("resources (-want +got):\n%s", diff)
 			}
@@ -197,7 +197,7 @@ func TestResourceClaims(t *testing.T) {
 		"[mlflow-14] direct":   {Name: "gpu", ResourceClaimName: new("the-gpu")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 				s.ResourceClaims = []corev1.PodResourceClaim{claim}
 				s.Resources = &corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpu", Request: "one"}}}
 			})
@@ -229,7 +229,7 @@ func TestSecurityContexts(t *testing.T) {
 		"empty replaces a lot": {&corev1.PodSecurityContext{}, &corev1.SecurityContext{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.PodSecurityContext, s.SecurityContext = c.pod, c.container })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.PodSecurityContext, s.SecurityContext = c.pod, c.container })
 			pod := podOf(t, m, with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = true }))
 			if diff := cmp.Diff(&c.wantPod, pod.SecurityContext); diff != "" {
 				t.Errorf("pod (-want +got):\n%s", diff)
@@ -250,7 +250,7 @@ func TestScheduling(t *testing.T) {
 		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: []string{"v"}}}}}}}},
 	}
-	got := podOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	got := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.NodeSelector, s.Tolerations, s.Affinity, s.ServiceAccountName = want.NodeSelector, want.Tolerations, want.Affinity, "runner"
 	}), platformInputs["plain"])
 	if diff := cmp.Diff(want, corev1.PodSpec{NodeSelector: got.NodeSelector, Tolerations: got.Tolerations, Affinity: got.Affinity}); diff != "" {
@@ -264,7 +264,7 @@ func TestScheduling(t *testing.T) {
 func TestVolumes(t *testing.T) {
 	volumes := func(change func(*mlflowv1.MLflowSpec), in Inputs) string {
 		var names []string
-		pod := podOf(t, mlflowtest.Server(change), in)
+		pod := podOf(t, mlflowtest.MLflow(change), in)
 		for _, v := range pod.Volumes {
 			names = append(names, v.Name)
 		}
@@ -281,7 +281,7 @@ func TestVolumes(t *testing.T) {
 		"bare": {func(*mlflowv1.MLflowSpec) {}, platformInputs["bare"], "tmp mlflow-tls metrics tmp=/tmp mlflow-tls=/etc/tls/private metrics=/prometheus"},
 		"[mlflow-17] ServiceMonitors": {func(*mlflowv1.MLflowSpec) {}, platformInputs["plain"],
 			"tmp mlflow-tls metrics tmp=/tmp mlflow-tls=/etc/tls/private metrics=/prometheus"},
-		"[mlflow-22] storage": {mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), platformInputs["bare"],
+		"[mlflow-22] storage": {mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}), platformInputs["bare"],
 			"tmp mlflow-storage mlflow-tls metrics tmp=/tmp mlflow-storage=/mlflow mlflow-tls=/etc/tls/private metrics=/prometheus"},
 		"[mlflow-12] authorities": {func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "own"} }, platformInputs["bare"],
 			"tmp mlflow-tls ca-bundle-0 combined-ca-bundle metrics tmp=/tmp mlflow-tls=/etc/tls/private combined-ca-bundle=/etc/pki/tls/certs/combined metrics=/prometheus"},
@@ -294,7 +294,7 @@ func TestVolumes(t *testing.T) {
 	}
 	for platform, mode := range map[string]int32{"openshift": 416, "plain": 420, "bare": 420} {
 		t.Run("[mlflow-17] mode of the certificate on "+platform, func(t *testing.T) {
-			for _, v := range podOf(t, mlflowtest.Server(), platformInputs[platform]).Volumes {
+			for _, v := range podOf(t, mlflowtest.MLflow(), platformInputs[platform]).Volumes {
 				if v.Secret != nil && *v.Secret.DefaultMode != mode {
 					t.Errorf("mode %o, want %o", *v.Secret.DefaultMode, mode)
 				}
@@ -310,7 +310,7 @@ func TestVolumes(t *testing.T) {
 		"[mlflow-23] given":   {&mlflowv1.TemporaryStorageConfig{SizeLimit: new(resource.MustParse("3Gi"))}, "3Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.TemporaryStorage = c.given }), platformInputs["plain"])
+			pod := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TemporaryStorage = c.given }), platformInputs["plain"])
 			if got := pod.Volumes[0].EmptyDir.SizeLimit.String(); got != c.want {
 				t.Errorf("scratch size %s, want %s", got, c.want)
 			}

@@ -34,7 +34,7 @@ func secretKey(name, key string) *corev1.SecretKeySelector {
 func TestUserEnv(t *testing.T) {
 	t.Run("[mlflow-8] none on plain Kubernetes", func(t *testing.T) {
 		var got []string
-		for _, e := range podOf(t, mlflowtest.Server(), platformInputs["plain"]).Containers[0].Env {
+		for _, e := range podOf(t, mlflowtest.MLflow(), platformInputs["plain"]).Containers[0].Env {
 			got = append(got, e.Name)
 		}
 		want := []string{
@@ -53,7 +53,7 @@ func TestUserEnv(t *testing.T) {
 				LocalObjectReference: corev1.LocalObjectReference{Name: "team"}, Key: "mode", Optional: new(true)}}},
 			{Name: "NEITHER"},
 		}
-		env := envOf(t, mlflowtest.Server(mlflowtest.WithEnv(entries...)), platformInputs["plain"])
+		env := envOf(t, mlflowtest.MLflow(mlflowtest.WithEnv(entries...)), platformInputs["plain"])
 		for _, want := range entries {
 			if diff := cmp.Diff(want, env[want.Name]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", want.Name, diff)
@@ -62,19 +62,19 @@ func TestUserEnv(t *testing.T) {
 	})
 	t.Run("a field reference carries the default version", func(t *testing.T) {
 		field := corev1.EnvVar{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
-		if got := envOf(t, mlflowtest.Server(mlflowtest.WithEnv(field)), platformInputs["plain"])["IP"].ValueFrom.FieldRef.APIVersion; got != "v1" {
+		if got := envOf(t, mlflowtest.MLflow(mlflowtest.WithEnv(field)), platformInputs["plain"])["IP"].ValueFrom.FieldRef.APIVersion; got != "v1" {
 			t.Errorf("apiVersion = %q", got)
 		}
 	})
 	t.Run("[mlflow-10] envFrom", func(t *testing.T) {
-		if from := podOf(t, mlflowtest.Server(), platformInputs["plain"]).Containers[0].EnvFrom; from != nil {
+		if from := podOf(t, mlflowtest.MLflow(), platformInputs["plain"]).Containers[0].EnvFrom; from != nil {
 			t.Errorf("envFrom = %v without any in the spec", from)
 		}
 		want := []corev1.EnvFromSource{
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}}},
 			{Prefix: "B_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "b"}, Optional: new(true)}},
 		}
-		m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.EnvFrom = want })
+		m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.EnvFrom = want })
 		if diff := cmp.Diff(want, podOf(t, m, platformInputs["plain"]).Containers[0].EnvFrom); diff != "" {
 			t.Errorf("envFrom (-want +got):\n%s", diff)
 		}
@@ -83,16 +83,16 @@ func TestUserEnv(t *testing.T) {
 
 func TestEnvOverrides(t *testing.T) {
 	all := with(platformInputs["openshift"], func(in *Inputs) { in.PlatformCABundle = true })
-	for name := range envOf(t, mlflowtest.Server(), all) {
+	for name := range envOf(t, mlflowtest.MLflow(), all) {
 		t.Run("[D4] "+name, func(t *testing.T) {
-			got := envOf(t, mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: name, Value: "mine"})), all)[name]
+			got := envOf(t, mlflowtest.MLflow(mlflowtest.WithEnv(corev1.EnvVar{Name: name, Value: "mine"})), all)[name]
 			if protectedEnv[name] == (got.Value == "mine") {
 				t.Errorf("%s = %q, protected: %v", name, got.Value, protectedEnv[name])
 			}
 		})
 	}
 	t.Run("[D4] the last of several entries holds, where it stands", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.WithEnv(
+		m := mlflowtest.MLflow(mlflowtest.WithEnv(
 			corev1.EnvVar{Name: "A", Value: "1"}, corev1.EnvVar{Name: "B", Value: "1"}, corev1.EnvVar{Name: "A", Value: "2"}))
 		var got []string
 		for _, e := range podOf(t, m, platformInputs["plain"]).Containers[0].Env {
@@ -105,7 +105,7 @@ func TestEnvOverrides(t *testing.T) {
 		}
 	})
 	t.Run("[D4] a reference replaces a value", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: secretKey("db", "mode")}}))
+		m := mlflowtest.MLflow(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: secretKey("db", "mode")}}))
 		if got := envOf(t, m, all)["PGSSLMODE"]; got.Value != "" || got.ValueFrom == nil {
 			t.Errorf("PGSSLMODE = %+v", got)
 		}
@@ -119,11 +119,11 @@ func TestCiphers(t *testing.T) {
 		in   Inputs
 		want string
 	}{
-		"[mlflow-9] OpenShift":                    {mlflowtest.Server(), platformInputs["openshift"], "PROFILE=SYSTEM"},
-		"[mlflow-9] OpenShift, value of the user": {mlflowtest.Server(own), platformInputs["openshift"], "HIGH"},
-		"[mlflow-9] plain":                        {mlflowtest.Server(), platformInputs["plain"], ""},
-		"[mlflow-9] plain, value of the user":     {mlflowtest.Server(own), platformInputs["plain"], "HIGH"},
-		"[D31] OpenShift without console": {mlflowtest.Server(), with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
+		"[mlflow-9] OpenShift":                    {mlflowtest.MLflow(), platformInputs["openshift"], "PROFILE=SYSTEM"},
+		"[mlflow-9] OpenShift, value of the user": {mlflowtest.MLflow(own), platformInputs["openshift"], "HIGH"},
+		"[mlflow-9] plain":                        {mlflowtest.MLflow(), platformInputs["plain"], ""},
+		"[mlflow-9] plain, value of the user":     {mlflowtest.MLflow(own), platformInputs["plain"], "HIGH"},
+		"[D31] OpenShift without console": {mlflowtest.MLflow(), with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			"PROFILE=SYSTEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWorkspaceSelector(t *testing.T) {
 		}, []string{"environment in (prod,staging)", "mlflow-enabled=true", "team=a"}},
 	} {
 		t.Run(title, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.WorkspaceLabelSelector = c.selector })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.WorkspaceLabelSelector = c.selector })
 			got, found := envOf(t, m, platformInputs["plain"])[name]
 			if found != (c.want != nil) {
 				t.Fatalf("%s present: %v", name, found)
@@ -180,7 +180,7 @@ func TestOrigins(t *testing.T) {
 			append(slices.Clone(own), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := withName(mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
+			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
 			in := with(platformInputs["bare"], func(in *Inputs) { in.ExternalURL = c.base })
 			if got := envOf(t, m, in)["MLFLOW_SERVER_CORS_ALLOWED_ORIGINS"].Value; got != strings.Join(c.want, ",") {
 				t.Errorf("origins = %q, want %q", got, c.want)
@@ -234,7 +234,7 @@ func TestStores(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env := envOf(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.spec }), platformInputs["plain"])
+			env := envOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { *s = c.spec }), platformInputs["plain"])
 			got := []corev1.EnvVar{env[backendName], env[replicaName], env[registryName]}
 			if diff := cmp.Diff([]corev1.EnvVar{c.backend, c.replica, c.registry}, got); diff != "" {
 				t.Errorf("stores (-want +got):\n%s", diff)

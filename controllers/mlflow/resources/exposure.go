@@ -165,7 +165,7 @@ const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 func describe(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
 	return &servers.Description{
 		Name: s.Name, Namespace: in.Namespace, Labels: func(string) map[string]string { return Labels(NameOf(m)) }, Selector: s.Selector(),
-		Port: port, PortName: portName, Proxied: true,
+		Port: port, PortName: portName, TLS: true,
 	}
 }
 

@@ -33,7 +33,7 @@ func TestExposure(t *testing.T) {
 		"ingress": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server()
+			m := mlflowtest.MLflow()
 			var got []string
 			for _, o := range buildObjects(t, m, c.in) {
 				if slices.Contains([]string{"HTTPRoute", "Ingress", "ConfigMap", "BackendTLSPolicy"}, o.GetKind()) {
@@ -61,7 +61,7 @@ func TestServiceMonitorVerifies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := onPlatform(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})
-			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.Server(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
+			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.MLflow(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
 			if skips := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; skips != c.skips {
 				t.Errorf("skips the verification: %t", skips)
 			}

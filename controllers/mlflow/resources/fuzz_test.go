@@ -43,7 +43,7 @@ func shapes(t testing.TB, text string) []string {
 		}
 		return -1 // a file cannot hold it, and that is an error
 	}, text)
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		*s = mlflowv1.MLflowSpec{
 			Image:                      &mlflowv1.ImageConfig{Image: text, ImagePullPolicy: corev1.PullPolicy(text)},
 			ServiceAccountName:         text,

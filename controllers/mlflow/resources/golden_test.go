@@ -76,7 +76,7 @@ func (c goldenCase) inputs(t *testing.T) Inputs {
 func TestGolden(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			golden(t, c.Name, buildObjects(t, mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
+			golden(t, c.Name, buildObjects(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { *s = c.Spec }), c.inputs(t)))
 		})
 	}
 }

@@ -41,18 +41,18 @@ func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 func TestGarbageCollectionObjects(t *testing.T) {
 	plain, openshift := platformInputs["plain"], platformInputs["openshift"]
 	t.Run("[mlflow-15] none unless asked for", func(t *testing.T) {
-		if got := namesLike(t, mlflowtest.Server(), "gc"); got != nil {
+		if got := namesLike(t, mlflowtest.MLflow(), "gc"); got != nil {
 			t.Errorf("built %v", got)
 		}
 	})
 	t.Run("[mlflow-15] with suffix", func(t *testing.T) {
 		want := []string{"ServiceAccount/mlflow-gc-sa", "ClusterRole/mlflow-gc-team", "ClusterRoleBinding/mlflow-gc-team", "CronJob/mlflow-gc-team"}
-		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.Server(mlflowtest.Collecting), "team"), "gc")); diff != "" {
+		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.MLflow(mlflowtest.WithGarbageCollection), "team"), "gc")); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("[mlflow-15] schedule, policy, command and account", func(t *testing.T) {
-		job := cronJobOf(t, mlflowtest.Server(mlflowtest.Collecting), plain, "mlflow-gc")
+		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "mlflow-gc")
 		if job.Spec.Schedule != "15 3 * * 0" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
 			t.Errorf("schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
 		}
@@ -63,7 +63,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		}
 	})
 	t.Run("[mlflow-15] permissions", func(t *testing.T) {
-		role := typed[rbacv1.ClusterRole](t, mlflowtest.Server(mlflowtest.Collecting), plain, "ClusterRole", "mlflow-gc")
+		role := typed[rbacv1.ClusterRole](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRole", "mlflow-gc")
 		want := rbacv1.PolicyRule{APIGroups: []string{"mlflow.kubeflow.org"}, Resources: []string{"experiments"}, Verbs: []string{"get", "list", "update"}}
 		if diff := cmp.Diff(want, role.Rules[0]); diff != "" {
 			t.Errorf("rule (-want +got):\n%s", diff)
@@ -73,30 +73,30 @@ func TestGarbageCollectionObjects(t *testing.T) {
 				t.Error("garbage collection is allowed to read Secrets other than those of artifact stores")
 			}
 		}
-		shared := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.Server(mlflowtest.Collecting), plain, "ClusterRoleBinding", "mlflow")
+		shared := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow")
 		if len(shared.Subjects) != 1 || shared.Subjects[0].Name != "mlflow-sa" {
 			t.Errorf("subjects of the shared role: %v", shared.Subjects)
 		}
-		own := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.Server(mlflowtest.Collecting), plain, "ClusterRoleBinding", "mlflow-gc")
+		own := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
 		if own.RoleRef.Name != "mlflow-gc" || len(own.Subjects) != 1 || own.Subjects[0].Name != "mlflow-gc-sa" {
 			t.Errorf("binding %v to %v", own.RoleRef, own.Subjects)
 		}
 	})
 	t.Run("[mlflow-15] volume", func(t *testing.T) {
-		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting, mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-gc")
+		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-gc")
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == "/mlflow" }) {
 			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
 		}
 	})
 	t.Run("[D2] asks the server below its prefix", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Collecting)
+		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection)
 		pod := jobPod(t, m, plain, "mlflow-gc")
 		if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != AddressURL(m, plain) || !strings.HasSuffix(got, "/mlflow") {
 			t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 		}
 	})
 	t.Run("[D3] has the environment of the user and can list the workspaces", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) {
+		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) {
 			s.Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: "eu"}, {Name: "MLFLOW_TRACKING_AUTH", Value: "own"}, {Name: envBackendStore, Value: "evil"}}
 		})
 		pod := jobPod(t, m, plain, "mlflow-gc")
@@ -110,7 +110,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		}
 	})
 	t.Run("[D3] trusts the authority of the service, without a change for databases", func(t *testing.T) {
-		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting), openshift, "mlflow-gc")
+		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if len(pod.InitContainers) != 1 || env["REQUESTS_CA_BUNDLE"] != combinedBundle || env["PGSSLMODE"] != "" {
 			t.Errorf("init containers %v, environment %v", pod.InitContainers, env)
@@ -120,12 +120,12 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		}) {
 			t.Errorf("volumes %v", pod.Volumes)
 		}
-		if pod := podOf(t, mlflowtest.Server(mlflowtest.Collecting), openshift); len(pod.InitContainers) != 0 {
+		if pod := podOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift); len(pod.InitContainers) != 0 {
 			t.Error("the server pod has an init container for the CA bundle")
 		}
 	})
 	t.Run("[A-13] store of a Secret", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", secretKey("db", "uri") })
+		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", secretKey("db", "uri") })
 		container := jobPod(t, m, plain, "mlflow-gc").Containers[0]
 		want := []string{"python3.12", "-c", collectionProgram, "gc", "--older-than=30d", "--all-workspaces"}
 		if diff := cmp.Diff(want, slices.Concat(container.Command, container.Args)); diff != "" {
@@ -140,7 +140,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		"[mlflow-26] nil": nil, "[mlflow-26] off": {Location: "s3://a", Retention: "1d"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = off })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = off })
 			if got := namesLike(t, m, "archival"); got != nil {
 				t.Errorf("built %v", got)
 			}
@@ -151,12 +151,12 @@ func TestTraceArchivalObjects(t *testing.T) {
 	}
 	t.Run("[mlflow-26] objects with suffix", func(t *testing.T) {
 		want := []string{"ServiceAccount/mlflow-trace-archival-sa", "ConfigMap/mlflow-trace-archival-config-team", "CronJob/mlflow-trace-archival-team"}
-		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.Server(mlflowtest.Archiving), "team"), "archival")); diff != "" {
+		if diff := cmp.Diff(want, namesLike(t, withName(mlflowtest.MLflow(mlflowtest.WithTraceArchival), "team"), "archival")); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("[mlflow-26] CronJob", func(t *testing.T) {
-		job := cronJobOf(t, mlflowtest.Server(mlflowtest.Archiving, mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
+		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
 		pod := job.Spec.JobTemplate.Spec.Template.Spec
 		if job.Spec.Schedule != "*/30 * * * *" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != "mlflow-trace-archival-sa" {
 			t.Errorf("job %+v", job.Spec)
@@ -170,7 +170,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		}
 	})
 	t.Run("[mlflow-26] the file says what the spec says, strings as strings", func(t *testing.T) {
-		config := typed[corev1.ConfigMap](t, mlflowtest.Server(mlflowtest.Archiving), plain, "ConfigMap", "mlflow-trace-archival-config")
+		config := typed[corev1.ConfigMap](t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), plain, "ConfigMap", "mlflow-trace-archival-config")
 		var got map[string]any
 		if err := yaml.Unmarshal([]byte(config.Data["trace-archival.yaml"]), &got); err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		}
 	})
 	t.Run("[mlflow-26] server and binding", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(3)) })
+		m := mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(3)) })
 		pod := podOf(t, m, plain)
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACE_ARCHIVAL_CONFIG"] != "/etc/mlflow/trace-archival.yaml" || env[envJobExecution] != "false" {
@@ -202,14 +202,14 @@ func TestTraceArchivalObjects(t *testing.T) {
 		}
 	})
 	t.Run("[mlflow-26] files without storage", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/a" })
+		m := mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/a" })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), "storage must be enabled when traceArchival.location uses file-based storage") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("[D19] the hash follows the file", func(t *testing.T) {
-		ref, one := ArchivalReference(mlflowtest.Server(mlflowtest.Archiving))
-		_, two := ArchivalReference(mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
+		ref, one := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival))
+		_, two := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
 		if one == two || ref.ID() != "ConfigMap/mlflow-trace-archival-config" {
 			t.Errorf("hashes %s and %s of %s", one, two, ref.ID())
 		}
@@ -217,7 +217,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 }
 
 func TestJobsFollowThePod(t *testing.T) {
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.TemporaryStorage = &mlflowv1.TemporaryStorageConfig{SizeLimit: new(resource.MustParse("3Gi"))}
 		s.Resources = &corev1.ResourceRequirements{}
 		limit := &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
@@ -253,7 +253,7 @@ func TestJobsFollowThePod(t *testing.T) {
 		t.Errorf("%d accounts, want one that is shared and one", accounts)
 	}
 	for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
-		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving), platformInputs["plain"], name)
+		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival), platformInputs["plain"], name)
 		if size := pod.Volumes[0].EmptyDir.SizeLimit; size.String() != "1Gi" {
 			t.Errorf("[mlflow-23] %s has %s of temporary storage", name, size)
 		}

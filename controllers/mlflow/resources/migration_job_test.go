@@ -44,7 +44,7 @@ func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { *s = c.Spec })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { *s = c.Spec })
 			m.Generation = 1
 			object, job := jobOf(t, m, c.inputs(t), "")
 			if v := variables(job)[envMigrationProgram]; len(v) != 1 || v[0].Value != migrationProgram {
@@ -56,7 +56,7 @@ func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 }
 
 func TestMigrationJobSettings(t *testing.T) {
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.Migration = &mlflowv1.MigrationConfig{TTLSecondsAfterFinished: new(int32(7200)), ActiveDeadlineSeconds: new(int64(90))}
 		s.PodLabels = map[string]string{"app": "mlflow", "app.kubernetes.io/instance": "other", "component": "mlflow", "team": "a"}
 		s.ReadReplicaBackendStoreURI = "postgresql://replica"
@@ -103,7 +103,7 @@ func TestMigrationJobName(t *testing.T) {
 		{"mlflow", "", 1, "mlflow-mg-unknown-g1"},
 		{"of-the-whole-company-and-its-friends-and-more", "3.14.0", 123456789, "mlflow-of-the-whole-company-and-its-friends-a-mg-3140-g123456789"},
 	} {
-		m := withName(mlflowtest.Server(), c.name)
+		m := withName(mlflowtest.MLflow(), c.name)
 		m.Generation = c.generation
 		got := MigrationJobName(m, Inputs{Version: c.version})
 		if len(c.want) <= maxJobNameLength && got != c.want || len(got) > maxJobNameLength || !strings.HasPrefix(got, "mlflow") {
@@ -115,7 +115,7 @@ func TestMigrationJobName(t *testing.T) {
 // Only fields that identify the databases change the hash.
 func TestStoresHash(t *testing.T) {
 	hash := func(change ...func(*mlflowv1.MLflowSpec)) string {
-		return StoresHash(mlflowtest.Server(change...))
+		return StoresHash(mlflowtest.MLflow(change...))
 	}
 	base := hash()
 	for name, change := range map[string]func(*mlflowv1.MLflowSpec){

@@ -26,7 +26,7 @@ func ports(protocol corev1.Protocol, numbers ...int32) []networkingv1.NetworkPol
 
 func tcp(numbers ...int32) rule { return rule{Ports: ports(corev1.ProtocolTCP, numbers...)} }
 
-// dns allows both protocols on the port of name resolution and on that of OpenShift.
+// dns allows TCP and UDP on the DNS port and on the port of the DNS pods of OpenShift.
 func dns() rule {
 	var r rule
 	for _, n := range []int32{53, 5353} {
@@ -52,7 +52,7 @@ func TestEgress(t *testing.T) {
 			wantMigration: []rule{dns(), store, withProtocol}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 				s.NetworkPolicyEgressRules, s.NetworkPolicyAdditionalEgressRules = c.replace, c.add
 			})
 			policy := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow")
@@ -68,7 +68,7 @@ func TestEgress(t *testing.T) {
 }
 
 func TestIngress(t *testing.T) {
-	policy := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow")
+	policy := typed[networkingv1.NetworkPolicy](t, mlflowtest.MLflow(), platformInputs["plain"], "NetworkPolicy", "mlflow")
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{
 			MatchLabels: map[string]string{"app.kubernetes.io/instance": "mlflow"},
@@ -86,9 +86,9 @@ func TestIngress(t *testing.T) {
 		t.Errorf("server (-want +got):\n%s", diff)
 	}
 	t.Run("[mlflow-20] no ingress to migration pods", func(t *testing.T) {
-		migration := typed[networkingv1.NetworkPolicy](t, mlflowtest.Server(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
+		migration := typed[networkingv1.NetworkPolicy](t, mlflowtest.MLflow(), platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
 		if migration.Spec.Ingress == nil || len(migration.Spec.Ingress) != 0 || len(migration.Spec.PolicyTypes) != 2 {
-			t.Errorf("ingress %v, types %v", migration.Spec.Ingress, migration.Spec.PolicyTypes)
+			t.Errorf("got ingress rules %v and policy types %v, want an empty list of rules and both types", migration.Spec.Ingress, migration.Spec.PolicyTypes)
 		}
 		if diff := cmp.Diff(map[string]string{"component": "mlflow-migration"}, migration.Spec.PodSelector.MatchLabels); diff != "" {
 			t.Errorf("pods (-want +got):\n%s", diff)
@@ -98,7 +98,7 @@ func TestIngress(t *testing.T) {
 
 func TestService(t *testing.T) {
 	for _, platform := range []string{"bare", "openshift"} {
-		service := typed[corev1.Service](t, withName(mlflowtest.Server(), "team"), platformInputs[platform], "Service", "mlflow-team")
+		service := typed[corev1.Service](t, withName(mlflowtest.MLflow(), "team"), platformInputs[platform], "Service", "mlflow-team")
 		want := corev1.ServiceSpec{
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: map[string]string{"app": "mlflow-team"},
@@ -116,7 +116,7 @@ func TestService(t *testing.T) {
 func TestHTTPRoute(t *testing.T) {
 	for name, path := range map[string]string{"mlflow": "/mlflow", "team": "/mlflow-team"} {
 		t.Run("[mlflow-33] "+path, func(t *testing.T) {
-			m := withName(mlflowtest.Server(), name)
+			m := withName(mlflowtest.MLflow(), name)
 			in := with(platformInputs["plain"], func(in *Inputs) { in.GatewayName, in.GatewayNamespace = "own", "gateways" })
 			route := mlflowtest.Object(buildObjects(t, m, in), "HTTPRoute", NameOf(m))
 			backends := []any{map[string]any{"group": "", "kind": "Service", "name": NameOf(m), "port": int64(8443), "weight": int64(1)}}
@@ -146,7 +146,7 @@ func TestHTTPRouteForTracesByVersion(t *testing.T) {
 		"3.16.0": 1, "v3.16.0": 1, "3.16.0+build.5": 1, "3.16.0.post1": 1, "3.16.2.dev0": 1, "3.17.0rc1": 1, "3.17.0-rc.1": 1, "4.0.0": 1,
 	} {
 		in := with(platformInputs["plain"], func(in *Inputs) { in.Version = release })
-		route := mlflowtest.Object(buildObjects(t, mlflowtest.Server(), in), "HTTPRoute", "mlflow")
+		route := mlflowtest.Object(buildObjects(t, mlflowtest.MLflow(), in), "HTTPRoute", "mlflow")
 		found, _, err := unstructured.NestedSlice(route.Object, "spec", "rules")
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestServiceMonitor(t *testing.T) {
 		"[mlflow-17] plain": {"mlflow", platformInputs["plain"], map[string]any{"insecureSkipVerify": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := withName(mlflowtest.Server(), c.name)
+			m := withName(mlflowtest.MLflow(), c.name)
 			monitor := mlflowtest.Object(buildObjects(t, m, c.in), "ServiceMonitor", Suffixed("mlflow-metrics-monitor", m))
 			endpoints, _, err := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
 			if err != nil {
@@ -211,7 +211,7 @@ func TestPortsOfURIs(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", uri, diff)
 		}
 	}
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.RegistryStoreURI = "postgresql://u@pgbouncer:6432/a", "mysql://u@db:3306/b"
 		s.Env = []corev1.EnvVar{
 			{Name: "MLFLOW_S3_ENDPOINT_URL", Value: "http://rgw.rook-ceph"}, {Name: "HTTPS_PROXY", Value: "http://u:p@proxy.example.com:3128"},

@@ -17,30 +17,30 @@ func TestClaim(t *testing.T) {
 		given, want corev1.PersistentVolumeClaimSpec
 	}{
 		"[mlflow-22] empty": {corev1.PersistentVolumeClaimSpec{},
-			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi")}}},
 		"[mlflow-22] size, class and modes": {
-			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}},
-			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("20Gi")}}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("20Gi")}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwx, StorageClassName: new("fast"), Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("20Gi")}}},
 		"[D23] an empty class means the default class": {corev1.PersistentVolumeClaimSpec{StorageClassName: new("")},
-			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi")}}},
 		"[D23] a limit without a request": {
-			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.Storage("9Gi")}},
-			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi"), Limits: mlflowtest.Storage("9Gi")}}},
+			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.StorageRequest("9Gi")}},
+			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi"), Limits: mlflowtest.StorageRequest("9Gi")}}},
 		"[D23] provisioned by hand": {
 			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "tracking"}}},
 			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),
 				Selector:    &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "tracking"}},
-				AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+				AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi")}}},
 		"[D23] from a snapshot": {
 			corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"},
 				VolumeAttributesClassName: new("gold")},
 			corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"},
-				VolumeAttributesClassName: new("gold"), AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.Storage("2Gi")}}},
+				VolumeAttributesClassName: new("gold"), AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := c.given.DeepCopy()
-			claim := typed[corev1.PersistentVolumeClaim](t, mlflowtest.Server(mlflowtest.WithStorageOf(c.given)), platformInputs["plain"], "PersistentVolumeClaim", "mlflow-pvc")
+			claim := typed[corev1.PersistentVolumeClaim](t, mlflowtest.MLflow(mlflowtest.WithStorage(c.given)), platformInputs["plain"], "PersistentVolumeClaim", "mlflow-pvc")
 			if diff := cmp.Diff(c.want, claim.Spec); diff != "" {
 				t.Errorf("claim (-want +got):\n%s", diff)
 			}
@@ -50,7 +50,7 @@ func TestClaim(t *testing.T) {
 		})
 	}
 	t.Run("[mlflow-22] no claim without spec.storage", func(t *testing.T) {
-		if mlflowtest.Object(buildObjects(t, mlflowtest.Server(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
+		if mlflowtest.Object(buildObjects(t, mlflowtest.MLflow(), platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc") != nil {
 			t.Error("got a claim without spec.storage")
 		}
 	})
@@ -59,7 +59,7 @@ func TestClaim(t *testing.T) {
 func TestClaimOwner(t *testing.T) {
 	for policy, owned := range map[mlflowv1.StorageRetentionPolicy]bool{"": false, mlflowv1.StorageRetain: false, mlflowv1.StorageDelete: true} {
 		t.Run("[D23] "+string(policy), func(t *testing.T) {
-			m := mlflowtest.Server(mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{}), func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = policy })
+			m := mlflowtest.MLflow(mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}), func(s *mlflowv1.MLflowSpec) { s.StorageRetentionPolicy = policy })
 			claim := mlflowtest.Object(buildObjects(t, m, platformInputs["plain"]), "PersistentVolumeClaim", "mlflow-pvc")
 			if metav1.IsControlledBy(claim, m) != owned {
 				t.Errorf("owner references with retention policy %q: %v", policy, claim.GetOwnerReferences())
@@ -78,7 +78,7 @@ func TestVolumeForLocalPaths(t *testing.T) {
 		if got := isFile(location); got != want {
 			t.Errorf("%q: local path %t, want %t", location, got, want)
 		}
-		m := mlflowtest.Server(mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+		m := mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 			s.BackendStoreURI, s.ServeArtifacts, s.Storage = "postgresql://db/x", true, &corev1.PersistentVolumeClaimSpec{}
 			s.ArtifactsDestination, s.TraceArchival.Location = location, "s3://bucket/traces"
 		})

@@ -19,7 +19,7 @@ import (
 // specChanges are functions by the field of the spec that they change.
 var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 	"resources": func(s *mlflowv1.MLflowSpec) {
-		s.Resources = &corev1.ResourceRequirements{Limits: mlflowtest.Storage("7Gi")}
+		s.Resources = &corev1.ResourceRequirements{Limits: mlflowtest.StorageRequest("7Gi")}
 	},
 	"serviceAccountName":         func(s *mlflowv1.MLflowSpec) { s.ServiceAccountName = "other" },
 	"serviceAccountAnnotations":  func(s *mlflowv1.MLflowSpec) { s.ServiceAccountAnnotations = map[string]string{"a": "b"} },
@@ -54,8 +54,8 @@ var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 		s.NetworkPolicyAdditionalEgressRules = []networkingv1.NetworkPolicyEgressRule{{}}
 	},
 	"networkPolicyIngressFrom": func(s *mlflowv1.MLflowSpec) { s.NetworkPolicyIngressFrom = []networkingv1.NetworkPolicyPeer{{}} },
-	"garbageCollection":        mlflowtest.Collecting,
-	"traceArchival":            mlflowtest.Archiving,
+	"garbageCollection":        mlflowtest.WithGarbageCollection,
+	"traceArchival":            mlflowtest.WithTraceArchival,
 }
 
 // The description of a field states whether a change restarts the server pods, and the pod template agrees.
@@ -73,8 +73,8 @@ func TestDescriptionsOfRestarts(t *testing.T) {
 			t.Errorf("specChanges has no change for %s", name)
 			continue
 		}
-		before := deploymentOf(t, mlflowtest.Server(), platformInputs["plain"]).Spec.Template
-		after := deploymentOf(t, mlflowtest.Server(change), platformInputs["plain"]).Spec.Template
+		before := deploymentOf(t, mlflowtest.MLflow(), platformInputs["plain"]).Spec.Template
+		after := deploymentOf(t, mlflowtest.MLflow(change), platformInputs["plain"]).Spec.Template
 		if changed := !reflect.DeepEqual(before, after); changed != restarts {
 			t.Errorf("a change of %s changes the pod template: %t, but its description states %t", name, changed, restarts)
 		}

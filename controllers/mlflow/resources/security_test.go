@@ -28,18 +28,18 @@ func TestSSLMode(t *testing.T) {
 		m    *mlflowv1.MLflow
 		want string
 	}{
-		"[mlflow-12] an authority of the user":               {mlflowtest.Server(own), "verify-full"},
-		"[mlflow-12] only that of the platform":              {mlflowtest.Server(), ""},
-		"[D34] the user gives a mode":                        {mlflowtest.Server(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
-		"[D34] the backend names a mode":                     {mlflowtest.Server(own, backend(withMode)), ""},
-		"[D34] sslmode and other parameters":                 {mlflowtest.Server(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
-		"[D34] the registry names a mode":                    {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
-		"[D34] the replica names a mode":                     {mlflowtest.Server(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
-		"[D34] URI is overridden by a Secret":                {mlflowtest.Server(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
-		"[D34] another database has no such mode":            {mlflowtest.Server(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
-		"[D34] sslmode in the database name":                 {mlflowtest.Server(own, backend("postgresql://db/sslmode=require")), "verify-full"},
-		"[D34] a mode of the user without any authority too": {mlflowtest.Server(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
-		"[D34] empty name in a stored object":                {mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
+		"[mlflow-12] an authority of the user":               {mlflowtest.MLflow(own), "verify-full"},
+		"[mlflow-12] only that of the platform":              {mlflowtest.MLflow(), ""},
+		"[D34] the user gives a mode":                        {mlflowtest.MLflow(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
+		"[D34] the backend names a mode":                     {mlflowtest.MLflow(own, backend(withMode)), ""},
+		"[D34] sslmode and other parameters":                 {mlflowtest.MLflow(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
+		"[D34] the registry names a mode":                    {mlflowtest.MLflow(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
+		"[D34] the replica names a mode":                     {mlflowtest.MLflow(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
+		"[D34] URI is overridden by a Secret":                {mlflowtest.MLflow(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
+		"[D34] another database has no such mode":            {mlflowtest.MLflow(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
+		"[D34] sslmode in the database name":                 {mlflowtest.MLflow(own, backend("postgresql://db/sslmode=require")), "verify-full"},
+		"[D34] a mode of the user without any authority too": {mlflowtest.MLflow(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
+		"[D34] empty name in a stored object":                {mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
 	} {
 		for _, platform := range []bool{true, false} {
 			in := with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = platform })
@@ -73,7 +73,7 @@ func TestVerifiesPostgres(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
 			in.PlatformCABundle, in.VerifyPostgreSQL = true, VerifiesPostgres(c.live)
-			d := deploymentOf(t, mlflowtest.Server(), in)
+			d := deploymentOf(t, mlflowtest.MLflow(), in)
 			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
 				t.Errorf("verifies %t, annotations %v", got, d.Annotations)
 			}
@@ -94,14 +94,14 @@ func TestAllowedHosts(t *testing.T) {
 		want string
 		host string // in the probes
 	}{
-		"[mlflow-27] no list":             {mlflowtest.Server(), plain, "*", ""},
-		"[mlflow-27] an empty list":       {mlflowtest.Server(hosts()), plain, "*", ""},
-		"[D35] a list":                    {mlflowtest.Server(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
-		"[D35] duplicates are removed":    {mlflowtest.Server(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
-		"[D35] no external URL":           {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
-		"[D35] a URL with a port":         {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
-		"[D35] an unreadable URL":         {mlflowtest.Server(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
-		"[D35] asterisk allows all hosts": {mlflowtest.Server(hosts("a", "*")), plain, "*", ""},
+		"[mlflow-27] no list":             {mlflowtest.MLflow(), plain, "*", ""},
+		"[mlflow-27] an empty list":       {mlflowtest.MLflow(hosts()), plain, "*", ""},
+		"[D35] a list":                    {mlflowtest.MLflow(hosts("ml.example.com", "*.lab.example.com")), plain, managed + ",gateway.apps.example.com,ml.example.com,*.lab.example.com", "mlflow"},
+		"[D35] duplicates are removed":    {mlflowtest.MLflow(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
+		"[D35] no external URL":           {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
+		"[D35] a URL with a port":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
+		"[D35] an unreadable URL":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
+		"[D35] asterisk allows all hosts": {mlflowtest.MLflow(hosts("a", "*")), plain, "*", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := podOf(t, c.m, c.in).Containers[0]
@@ -128,7 +128,7 @@ func TestIngressFrom(t *testing.T) {
 		{PodSelector: &metav1.LabelSelector{}},
 		{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"10.1.0.0/16"}}},
 	}
-	m := mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.NetworkPolicyIngressFrom = peers })
+	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.NetworkPolicyIngressFrom = peers })
 	rules := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow").Spec.Ingress
 	want := []networkingv1.NetworkPolicyIngressRule{{From: peers, Ports: ports(corev1.ProtocolTCP, 8443)}}
 	if diff := cmp.Diff(want, rules); diff != "" {
@@ -142,7 +142,7 @@ func TestIngressFrom(t *testing.T) {
 
 // Tokens are mounted where a container needs one, and no account hands them out by itself.
 func TestTokens(t *testing.T) {
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving)
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival)
 	for _, name := range []string{"mlflow-sa", "mlflow-gc-sa", "mlflow-trace-archival-sa"} {
 		account := typed[corev1.ServiceAccount](t, m, platformInputs["plain"], "ServiceAccount", name)
 		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
@@ -167,7 +167,7 @@ func podsOf(t *testing.T, m *mlflowv1.MLflow, in Inputs) map[string]corev1.PodSp
 
 func TestServiceAccountsGetAnnotationsOfSpec(t *testing.T) {
 	annotations := map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/mlflow"}
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.ServiceAccountAnnotations = annotations
 		s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}, {Name: "mirror"}}
 	})
@@ -186,7 +186,7 @@ func TestServiceAccountsGetAnnotationsOfSpec(t *testing.T) {
 
 func TestProtectedNames(t *testing.T) {
 	for name := range protectedEnv {
-		m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, mlflowtest.WithEnv(corev1.EnvVar{Name: name, Value: "evil"}, corev1.EnvVar{Name: "OWN", Value: "a"}))
+		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, mlflowtest.WithEnv(corev1.EnvVar{Name: name, Value: "evil"}, corev1.EnvVar{Name: "OWN", Value: "a"}))
 		for pod, spec := range podsOf(t, m, platformInputs["plain"]) {
 			env := environment(spec.Containers[0])
 			if env[name] == "evil" || env["OWN"] != "a" {
@@ -198,7 +198,7 @@ func TestProtectedNames(t *testing.T) {
 
 func TestCronJobsRunOnServerNode(t *testing.T) {
 	modes := func(modes ...corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
-		return mlflowtest.WithStorageOf(corev1.PersistentVolumeClaimSpec{AccessModes: modes})
+		return mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{AccessModes: modes})
 	}
 	placed := func(a *corev1.Affinity) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.Affinity = a }
@@ -215,19 +215,19 @@ func TestCronJobsRunOnServerNode(t *testing.T) {
 		m    *mlflowv1.MLflow
 		want *corev1.Affinity
 	}{
-		"[D24] no volume":                       {mlflowtest.Server(), nil},
-		"[D24] a volume by default for one":     {mlflowtest.Server(modes()), &corev1.Affinity{PodAffinity: join}},
-		"[D24] a volume for one node":           {mlflowtest.Server(modes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: join}},
-		"[D24] a volume for many":               {mlflowtest.Server(modes(corev1.ReadWriteMany)), nil},
-		"[D24] a volume for one or many":        {mlflowtest.Server(modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
-		"[D24] node affinity of the user":       {mlflowtest.Server(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
-		"[D24] who decides about pods, decides": {mlflowtest.Server(modes(), placed(apart)), apart},
-		"[D24] also about being near":           {mlflowtest.Server(modes(), placed(near)), near},
-		"[D24] the user's, without a volume":    {mlflowtest.Server(placed(near)), near},
+		"[D24] no volume":                       {mlflowtest.MLflow(), nil},
+		"[D24] a volume by default for one":     {mlflowtest.MLflow(modes()), &corev1.Affinity{PodAffinity: join}},
+		"[D24] a volume for one node":           {mlflowtest.MLflow(modes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: join}},
+		"[D24] a volume for many":               {mlflowtest.MLflow(modes(corev1.ReadWriteMany)), nil},
+		"[D24] a volume for one or many":        {mlflowtest.MLflow(modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
+		"[D24] node affinity of the user":       {mlflowtest.MLflow(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
+		"[D24] who decides about pods, decides": {mlflowtest.MLflow(modes(), placed(apart)), apart},
+		"[D24] also about being near":           {mlflowtest.MLflow(modes(), placed(near)), near},
+		"[D24] the user's, without a volume":    {mlflowtest.MLflow(placed(near)), near},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mlflowtest.Collecting(&c.m.Spec)
-			mlflowtest.Archiving(&c.m.Spec)
+			mlflowtest.WithGarbageCollection(&c.m.Spec)
+			mlflowtest.WithTraceArchival(&c.m.Spec)
 			for pod, spec := range podsOf(t, c.m, platformInputs["plain"]) {
 				want := c.want
 				if pod == "server" {
@@ -243,7 +243,7 @@ func TestCronJobsRunOnServerNode(t *testing.T) {
 
 func TestGarbageCollectionTrustsServer(t *testing.T) {
 	t.Run("[D3] for calls to the server alone", func(t *testing.T) {
-		pod := jobPod(t, mlflowtest.Server(mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
+		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACKING_SERVER_CERT_PATH"] != combinedBundle || env["REQUESTS_CA_BUNDLE"] != "" || env["AWS_CA_BUNDLE"] != "" {
 			t.Errorf("environment %v", env)
@@ -253,7 +253,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		}
 	})
 	t.Run("[D3] with a CA bundle of the user", func(t *testing.T) {
-		m := mlflowtest.Server(mlflowtest.Collecting, func(s *mlflowv1.MLflowSpec) {
+		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) {
 			s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
 		})
 		pod := jobPod(t, m, platformInputs["plain"], "mlflow-gc")
@@ -263,7 +263,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		}
 	})
 	t.Run("the key stays where it is", func(t *testing.T) {
-		for _, v := range jobPod(t, mlflowtest.Server(mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc").Volumes {
+		for _, v := range jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc").Volumes {
 			if v.Secret == nil {
 				continue
 			}
@@ -274,7 +274,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		}
 	})
 	t.Run("the archiver calls no server", func(t *testing.T) {
-		pod := jobPod(t, mlflowtest.Server(mlflowtest.Archiving), platformInputs["plain"], "mlflow-trace-archival")
+		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), platformInputs["plain"], "mlflow-trace-archival")
 		if len(pod.InitContainers) != 0 {
 			t.Errorf("init containers %v", pod.InitContainers)
 		}
@@ -307,7 +307,7 @@ func TestPasswords(t *testing.T) {
 
 // A URI of a Secret reaches commands by the expansion of the kubelet only: no object shows it.
 func TestSecretStoresAreWrittenToNoObject(t *testing.T) {
-	m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://left:over@db/x", secretKey("db", "uri")
 	})
 	for _, o := range buildObjects(t, m, platformInputs["plain"]) {

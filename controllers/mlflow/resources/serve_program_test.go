@@ -114,12 +114,12 @@ func TestServeLocksSQLiteFile(t *testing.T) {
 		"file":                 {[]func(*mlflowv1.MLflowSpec){volume, file}, true},
 		"file of the registry": {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = "sqlite:////mlflow/registry.db" }}, true},
 		"file of the replica":  {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = "sqlite:////mlflow/copy.db" }}, false},
-		"Secret":               {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri") }}, true},
-		"Secret, no volume":    {[]func(*mlflowv1.MLflowSpec){func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri") }}, false},
+		"Secret":               {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, true},
+		"Secret, no volume":    {[]func(*mlflowv1.MLflowSpec){func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, false},
 		"several replicas":     {[]func(*mlflowv1.MLflowSpec){volume, file, func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(2)) }}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := podOf(t, mlflowtest.Server(c.changes...), platformInputs["plain"])
+			pod := podOf(t, mlflowtest.MLflow(c.changes...), platformInputs["plain"])
 			command := pod.Containers[0].Command
 			if alone := len(command) == 5 && command[2] == serveProgram; alone != c.alone || command[len(command)-1] != "mlflow" {
 				t.Errorf("command %q", command)

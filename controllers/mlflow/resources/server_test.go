@@ -28,7 +28,7 @@ func TestArtifactsServerResources(t *testing.T) {
 	memory := func(size string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)}
 	}
-	m := mlflowtest.Server(withArtifactsServer, func(s *mlflowv1.MLflowSpec) {
+	m := mlflowtest.MLflow(withArtifactsServer, func(s *mlflowv1.MLflowSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: memory("7Gi"), Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
 		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("a")}}
 	})
@@ -50,7 +50,7 @@ func TestArtifactsServerResources(t *testing.T) {
 // The volume goes with the artifacts: the tracking server has it for an archive in files only, and no store counts as a file. [mlflow-91]
 func TestArtifactsServerVolume(t *testing.T) {
 	files := func(s *mlflowv1.MLflowSpec) {
-		s.Storage, s.ArtifactsDestination, s.RegistryStoreURIFrom = &corev1.PersistentVolumeClaimSpec{}, "file:///mlflow/artifacts", mlflowtest.KeyOf("db", "uri")
+		s.Storage, s.ArtifactsDestination, s.RegistryStoreURIFrom = &corev1.PersistentVolumeClaimSpec{}, "file:///mlflow/artifacts", mlflowtest.SecretKey("db", "uri")
 	}
 	archive := func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/t" }
 	for name, c := range map[string]struct {
@@ -62,10 +62,10 @@ func TestArtifactsServerVolume(t *testing.T) {
 		"only the archive in files":       {[]func(*mlflowv1.MLflowSpec){files, archive, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, "mlflow-trace-archival server"},
 		"unused volume":                   {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, ""},
 		"files of artifacts, no volume":   {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.Storage = nil }}, ""},
-		"the database was never SQLite's": {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.KeyOf("db", "uri") }}, "artifacts"},
+		"the database was never SQLite's": {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, "artifacts"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(slices.Concat([]func(*mlflowv1.MLflowSpec){withArtifactsServer, mlflowtest.Collecting, mlflowtest.Archiving}, c.changes)...)
+			m := mlflowtest.MLflow(slices.Concat([]func(*mlflowv1.MLflowSpec){withArtifactsServer, mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival}, c.changes)...)
 			pods := podsOf(t, m, platformInputs["plain"])
 			pods["artifacts"] = artifactsPod(t, m, platformInputs["plain"])
 			var mounting []string
@@ -84,7 +84,7 @@ func TestArtifactsServerVolume(t *testing.T) {
 
 // Garbage collection asks the server that keeps artifacts, whose certificate is another one. [mlflow-93]
 func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
-	pod := jobPod(t, mlflowtest.Server(withArtifactsServer, mlflowtest.Collecting), platformInputs["plain"], "mlflow-gc")
+	pod := jobPod(t, mlflowtest.MLflow(withArtifactsServer, mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc")
 	if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != "https://mlflow-artifacts.opendatahub.svc:8443/mlflow-artifacts" {
 		t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 	}
@@ -95,13 +95,13 @@ func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
 
 // [mlflow-92]
 func TestArtifactsServerNetworkPolicy(t *testing.T) {
-	d := typed[appsv1.Deployment](t, mlflowtest.Server(withArtifactsServer), platformInputs["plain"], "Deployment", "mlflow-artifacts")
+	d := typed[appsv1.Deployment](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Deployment", "mlflow-artifacts")
 	labels := d.Spec.Template.Labels
 	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {
 		t.Errorf("labels of pods %v, of the Deployment %v", labels, d.Labels)
 	}
-	tracking := typed[corev1.Service](t, mlflowtest.Server(withArtifactsServer), platformInputs["plain"], "Service", "mlflow")
-	artifacts := typed[corev1.Service](t, mlflowtest.Server(withArtifactsServer), platformInputs["plain"], "Service", "mlflow-artifacts")
+	tracking := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow")
+	artifacts := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow-artifacts")
 	if tracking.Labels[labelRole] != roleTracking || artifacts.Labels[labelRole] != "" || artifacts.Spec.Selector["app"] != "mlflow-artifacts" {
 		t.Errorf("labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
 	}
@@ -110,10 +110,10 @@ func TestArtifactsServerNetworkPolicy(t *testing.T) {
 // [mlflow-87]
 func TestArtifactsServerNeedsURL(t *testing.T) {
 	without := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
-	if err := Check(mlflowtest.Server(withArtifactsServer), without); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
+	if err := Check(mlflowtest.MLflow(withArtifactsServer), without); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
 		t.Errorf("error %v", err)
 	}
-	for _, m := range []*mlflowv1.MLflow{mlflowtest.Server(), mlflowtest.Server(func(s *mlflowv1.MLflowSpec) { s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{} })} {
+	for _, m := range []*mlflowv1.MLflow{mlflowtest.MLflow(), mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{} })} {
 		if err := Check(m, without); err != nil || ArtifactsURL(m, platformInputs["plain"]) != "" {
 			t.Errorf("error %v, %q", err, ArtifactsURL(m, platformInputs["plain"]))
 		}

@@ -14,7 +14,7 @@ import (
 // A pod mounts the volume only if it finds something there, and is bound to its node only then [mlflow-22]. [mlflow-96]
 func TestPodsThatMountTheVolume(t *testing.T) {
 	const server, collector, archiver, migration = "server", "mlflow-gc", "mlflow-trace-archival", "migration"
-	from := mlflowtest.KeyOf("db", "uri")
+	from := mlflowtest.SecretKey("db", "uri")
 	for name, c := range map[string]struct {
 		change func(*mlflowv1.MLflowSpec)
 		mount  []string
@@ -36,7 +36,7 @@ func TestPodsThatMountTheVolume(t *testing.T) {
 		"archive":           {func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/t" }, []string{server, archiver, migration}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.Server(mlflowtest.Collecting, mlflowtest.Archiving, func(s *mlflowv1.MLflowSpec) { s.Storage = &corev1.PersistentVolumeClaimSpec{} }, c.change)
+			m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.Storage = &corev1.PersistentVolumeClaimSpec{} }, c.change)
 			in := platformInputs["plain"]
 			pods := podsOf(t, m, in)
 			_, job := jobOf(t, m, in, "")

@@ -90,7 +90,7 @@ func describe(c *aihubv1alpha1.Catalog) *servers.Description {
 		Port: serverPort, PortName: PortName, HTTPRoute: Name, Grant: GrantName, Path: "catalog",
 	}
 	if HasProxy(c) {
-		d.Port, d.PortName, d.Proxied = proxyPort, httpsPortName, true
+		d.Port, d.PortName, d.TLS = proxyPort, httpsPortName, true
 	}
 	return d
 }

@@ -86,8 +86,8 @@ type EgressProxy struct {
 	HTTP, HTTPS, NoProxy string
 }
 
-// ClusterProxy returns the proxy of an OpenShift cluster: the status, or else the spec. It is empty without the object or for an unknown
-// schema.
+// ClusterProxy returns the egress proxy of an OpenShift cluster from the status of its Proxy, or else from the spec. It returns an empty
+// EgressProxy if object is nil or cannot be decoded.
 func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	if object == nil {
 		return EgressProxy{}

@@ -22,8 +22,8 @@ import (
 // Each file of testdata/recordings holds the objects of the legacy controller for a runtime on Kubernetes 1.36.3: the runtime, the
 // settings if they are not the defaults, and the objects of its namespace as the API server returned them.
 
-// filledIn lists fields that the API server fills in, so that builders leave them out.
-var filledIn = regexp.MustCompile(strings.Join([]string{
+// defaultedFields matches fields that the API server defaults and builders omit.
+var defaultedFields = regexp.MustCompile(strings.Join([]string{
 	`^Deployment/.*\.spec\.(progressDeadlineSeconds|revisionHistoryLimit|strategy\.type)$`,
 	`^Deployment/.*\.template\.spec\.(dnsPolicy|restartPolicy|schedulerName|serviceAccount)$`,
 	`^Deployment/.*\.(imagePullPolicy|terminationMessagePath|terminationMessagePolicy|successThreshold|scheme|defaultMode)$`,
@@ -155,10 +155,10 @@ func TestRecordings(t *testing.T) {
 		for _, r := range recordings(t) {
 			t.Run(fmt.Sprintf("%s in form %d", r.name, form), func(t *testing.T) {
 				r.liveInputs(form)
-				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), filledIn) {
+				for _, d := range framework.Differences(framework.Leaves(r.objects), framework.Leaves(r.buildObjects(t)), defaultedFields) {
 					at := slices.IndexFunc(accepted, func(a acceptedDifference) bool { return a.path.MatchString(d.Path) })
 					if at < 0 {
-						t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Ours)
+						t.Errorf("%s differs from the recording: %s -> %s", d.Path, d.Recorded, d.Built)
 					}
 					matched[at] = true
 				}

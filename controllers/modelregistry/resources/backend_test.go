@@ -175,12 +175,12 @@ func TestDatabaseVolumes(t *testing.T) {
 // [S3] No object contains a password: the kubelet expands it.
 func TestPasswordsAreInSecretsOnly(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.Proxied)
-	for _, o := range append(builtDatabase(t, m, plain), buildObjects(t, m, plain)...) {
+	for _, o := range append(buildDatabaseObjects(t, m, plain), buildObjects(t, m, plain)...) {
 		text, err := o.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The base64 form of the password that builtDatabase hands over.
+		// The base64 form of the password that buildDatabaseObjects hands over.
 		if found := strings.Contains(string(text), "Z2VuZXJhdGVk"); found != (o.GetKind() == "Secret") {
 			t.Errorf("%s %s holds the password: %t", o.GetKind(), o.GetName(), found)
 		}

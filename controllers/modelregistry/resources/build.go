@@ -44,7 +44,7 @@ func describe(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
 		Port: restPort(m), PortName: plainPortName, HTTPRoute: HTTPRouteName(m), Grant: GrantName(m), Path: gatewayPath(m),
 	}
 	if m.Spec.KubeRBACProxy != nil && !in.ProxyPending {
-		d.Port, d.PortName, d.Proxied = proxyPort(m), securePortName, true
+		d.Port, d.PortName, d.TLS = proxyPort(m), securePortName, true
 	}
 	return d
 }

@@ -50,8 +50,8 @@ func buildObjects(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstruct
 	return renderObjects(t, m, desired)
 }
 
-// builtDatabase returns the objects of a generated database.
-func builtDatabase(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
+// buildDatabaseObjects builds the objects of a generated database.
+func buildDatabaseObjects(t testing.TB, m *v1beta1.ModelRegistry, in Inputs) []*unstructured.Unstructured {
 	t.Helper()
 	desired, err := BuildDatabase(m, in)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // [modelregistry-34]
 func TestDatabaseDeployment(t *testing.T) {
-	d := typed[appsv1.Deployment](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
+	d := typed[appsv1.Deployment](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("strategy %v: the volume is for one node", d.Spec.Strategy)
 	}
@@ -57,7 +57,7 @@ func TestDatabaseDeployment(t *testing.T) {
 }
 
 func TestDatabaseService(t *testing.T) {
-	s := typed[corev1.Service](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
+	s := typed[corev1.Service](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
 	if diff := cmp.Diff(map[string]string{"app": "team-a", "app.kubernetes.io/name": "team-a-postgres"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
@@ -78,7 +78,7 @@ func TestDatabaseService(t *testing.T) {
 
 // [D12] A generated database has the name, size and class of the spec.
 func TestDatabaseFollowsTheSpec(t *testing.T) {
-	objects := builtDatabase(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
+	objects := buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
 	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("fast"),
@@ -91,7 +91,7 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 	if env[0].Value != "team_models" {
 		t.Errorf("database %q", env[0].Value)
 	}
-	standard := typed[corev1.PersistentVolumeClaim](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
+	standard := typed[corev1.PersistentVolumeClaim](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	if size := standard.Resources.Requests[corev1.ResourceStorage]; size.String() != "5Gi" || standard.StorageClassName != nil {
 		t.Errorf("the claim of without an owner wish: %+v", standard)
 	}
@@ -115,7 +115,7 @@ func TestDataIsNotInBuild(t *testing.T) {
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
-		for _, o := range builtDatabase(t, m, plain) {
+		for _, o := range buildDatabaseObjects(t, m, plain) {
 			isData := o.GetKind() == "Secret" || o.GetKind() == "PersistentVolumeClaim"
 			if got := metav1.IsControlledBy(o, m); got != (owned || !isData) {
 				t.Errorf("%q: %s %s is controlled %t", policy, o.GetKind(), o.GetName(), got)
@@ -173,7 +173,7 @@ func TestLongNames(t *testing.T) {
 	if DatabaseName(long) == DatabaseName(longer) || routeHost(long) == routeHost(longer) {
 		t.Errorf("long names collide in %s or %s", DatabaseName(long), routeHost(long))
 	}
-	for _, o := range append(buildObjects(t, long, gateway), builtDatabase(t, long, gateway)...) {
+	for _, o := range append(buildObjects(t, long, gateway), buildDatabaseObjects(t, long, gateway)...) {
 		limit := 253
 		if o.GetKind() == "Service" {
 			limit = 63

@@ -183,7 +183,7 @@ func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}
 	})
-	objects := append(buildObjects(t, registrytest.Registry(registrytest.Generated), in), builtDatabase(t, registrytest.Registry(registrytest.Generated), in)...)
+	objects := append(buildObjects(t, registrytest.Registry(registrytest.Generated), in), buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
 		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
 		got := [2]string{d.Annotations[reference.HashesAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}

@@ -114,7 +114,7 @@ func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	if m.Spec.Postgres != nil {
 		m := m.DeepCopy()
 		m.Spec.Postgres.Database = DefaultDatabase // the name of a generated one is checked, see TestDatabaseNames
-		objects = append(objects, builtDatabase(t, m, gateway)...)
+		objects = append(objects, buildDatabaseObjects(t, m, gateway)...)
 	}
 	return shapeOf(objects)
 }

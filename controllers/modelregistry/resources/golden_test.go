@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := buildObjects(t, c.m, c.in)
 			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
-				objects = append(objects, builtDatabase(t, c.m, c.in)...)
+				objects = append(objects, buildDatabaseObjects(t, c.m, c.in)...)
 				if p.Backup != nil {
 					objects = append(objects, renderObjects(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
 				}

@@ -66,7 +66,7 @@ func TestPolicies(t *testing.T) {
 
 // [modelregistry-34] One rule, one peer, one port.
 func TestDatabasePolicy(t *testing.T) {
-	spec := typed[networkingv1.NetworkPolicy](t, builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
+	spec := typed[networkingv1.NetworkPolicy](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
 			"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres",
@@ -89,7 +89,7 @@ func TestEgressPolicies(t *testing.T) {
 	}{
 		"server":         {buildObjects(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
 		"guarded server": {buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"database":       {builtDatabase(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
+		"database":       {buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
 	} {
 		want := map[string]any{
 			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": c.pods}},

@@ -74,7 +74,7 @@ func TestDatabaseObjects(t *testing.T) {
 		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",
 		"NetworkPolicy/team-a-postgres", "NetworkPolicy/team-a-postgres-egress", "Service/team-a-postgres", "Deployment/team-a-postgres",
 	}
-	if diff := cmp.Diff(want, kinds(builtDatabase(t, registrytest.Registry(), plain))); diff != "" {
+	if diff := cmp.Diff(want, kinds(buildDatabaseObjects(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, o := range buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift) {

@@ -20,25 +20,25 @@ func FuzzDocuments(f *testing.F) {
 	f.Add("runtimePodLabels: &x {a.b/C: 1, y: ~}\nrunTimePodAnnotations: *x\nimagePullSecrets: [{name: *x}]")
 	f.Add("{scaleToZero: {gracePeriodSeconds: 9223372036854775807}, ? [a] : b, !!binary x: 1, podsPerRuntime: !!float 3}")
 	f.Fuzz(func(t *testing.T, text string) {
-		below := Default()
-		below.RuntimePodLabels = map[string]string{"below": "1"}
-		got, _, err := Read(below, text)
+		base := Default()
+		base.RuntimePodLabels = map[string]string{"base": "1"}
+		got, _, err := Read(base, text)
 		want := Default()
-		want.RuntimePodLabels = map[string]string{"below": "1"}
-		requireEqual(t, below, want)
+		want.RuntimePodLabels = map[string]string{"base": "1"}
+		requireEqual(t, base, want)
 		if err == nil {
 			checkPodValues(t, got)
 		}
-		tenant, _, err := ReadOverride(below, text)
+		tenant, _, err := ReadOverride(base, text)
 		if err != nil {
 			return
 		}
 		checkPodValues(t, tenant)
-		if tenant.ServiceName != below.ServiceName || tenant.ServicePort != below.ServicePort || tenant.ServiceAccountName != below.ServiceAccountName ||
-			tenant.ModelMeshImage != below.ModelMeshImage || tenant.StorageSecretName != below.StorageSecretName || tenant.TLS != below.TLS ||
-			tenant.ModelMeshEndpoint != below.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
+		if tenant.ServiceName != base.ServiceName || tenant.ServicePort != base.ServicePort || tenant.ServiceAccountName != base.ServiceAccountName ||
+			tenant.ModelMeshImage != base.ModelMeshImage || tenant.StorageSecretName != base.StorageSecretName || tenant.TLS != base.TLS ||
+			tenant.ModelMeshEndpoint != base.ModelMeshEndpoint || len(tenant.InternalModelMeshEnvVars) > 0 || tenant.AllowAnyPVC ||
 			len(tenant.RuntimePodLabels) != 1 || len(tenant.RuntimePodAnnotations)+len(tenant.ImagePullSecrets)+len(tenant.PayloadProcessors) > 0 || tenant.PodsPerRuntime > maxNamespacePods {
-			t.Errorf("unexpected settings of a namespace %+v", tenant)
+			t.Errorf("a namespace changed settings of the administrator: %+v", tenant)
 		}
 	})
 }
@@ -53,23 +53,23 @@ func checkPodValues(t *testing.T, s Settings) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := r.Requests[name], r.Limits[name]
 			if request.Sign() < 0 || request.Cmp(limit) > 0 {
-				t.Errorf("%s of %s, limit %s", name, request.String(), limit.String())
+				t.Errorf("got request %s of %s, want it between 0 and the limit %s", request.String(), name, limit.String())
 			}
 		}
 	}
 	for _, image := range []Image{s.ModelMeshImage, s.RESTProxy.Image, s.StorageHelper.Image} {
 		if reference := image.Reference(); reference == "" || strings.ContainsAny(reference, " \n\"") {
-			t.Errorf("image %q", reference)
+			t.Errorf("image reference %q is empty or contains whitespace or quotes", reference)
 		}
 	}
 	for key, value := range s.RuntimePodLabels {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			t.Errorf("label %q: %q", key, value)
+			t.Errorf("label %q: %q is not valid", key, value)
 		}
 	}
-	for _, one := range s.PayloadProcessors {
-		if one == "" || strings.ContainsAny(one, " \t\n") {
-			t.Errorf("processor %q", one)
+	for _, processor := range s.PayloadProcessors {
+		if processor == "" || strings.ContainsAny(processor, " \t\n") {
+			t.Errorf("payload processor %q is empty or contains whitespace", processor)
 		}
 	}
 }
@@ -80,16 +80,16 @@ func FuzzStorageEntries(f *testing.F) {
 	f.Add("default_pvc", []byte(`{"type":"pvc","name":7,"type":null}`))
 	f.Add("x", []byte(`[{}]`))
 	f.Fuzz(func(t *testing.T, key string, entry []byte) {
-		claims, notices := StorageClaims(map[string][]byte{key: entry, "sound": []byte(`{"type":"pvc","name":"sound"}`)})
+		claims, notes := StorageClaims(map[string][]byte{key: entry, "sound": []byte(`{"type":"pvc","name":"sound"}`)})
 		found := false
 		for _, claim := range claims {
 			found = found || claim == "sound"
 			if len(validation.IsDNS1123Subdomain(claim)) > 0 {
-				t.Errorf("claim %q", claim)
+				t.Errorf("claim %q is not a valid name", claim)
 			}
 		}
-		if !found || len(notices) > 1 {
-			t.Errorf("unexpected notices for claims %q: %q", claims, notices)
+		if !found || len(notes) > 1 {
+			t.Errorf("got claims %q and notes %q, want claim sound and at most one note", claims, notes)
 		}
 	})
 }
@@ -120,14 +120,14 @@ func TestLargeDocuments(t *testing.T) {
 		"merged aliases":       anchor + "}\nrunTimePodLabels: {<<: [" + fill(func(int) string { return "*a, " }) + "]}",
 		"aliased objects":      anchor + "}\nimagePullSecrets: [" + fill(func(int) string { return "*a, " }) + "]",
 		"recursive merge keys": "a: &a {<<: [*a, *a]}\nb: &b {<<: [*a, *a, *b]}\ntls: *b\nmetrics: {<<: *a}",
-		"laughs":               "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
+		"billion laughs":       "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\npayloadProcessors: *c\ntls: {a: *c}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := make(chan error, 1)
 			go func() {
 				_, notes, err := Read(Default(), text)
 				if len(notes) > maxFindings+1 {
-					t.Errorf("%d notes", len(notes))
+					t.Errorf("got %d notes, want at most %d", len(notes), maxFindings+1)
 				}
 				done <- err
 			}()

@@ -49,7 +49,7 @@ func createWithoutFault(ctx context.Context) map[string][]child {
 	for _, c := range components {
 		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(waitTimeout).ShouldNot(BeEmpty())
 	}
-	env.WaitIdle(manager.User, quiet, waitTimeout)
+	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	all := map[string][]child{}
 	for _, c := range components {
 		all[c.kind] = made(c.kind)
@@ -168,7 +168,7 @@ var _ = Describe("Faults", func() {
 				all = append(all, f.running(ctx)...)
 			}
 			return all
-		}).WithContext(ctx).WithTimeout(quiet).Should(BeEmpty())
+		}).WithContext(ctx).WithTimeout(idlePeriod).Should(BeEmpty())
 		By("serving all other components meanwhile")
 		var served []fault
 		for _, c := range components {
@@ -189,6 +189,6 @@ var _ = Describe("Faults", func() {
 		}
 		Expect(manager.Process.Running()).To(BeTrue())
 		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 })

@@ -20,7 +20,7 @@ func isAdmitted(ctx context.Context, object *unstructured.Unstructured) bool {
 	return err == nil
 }
 
-func remove(ctx context.Context, objects []*unstructured.Unstructured) {
+func deleteAndWait(ctx context.Context, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
 		Expect(env.Admin.Delete(ctx, object)).To(Succeed())
@@ -38,25 +38,25 @@ var _ = Describe("Colliding names", func() {
 			namespace := env.Namespace(ctx, "collide")
 			env.SetLabel(ctx, framework.NamespaceNamed(namespace), "modelmesh-enabled", "true")
 			otherNamespace := env.Namespace(ctx, "collide")
-			for _, at := range []string{namespace, otherNamespace} {
+			for _, ns := range []string{namespace, otherNamespace} {
 				for _, c := range components {
-					if object := c.object(at, name); isAdmitted(ctx, object) {
+					if object := c.object(ns, name); isAdmitted(ctx, object) {
 						created = append(created, object)
 					}
 				}
 			}
 		}
-		env.WaitIdle(manager.User, quiet, waitTimeout) // no two owners overwrite each other's object
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout) // no two owners overwrite each other's object
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("do not take the binding and the server of the catalog when registries have its name", func(ctx SpecContext) {
+	It("do not replace the ClusterRoleBinding and the Deployment of the catalog when registries have its name", func(ctx SpecContext) {
 		catalog := framework.Sample("aihub_catalog.yaml")
 		catalog.SetNamespace(env.Namespace(ctx, "catalog"))
 		Expect(env.Admin.Create(ctx, catalog)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { remove(ctx, []*unstructured.Unstructured{catalog}) }, NodeTimeout(specTimeout))
+		DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, []*unstructured.Unstructured{catalog}) }, NodeTimeout(specTimeout))
 		binding := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}}
 		binding.SetName("model-catalog-auth-delegator")
 		server := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
@@ -64,18 +64,18 @@ var _ = Describe("Colliding names", func() {
 		server.SetName("model-catalog")
 		env.WaitExists(ctx, server)
 		env.Get(ctx, binding)
-		env.WaitIdle(manager.User, quiet, waitTimeout)
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 		uids := []string{string(binding.GetUID()), string(server.GetUID())}
 
-		for _, at := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
+		for _, ns := range []string{catalog.GetNamespace(), env.Namespace(ctx, "tenant")} {
 			var created []*unstructured.Unstructured
 			for _, registry := range []string{"model", "model-catalog"} {
-				if object := components[0].object(at, registry); isAdmitted(ctx, object) {
+				if object := components[0].object(ns, registry); isAdmitted(ctx, object) {
 					created = append(created, object)
 				}
 			}
-			env.WaitIdle(manager.User, quiet, waitTimeout)
-			remove(ctx, created)
+			env.WaitIdle(manager.User, idlePeriod, waitTimeout)
+			deleteAndWait(ctx, created)
 		}
 		env.Get(ctx, binding)
 		env.Get(ctx, server)

@@ -96,7 +96,7 @@ func (e example) expectJudged(ctx context.Context, object *unstructured.Unstruct
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(waitTimeout).Should(Equal(want))
-	env.WaitIdle(manager.User, quiet, waitTimeout)
+	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
 }
 

@@ -23,7 +23,7 @@ const (
 
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
-	quiet       = 4 * time.Second
+	idlePeriod  = 4 * time.Second
 
 	// refuse is an annotation of namespaces with the resources that the manager must not write there.
 	refuse = "all-components.test/refuse"

@@ -30,9 +30,9 @@ func withoutPredictors(ctx context.Context) {
 	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
 }
 
-// withoutEOF returns the refusals other than those on a connection that was idle, and used in the moment in which the server closed it.
-func withoutEOF(refusals []string) []string {
-	return slices.DeleteFunc(refusals, func(text string) bool { return strings.HasSuffix(text, ": EOF") })
+// withoutEOF drops failures of a write on an idle connection that the server closed at the same time.
+func withoutEOF(failures []string) []string {
+	return slices.DeleteFunc(failures, func(text string) bool { return strings.HasSuffix(text, ": EOF") })
 }
 
 var _ = Describe("Two replicas refuse no write", func() {
@@ -45,8 +45,8 @@ var _ = Describe("Two replicas refuse no write", func() {
 	BeforeEach(func(ctx SpecContext) {
 		service = framework.Serve(env.Installed.WebhookPort)
 		first, second = newPod(ctx, service, "manager-1"), newPod(ctx, service, "manager-2")
-		writes = write(ctx)
-		writes.goesOn(ctx)
+		writes = startWriter(ctx)
+		writes.waitForWrites(ctx)
 	}, NodeTimeout(specTimeout))
 
 	AfterEach(func() {
@@ -63,17 +63,17 @@ var _ = Describe("Two replicas refuse no write", func() {
 		reportChange(ctx, old, old.remove(ctx, service))
 		newPod(ctx, service, "manager-4")
 		others[0].remove(ctx, service)
-		writes.goesOn(ctx)
-		Expect(writes.refusals(time.Time{})).To(BeEmpty())
+		writes.waitForWrites(ctx)
+		Expect(writes.failures(time.Time{})).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("during the drain of the node of the leader", func(ctx SpecContext) {
 		old, _ := leading(ctx, first, second)
 		reportChange(ctx, old, old.remove(ctx, service))
-		writes.goesOn(ctx)
+		writes.waitForWrites(ctx)
 		newPod(ctx, service, "manager-3")
-		writes.goesOn(ctx)
-		Expect(writes.refusals(time.Time{})).To(BeEmpty())
+		writes.waitForWrites(ctx)
+		Expect(writes.failures(time.Time{})).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("for lack of a listener when a required API is removed, and the leader starts again while it stays an endpoint", func(ctx SpecContext) {
@@ -83,9 +83,9 @@ var _ = Describe("Two replicas refuse no write", func() {
 		old.AwaitRestart(ctx)
 		reportChange(ctx, old, removed)
 		restarted := time.Now()
-		writes.goesOn(ctx)
-		Expect(withoutEOF(writes.refusals(time.Time{}))).To(BeEmpty())
-		Expect(writes.refusals(restarted)).To(BeEmpty())
+		writes.waitForWrites(ctx)
+		Expect(withoutEOF(writes.failures(time.Time{}))).To(BeEmpty())
+		Expect(writes.failures(restarted)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("after the leader was killed and the endpoints are updated; until then, only connections to its pod fail", func(ctx SpecContext) {
@@ -96,9 +96,9 @@ var _ = Describe("Two replicas refuse no write", func() {
 		service.Remove(old.port)
 		<-time.After(time.Second) // for writes that are waiting
 		learnt := time.Now()
-		Expect(writes.refusals(killed)).To(And(Not(BeEmpty()), HaveEach(Satisfy(isConnectionError))))
+		Expect(writes.failures(killed)).To(And(Not(BeEmpty()), HaveEach(Satisfy(isConnectionError))))
 		reportChange(ctx, old, killed)
-		writes.goesOn(ctx)
-		Expect(writes.refusals(learnt)).To(BeEmpty())
+		writes.waitForWrites(ctx)
+		Expect(writes.failures(learnt)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// perSecond is the number of writes of each kind in a second.
-	perSecond = 10
-	// several writes of each kind confirm that all parts of the path work.
-	several = 20
+	// writesPerSecond is the number of writes of each kind in a second.
+	writesPerSecond = 10
+	// minWrites is the number of writes of each kind which confirm that all webhooks respond.
+	minWrites = 20
 )
 
 // samples has a resource of each kind that has webhooks of the operator.
@@ -35,8 +35,8 @@ var samples = map[string]string{
 	"RayCluster": "raycluster.yaml", "ServingRuntime": "modelmesh_runtime_custom.yaml",
 }
 
-// refusal is a write that failed.
-type refusal struct {
+// failedWrite is a write that failed.
+type failedWrite struct {
 	when time.Time
 	kind string
 	err  error
@@ -45,16 +45,16 @@ type refusal struct {
 // writer writes resources of all kinds continuously.
 type writer struct {
 	mu      sync.Mutex
-	done    map[string]int
-	refused []refusal
-	began   time.Time
+	written map[string]int
+	failed  []failedWrite
+	start   time.Time
 	// stop ends the writes.
 	stop func()
 }
 
-// write creates each kind perSecond times a second, as a dry run: the API server calls all webhooks, and nothing is left to reconcile. Likewise it
-// changes a stored ModelRegistry of the deprecated version, which is converted too.
-func write(ctx context.Context) *writer {
+// startWriter creates each kind writesPerSecond times a second, as a dry run: the API server calls all webhooks, and nothing is left to
+// reconcile. It also changes a stored ModelRegistry of the deprecated version, which needs conversion.
+func startWriter(ctx context.Context) *writer {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.WarningHandler, config.QPS = rest.NoWarnings{}, -1
@@ -66,7 +66,7 @@ func write(ctx context.Context) *writer {
 		"apiVersion": "modelregistry.opendatahub.io/v1alpha1", "kind": "ModelRegistry", "metadata": map[string]any{"namespace": namespace, "name": "stored"},
 		"spec": map[string]any{"rest": map[string]any{}, "grpc": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
 	}}
-	Eventually(func() error { return userClient.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	Eventually(func() error { return userClient.Create(ctx, stored.DeepCopy()) }).WithContext(ctx).Should(Succeed(), "the API server loads a new CA with a delay")
 	background := context.WithoutCancel(ctx)
 	writes := map[string]func(n int) error{"change": func(n int) error {
 		patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
@@ -84,34 +84,34 @@ func write(ctx context.Context) *writer {
 	return writeAll(writes)
 }
 
-// writeAll calls each function perSecond times a second until stop is called; the context of a setup node would end earlier.
+// writeAll calls each function writesPerSecond times a second until stop is called; the context of a setup node would end earlier.
 func writeAll(writes map[string]func(n int) error) *writer {
 	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	w := &writer{done: map[string]int{}, began: time.Now(), stop: func() {
+	var wg sync.WaitGroup
+	w := &writer{written: map[string]int{}, start: time.Now(), stop: func() {
 		cancel()
-		all.Wait()
+		wg.Wait()
 	}}
 	for kind := range writes {
-		w.done[kind] = 0
+		w.written[kind] = 0
 	}
 	for kind, attempt := range writes {
-		all.Go(func() {
-			limit := flowcontrol.NewTokenBucketRateLimiter(perSecond, 1)
+		wg.Go(func() {
+			limit := flowcontrol.NewTokenBucketRateLimiter(writesPerSecond, 1)
 			for n := 0; limit.Wait(ctx) == nil; n++ {
-				w.note(kind, attempt(n))
+				w.record(kind, attempt(n))
 			}
 		})
 	}
 	return w
 }
 
-func (w *writer) note(kind string, err error) {
+func (w *writer) record(kind string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done[kind]++
+	w.written[kind]++
 	if err != nil {
-		w.refused = append(w.refused, refusal{time.Now(), kind, err})
+		w.failed = append(w.failed, failedWrite{time.Now(), kind, err})
 	}
 }
 
@@ -120,43 +120,43 @@ func (w *writer) counts() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	counts := map[string]int{}
-	for kind, count := range w.done {
+	for kind, count := range w.written {
 		counts[kind] = count
 	}
 	return counts
 }
 
-// goesOn waits for several more writes of each kind.
-func (w *writer) goesOn(ctx context.Context) {
+// waitForWrites waits for minWrites further writes of each kind.
+func (w *writer) waitForWrites(ctx context.Context) {
 	GinkgoHelper()
-	before := w.counts()
+	initial := w.counts()
 	Eventually(func(g Gomega) {
 		for kind, count := range w.counts() {
-			g.Expect(count).To(BeNumerically(">", before[kind]+several), kind)
+			g.Expect(count).To(BeNumerically(">", initial[kind]+minWrites), kind)
 		}
 	}).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 }
 
-// refusals returns the writes that failed after a moment, and reports how many were made.
-func (w *writer) refusals(since time.Time) []string {
+// failures returns the writes that failed after a time.
+func (w *writer) failures(since time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var found []string
-	for _, r := range w.refused {
+	var texts []string
+	for _, r := range w.failed {
 		if r.when.After(since) {
-			found = append(found, fmt.Sprintf("%s after %s: %v", r.kind, r.when.Sub(w.began), r.err))
+			texts = append(texts, fmt.Sprintf("%s after %s: %v", r.kind, r.when.Sub(w.start), r.err))
 		}
 	}
-	return found
+	return texts
 }
 
-// report adds the number of writes and refusals to the report of the spec. Writes must have ended before the pods do.
+// report adds the number of writes and failures to the report of the spec. Call stop first, while the pods still run.
 func (w *writer) report() {
 	counts, total := w.counts(), 0
 	for _, count := range counts {
 		total += count
 	}
-	AddReportEntry("writes", fmt.Sprintf("%d in %s, %d refused", total, time.Since(w.began).Round(time.Second), len(w.refusals(time.Time{}))), ReportEntryVisibilityAlways)
+	AddReportEntry("writes", fmt.Sprintf("%d in %s, %d failed", total, time.Since(w.start).Round(time.Second), len(w.failures(time.Time{}))), ReportEntryVisibilityAlways)
 }
 
 // isConnectionError reports whether the API server could not reach the webhook of a pod.
@@ -170,7 +170,7 @@ func sample(file string) *unstructured.Unstructured {
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", file))
 	Expect(err).NotTo(HaveOccurred())
-	found := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return samples[o.GetKind()] == file })
-	Expect(found).NotTo(Equal(-1), file)
-	return objects[found]
+	index := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return samples[o.GetKind()] == file })
+	Expect(index).NotTo(Equal(-1), file)
+	return objects[index]
 }

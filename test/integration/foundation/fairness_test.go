@@ -15,68 +15,68 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stuck is a namespace in which all writes to registries block until the context answers ends, and then fail.
-type stuck struct {
+// blockedNamespace is a namespace in which all writes to registries block until the context released is cancelled, and then fail.
+type blockedNamespace struct {
 	namespace string
-	answers   context.Context // ends when blocked writes are answered
+	released  context.Context // cancelled to let blocked writes return
 
-	mu      sync.Mutex
-	waiting int
-	tried   map[string]bool // names of the registries with a write
+	mu        sync.Mutex
+	blocked   int
+	attempted map[string]bool // names of the registries with a write
 }
 
-func (s *stuck) fault(r *http.Request) metav1.StatusReason {
+func (s *blockedNamespace) fault(r *http.Request) metav1.StatusReason {
 	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/namespaces/"+s.namespace+"/modelregistries/") {
 		return ""
 	}
-	s.note(1, path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
-	<-s.answers.Done()
-	s.note(-1)
+	s.add(1, path.Base(strings.TrimSuffix(r.URL.Path, "/status")))
+	<-s.released.Done()
+	s.add(-1)
 	return metav1.StatusReasonInternalError
 }
 
-func (s *stuck) note(more int, names ...string) {
+func (s *blockedNamespace) add(delta int, names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting += more
+	s.blocked += delta
 	for _, name := range names {
-		s.tried[name] = true
+		s.attempted[name] = true
 	}
 }
 
 // state returns the number of blocked writes and of registries with a write.
-func (s *stuck) state() [2]int {
+func (s *blockedNamespace) state() [2]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return [2]int{s.waiting, len(s.tried)}
+	return [2]int{s.blocked, len(s.attempted)}
 }
 
-var _ = Describe("One tenant with three hundred registries that time out or fail", func() {
-	const many, workers = 300, 4
+var _ = Describe("A namespace with 300 registries whose writes block or fail", func() {
+	const registries, workers = 300, 4
 
-	It("leaves a worker to the other namespaces, which do not wait", func(ctx SpecContext) {
+	It("leaves a worker for other namespaces", func(ctx SpecContext) {
 		install(ctx)
 		crasher := env.StartCrasher(ctx, startRegistries(ctx, "manager", installation.WebhookPort), specTimeout)
-		answers, answer := context.WithCancel(ctx)
-		s := &stuck{namespace: env.Namespace(ctx, "many"), answers: answers, tried: map[string]bool{}}
+		released, release := context.WithCancel(ctx)
+		s := &blockedNamespace{namespace: env.Namespace(ctx, "many"), released: released, attempted: map[string]bool{}}
 		crasher.Inject(s.fault)
 		admin := clientWithoutWarnings()
 		DeferCleanup(func(ctx SpecContext) {
-			answer()
+			release()
 			// On a loaded machine a single request exceeds the timeout of the API server.
 			Eventually(admin.DeleteAllOf).WithContext(ctx).WithArguments(registry(s.namespace, ""), client.InNamespace(s.namespace)).WithTimeout(specTimeout).Should(Succeed())
 		}, NodeTimeout(specTimeout))
-		for i := range many {
+		for i := range registries {
 			Expect(admin.Create(ctx, registry(s.namespace, fmt.Sprintf("broken-%d", i)))).To(Succeed())
 		}
 		Eventually(s.state).Should(Equal([2]int{workers - 1, workers - 1}))
 
 		other := env.Namespace(ctx, "other")
-		create(ctx, admin, registry(other, "fine"))
-		env.WaitFor(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "fine"}}, nil)
-		Expect(s.state()).To(Equal([2]int{workers - 1, workers - 1}), "the others were still being tried")
+		create(ctx, admin, registry(other, "healthy"))
+		env.WaitFor(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "healthy"}}, nil)
+		Expect(s.state()).To(Equal([2]int{workers - 1, workers - 1}), "another registry of the blocked namespace was reconciled")
 
-		answer()
-		Eventually(func() int { return s.state()[1] }).WithTimeout(specTimeout).Should(Equal(many), "and no object is forgotten")
+		release()
+		Eventually(func() int { return s.state()[1] }).WithTimeout(specTimeout).Should(Equal(registries), "some registries were not reconciled")
 	}, NodeTimeout(specTimeout))
 })

@@ -122,7 +122,7 @@ var _ = Describe("doctor", func() {
 		_, found := examine(ctx, administrator())
 		f := findingAbout(found, "crds", "CRD mlflowconfigs.mlflow.kubeflow.org")
 		Expect(f.Result).To(Equal("warn"))
-		Expect(f.Found).To(ContainSubstring("differs from the one of this release"))
+		Expect(f.Found).To(ContainSubstring("differs from the CRD of this release"))
 	}, SpecTimeout(specTimeout))
 
 	It("finds webhooks without a Service or with another CA", func(ctx SpecContext) {

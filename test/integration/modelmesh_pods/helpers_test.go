@@ -26,7 +26,7 @@ import (
 
 const recordingsDir = "../../../controllers/modelmesh/resources/testdata/recordings"
 
-// recordings returns the names of the files with objects of the replaced operator.
+// recordings returns the names of the files with objects of the legacy operator.
 func recordings() []string {
 	files, err := filepath.Glob(filepath.Join(recordingsDir, "*.yaml"))
 	if err != nil || len(files) < 6 {
@@ -39,17 +39,17 @@ func recordings() []string {
 	return names
 }
 
-// recorded is a recording, moved to a namespace of the cluster.
-type recorded struct {
+// recording holds the objects of the legacy operator for a runtime, moved to a namespace of the cluster.
+type recording struct {
 	runtime    *unstructured.Unstructured
 	deployment *unstructured.Unstructured
 	in         resources.RuntimeInputs
 }
 
-func record(name, namespace string) recorded {
+func loadRecording(name, namespace string) recording {
 	GinkgoHelper()
 	objects := framework.Recording(filepath.Join(recordingsDir, name+".yaml"))
-	r := recorded{runtime: objects[0]}
+	r := recording{runtime: objects[0]}
 	settings := meshsettings.Default()
 	for _, object := range objects[1:] {
 		switch {
@@ -85,7 +85,7 @@ func record(name, namespace string) recorded {
 }
 
 // createLegacyRuntime creates the runtime of a recording and its Deployment as the replaced operator left them, and returns the owner.
-func createLegacyRuntime(ctx context.Context, r recorded) client.Object {
+func createLegacyRuntime(ctx context.Context, r recording) client.Object {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, r.runtime)).To(Succeed())
 	before, err := json.Marshal(r.deployment.Object)

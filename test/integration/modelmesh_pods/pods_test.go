@@ -23,7 +23,7 @@ import (
 var _ = Describe("Pods of runtimes", func() {
 	for _, base := range bases {
 		// Lists that are merged by a key have no duplicates, and all names and numbers are valid.
-		It("with "+base.name+" are taken by the API server in both forms, whatever comes on top, and change nothing when they are applied again [M41]", func(ctx SpecContext) {
+		It("with "+base.name+" are accepted by the API server in both forms with every variant, and are not changed by a second apply [M41]", func(ctx SpecContext) {
 			for _, change := range changes {
 				for _, form := range []resources.Form{resources.Current, resources.Legacy} {
 					By(change.name)
@@ -40,7 +40,7 @@ var _ = Describe("Pods of runtimes", func() {
 			}
 		}, SpecTimeout(specTimeout))
 
-		It("with "+base.name+" are let in where Pod Security is restricted, and those of the original are not [M40]", func(ctx SpecContext) {
+		It("with "+base.name+" are admitted by restricted Pod Security, and those of the legacy operator are not [M40]", func(ctx SpecContext) {
 			namespace := restrictedNamespace(ctx)
 			for _, change := range changes {
 				By(change.name)
@@ -65,22 +65,22 @@ var _ = Describe("Pods of runtimes", func() {
 var _ = Describe("Deployments of the legacy controller", func() {
 	for _, name := range recordings() {
 		It("are taken over without a rollout: "+name, func(ctx SpecContext) {
-			r := record(name, env.Namespace(ctx, "takeover"))
+			r := loadRecording(name, env.Namespace(ctx, "takeover"))
 			owner := createLegacyRuntime(ctx, r)
-			before := deploymentOf(ctx, r.in)
+			original := deploymentOf(ctx, r.in)
 			takeOver(ctx, owner, r.in)
-			after := deploymentOf(ctx, r.in)
-			Expect(after.Spec).To(Equal(before.Spec))
-			Expect(after.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
+			adopted := deploymentOf(ctx, r.in)
+			Expect(adopted.Spec).To(Equal(original.Spec))
+			Expect(adopted.Annotations).NotTo(HaveKey(corev1.LastAppliedConfigAnnotation))
 			By("rolling the pods when the template gets the current form")
 			r.in.Form = resources.Current
 			takeOver(ctx, owner, r.in)
-			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(before.Spec.Template))
+			Expect(deploymentOf(ctx, r.in).Spec.Template).NotTo(Equal(original.Spec.Template))
 		}, SpecTimeout(specTimeout))
 	}
 
 	It("keep the fields of other clients, before and after the take-over", func(ctx SpecContext) {
-		r := record("custom-runtime-unix-sockets", env.Namespace(ctx, "thirdparty"))
+		r := loadRecording("custom-runtime-unix-sockets", env.Namespace(ctx, "thirdparty"))
 		owner := createLegacyRuntime(ctx, r)
 		addVariable(ctx, r.in, "MM_PAYLOAD_PROCESSORS", "https://trusty:4443/consumer")
 		takeOver(ctx, owner, r.in)
@@ -101,17 +101,17 @@ var _ = Describe("Objects of a namespace", func() {
 		in := inputs(namespace, bases[2], changes[1])
 		in.Annotations = map[string]string{modelmesh.AnnotationAutoscalerClass: "hpa", modelmesh.AnnotationMaxScale: "3"}
 		scale, _ := modelmesh.ParseAutoscaling(in.Annotations)
-		front := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
+		namespaceInputs := resources.NamespaceInputs{Namespace: namespace, Settings: in.Settings, TLS: in.TLS}
 		constraints := resources.BuildConstraints(namespace, map[string]*v1alpha1.ServingRuntimeSpec{in.Name: in.Spec}, true)
 		data, err := meshetcd.Copy(map[string][]byte{"etcd_connection": []byte(`{"endpoints":"http://etcd:2379"}`)}, "mesh", namespace, nil)
 		Expect(err).NotTo(HaveOccurred())
 		var desired apply.Desired
-		desired.Add(resources.BuildService(front), resources.BuildServiceMonitor(front), constraints,
+		desired.Add(resources.BuildService(namespaceInputs), resources.BuildServiceMonitor(namespaceInputs), constraints,
 			resources.BuildEtcdSecret("model-serving-etcd", namespace, data), resources.BuildAutoscaler(in, nil, scale))
 		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
-		before := versions(ctx, desired)
+		applied := versions(ctx, desired)
 		Expect(applier().Apply(ctx, owner, desired)).To(Succeed())
-		Expect(versions(ctx, desired)).To(Equal(before))
+		Expect(versions(ctx, desired)).To(Equal(applied))
 
 		By("checking the autoscaler of the legacy operator")
 		h := &autoscalingv2.HorizontalPodAutoscaler{}
@@ -154,7 +154,7 @@ func takeOver(ctx SpecContext, owner client.Object, in resources.RuntimeInputs) 
 	Eventually(func() error { return applyDeployment(ctx, owner, in) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
-// addVariable adds a variable to the container of ModelMesh by an update of the whole object, like another operator.
+// addVariable adds a variable to the container of ModelMesh by an update of the whole object, as other operators do.
 func addVariable(ctx SpecContext, in resources.RuntimeInputs, name, value string) {
 	GinkgoHelper()
 	Eventually(func() error {

@@ -36,7 +36,7 @@ var bases = []variant{
 
 // changes can be combined with each base.
 var changes = []variant{
-	{"nothing more", func(*resources.RuntimeInputs) {}},
+	{"no change", func(*resources.RuntimeInputs) {}},
 	{"TLS", func(in *resources.RuntimeInputs) {
 		in.Settings.TLS = meshsettings.TLS{SecretName: "serving-tls", ClientAuth: "optional"}
 		in.TLS = &resources.TLSInputs{SecretName: "serving-tls", HasCA: true}

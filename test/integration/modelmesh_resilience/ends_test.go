@@ -36,90 +36,90 @@ func listVModels(ctx context.Context, namespace string) func() ([]string, error)
 	}
 }
 
-// create creates Predictors, each with a name and a path.
-func create(ctx context.Context, namespace string, models ...[2]string) {
+// createPredictors creates Predictors, each with a name and a path.
+func createPredictors(ctx context.Context, namespace string, models ...[2]string) {
 	GinkgoHelper()
 	for _, m := range models {
 		Expect(env.Admin.Create(ctx, predictor(namespace, m[0], m[1]))).To(Succeed())
 	}
 }
 
-// update changes the path of a Predictor.
-func update(ctx context.Context, namespace, name, path string) {
+// setPath changes the path of a Predictor.
+func setPath(ctx context.Context, namespace, name, path string) {
 	GinkgoHelper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"storage":{"path":"`+path+`"}}}`))
 	Expect(env.Admin.Patch(ctx, predictor(namespace, name, ""), patch)).To(Succeed())
 }
 
-func remove(ctx context.Context, namespace, name string) {
+func deletePredictor(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, predictor(namespace, name, ""))).To(Succeed())
 }
 
 // The specs are serial, because all share the stopped processes.
-var _ = Describe("Every model ends in the right state", Serial, func() {
+var _ = Describe("Models reach the expected state", Serial, func() {
 	It("after the pods of the routing layer were killed while models are loaded, created, changed and deleted [modelmesh-79] [modelmesh-84]", func(ctx SpecContext) {
-		const namespace = "layer-dies"
+		const namespace = "layer-killed"
 		createServingNamespace(ctx, namespace)
-		create(ctx, namespace, [2]string{"stays", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changes", "models/c"}, [2]string{"goes", "models/d"})
-		for _, name := range []string{"stays", "changes", "goes"} {
+		createPredictors(ctx, namespace, [2]string{"unchanged", "models/a"}, [2]string{"bad", "models/missing"}, [2]string{"changed", "models/c"}, [2]string{"deleted", "models/d"})
+		for _, name := range []string{"unchanged", "changed", "deleted"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
 		release := loads.blockLoads()
-		create(ctx, namespace, [2]string{"loading", "models/e"})
+		createPredictors(ctx, namespace, [2]string{"loading", "models/e"})
 		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
-		stopNetwork(ctx)
+		stopRoutingLayers(ctx)
 		release()
-		create(ctx, namespace, [2]string{"late", "models/f"})
-		update(ctx, namespace, "changes", "models/c2")
-		remove(ctx, namespace, "goes")
-		startNetwork(ctx)
-		for _, name := range []string{"stays", "changes", "late"} {
+		createPredictors(ctx, namespace, [2]string{"late", "models/f"})
+		setPath(ctx, namespace, "changed", "models/c2")
+		deletePredictor(ctx, namespace, "deleted")
+		startRoutingLayers(ctx)
+		for _, name := range []string{"unchanged", "changed", "late"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
 		// Depending on when the outage was observed, the lost load is repeated immediately or at the first use.
 		Eventually(state(ctx, namespace, "loading")).Should(Or(Equal(loaded), Equal("available=true Standby/ UpToDate")))
-		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"bad", "changes", "late", "loading", "stays"}))
+		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"bad", "changed", "late", "loading", "unchanged"}))
 	}, SpecTimeout(specTimeout))
 
 	It("after etcd was killed while models are created, changed and deleted", func(ctx SpecContext) {
-		const namespace = "etcd-dies"
+		const namespace = "etcd-killed"
 		createServingNamespace(ctx, namespace)
-		create(ctx, namespace, [2]string{"changes", "models/a"}, [2]string{"goes", "models/b"}, [2]string{"breaks", "models/c"})
-		for _, name := range []string{"changes", "goes", "breaks"} {
+		createPredictors(ctx, namespace, [2]string{"changed", "models/a"}, [2]string{"deleted", "models/b"}, [2]string{"broken", "models/c"})
+		for _, name := range []string{"changed", "deleted", "broken"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
 		Expect(etcd.Kill(ctx)).To(Succeed())
-		create(ctx, namespace, [2]string{"late", "models/d"})
-		update(ctx, namespace, "changes", "models/a2")
-		update(ctx, namespace, "breaks", "models/missing")
-		remove(ctx, namespace, "goes")
+		createPredictors(ctx, namespace, [2]string{"late", "models/d"})
+		setPath(ctx, namespace, "changed", "models/a2")
+		setPath(ctx, namespace, "broken", "models/missing")
+		deletePredictor(ctx, namespace, "deleted")
 		Expect(etcd.Restart(ctx)).To(Succeed())
-		for _, name := range []string{"changes", "late"} {
+		for _, name := range []string{"changed", "late"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)
 		}
-		Eventually(state(ctx, namespace, "breaks")).Should(Equal(blocked))
-		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"breaks", "changes", "late"}))
+		Eventually(state(ctx, namespace, "broken")).Should(Equal(blocked))
+		Eventually(listVModels(ctx, namespace)).Should(Equal([]string{"broken", "changed", "late"}))
 	}, SpecTimeout(specTimeout))
 
 	It("after the manager was killed while a model is created, loaded and replaced; models that were deleted meanwhile are removed", func(ctx SpecContext) {
-		const namespace = "manager-dies"
+		const namespace = "manager-killed"
 		createServingNamespace(ctx, namespace)
-		create(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"goes", "models/b"})
+		createPredictors(ctx, namespace, [2]string{"model", "models/a"}, [2]string{"deleted", "models/b"})
 		manager.Kill(ctx)
 		manager.Restart(ctx)
 		Eventually(state(ctx, namespace, "model")).Should(Equal(loaded))
-		Eventually(state(ctx, namespace, "goes")).Should(Equal(loaded))
+		Eventually(state(ctx, namespace, "deleted")).Should(Equal(loaded))
 
 		release := loads.blockLoads()
-		create(ctx, namespace, [2]string{"loading", "models/c"})
-		update(ctx, namespace, "model", "models/a2")
+		createPredictors(ctx, namespace, [2]string{"loading", "models/c"})
+		setPath(ctx, namespace, "model", "models/a2")
 		Eventually(state(ctx, namespace, "loading")).Should(ContainSubstring("Loading/"))
 		Eventually(state(ctx, namespace, "model")).Should(Equal("available=true Loaded/Loading InProgress"))
 		manager.Kill(ctx)
-		remove(ctx, namespace, "goes")
+		deletePredictor(ctx, namespace, "deleted")
 		release()
 		manager.Restart(ctx)
 		Eventually(state(ctx, namespace, "loading")).Should(Equal(loaded))
@@ -128,18 +128,18 @@ var _ = Describe("Every model ends in the right state", Serial, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("after all processes were killed", func(ctx SpecContext) {
-		const namespace = "all-dies"
+		const namespace = "all-killed"
 		createServingNamespace(ctx, namespace)
-		create(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})
+		createPredictors(ctx, namespace, [2]string{"good", "models/a"}, [2]string{"bad", "models/invalid"})
 		Eventually(state(ctx, namespace, "good")).Should(Equal(loaded))
 		Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))
 		manager.Kill(ctx)
 		Expect(etcd.Kill(ctx)).To(Succeed())
-		stopNetwork(ctx)
-		update(ctx, namespace, "bad", "models/mended")
-		create(ctx, namespace, [2]string{"late", "models/c"})
+		stopRoutingLayers(ctx)
+		setPath(ctx, namespace, "bad", "models/fixed")
+		createPredictors(ctx, namespace, [2]string{"late", "models/c"})
 		Expect(etcd.Restart(ctx)).To(Succeed())
-		startNetwork(ctx)
+		startRoutingLayers(ctx)
 		manager.Restart(ctx)
 		for _, name := range []string{"good", "bad", "late"} {
 			Eventually(state(ctx, namespace, name)).Should(Equal(loaded), name)

@@ -59,9 +59,9 @@ var _ = Describe("Models in the steady state", Serial, func() {
 		Expect(env.Admin.Create(ctx, good)).To(Succeed())
 		for _, namespace := range names {
 			for i := range models {
-				create(ctx, namespace, [2]string{fmt.Sprintf("m%d", i), "models/m"})
+				createPredictors(ctx, namespace, [2]string{fmt.Sprintf("m%d", i), "models/m"})
 			}
-			create(ctx, namespace, [2]string{"bad", "models/missing"})
+			createPredictors(ctx, namespace, [2]string{"bad", "models/missing"})
 		}
 		for _, namespace := range names {
 			Eventually(state(ctx, namespace, "bad")).Should(Equal(failing))

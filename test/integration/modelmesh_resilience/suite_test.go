@@ -53,10 +53,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, object := range []client.Object{secret, config} {
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
 	}
-	startNetwork(ctx)
+	startRoutingLayers(ctx)
 	DeferCleanup(func(ctx SpecContext) {
 		if network != nil {
-			stopNetwork(ctx)
+			stopRoutingLayers(ctx)
 		}
 	}, NodeTimeout(stopTimeout))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
@@ -71,23 +71,23 @@ var _ = BeforeEach(func(ctx SpecContext) {
 		Expect(etcd.Restart(ctx)).To(Succeed())
 	}
 	if network == nil {
-		startNetwork(ctx)
+		startRoutingLayers(ctx)
 	}
 	if !manager.Process.Running() {
 		manager.Restart(ctx)
 	}
 }, NodeTimeout(stopTimeout))
 
-// stopNetwork stops the routing layers of all namespaces.
-func stopNetwork(ctx SpecContext) {
+// stopRoutingLayers stops the routing layers of all namespaces.
+func stopRoutingLayers(ctx SpecContext) {
 	GinkgoHelper()
 	ended := network
 	network = nil
 	Expect(ended.Stop(ctx)).To(Succeed())
 }
 
-// startNetwork starts the routing layers of all namespaces, at the previous address if any.
-func startNetwork(ctx SpecContext) {
+// startRoutingLayers starts the routing layers of all namespaces, at the previous address if any.
+func startRoutingLayers(ctx SpecContext) {
 	GinkgoHelper()
 	var err error
 	network, err = modelmesh.Start(ctx, modelmesh.Options{Config: env.Config, Address: proxyAddress, Loader: loads.load, Log: GinkgoLogr})

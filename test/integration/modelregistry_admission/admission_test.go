@@ -151,7 +151,7 @@ var _ = Describe("An existing registry", func() {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}, "+external+", oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}")
 		m.SetName("an.old.name-" + m.GetName())
-		withoutRules(ctx, func() { createAndCleanUp(ctx, m) })
+		withoutValidation(ctx, func() { createAndCleanUp(ctx, m) })
 		Expect(specField(inVersion(ctx, m.GroupVersionKind().GroupVersion(), m), "oauthProxy")).NotTo(BeNil())
 		env.SetAnnotation(ctx, m, "touched", "yes")
 		Expect(specField(m, "oauthProxy")).To(BeNil())
@@ -162,7 +162,7 @@ var _ = Describe("An existing registry", func() {
 		namespace := env.Namespace(ctx, "admission")
 		m := beta(namespace, "{rest: {}}")
 		m.SetFinalizers([]string{"example.com/held"})
-		withoutRules(ctx, func() { createAndCleanUp(ctx, m) })
+		withoutValidation(ctx, func() { createAndCleanUp(ctx, m) })
 		env.Patch(ctx, m, map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/held", "example.com/other"}}, "spec": map[string]any{"mysql": map[string]any{"host": "h", "username": "u", "database": "d"}}})
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"mysql": nil}, "metadata": map[string]any{"finalizers": []any{"example.com/held"}}})
@@ -171,8 +171,8 @@ var _ = Describe("An existing registry", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// withoutRules calls do while neither the schema nor the webhooks validate registries, as when older objects were created.
-func withoutRules(ctx SpecContext, do func()) {
+// withoutValidation calls do while neither the schema nor the webhooks validate registries, as for objects that earlier releases accepted.
+func withoutValidation(ctx SpecContext, do func()) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
 	mutating := existing(ctx, "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", webhook.MutatingConfiguration)

@@ -19,10 +19,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-const marker = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
+const migratedAnnotation = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
 // startElectedManager starts a second, elected manager; the API server calls the webhooks of the first one. The registries of these specs are paused,
-// so that only their version changes.
+// so that the migration is their only change.
 func startElectedManager(ctx context.Context, variables ...string) *framework.Manager {
 	GinkgoHelper()
 	return env.StartManager(ctx, framework.ManagerOptions{
@@ -30,7 +30,7 @@ func startElectedManager(ctx context.Context, variables ...string) *framework.Ma
 	})
 }
 
-func definition(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
+func registryCRD(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: webhook.ConvertedCRD}}
 	env.Get(ctx, crd)
@@ -40,9 +40,9 @@ func definition(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
 // storageHash returns the hash of the storage version of registries from discovery.
 func storageHash() string {
 	GinkgoHelper()
-	served, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerResourcesForGroupVersion(v1beta1.GroupVersion.String())
+	list, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerResourcesForGroupVersion(v1beta1.GroupVersion.String())
 	Expect(err).NotTo(HaveOccurred())
-	for _, resource := range served.APIResources {
+	for _, resource := range list.APIResources {
 		if resource.Name == "modelregistries" {
 			return resource.StorageVersionHash
 		}
@@ -50,10 +50,10 @@ func storageHash() string {
 	return ""
 }
 
-// store sets the storage version of registries. The API server applies a changed CRD with a delay.
-func store(ctx context.Context, version string) {
+// setStorageVersion sets the storage version of registries. The API server applies a changed CRD with a delay.
+func setStorageVersion(ctx context.Context, version string) {
 	GinkgoHelper()
-	crd, before, changed := definition(ctx), storageHash(), false
+	crd, originalHash, changed := registryCRD(ctx), storageHash(), false
 	for i := range crd.Spec.Versions {
 		storage := crd.Spec.Versions[i].Name == version
 		changed = changed || crd.Spec.Versions[i].Storage != storage
@@ -61,14 +61,14 @@ func store(ctx context.Context, version string) {
 	}
 	Expect(env.Admin.Update(ctx, crd)).To(Succeed())
 	if changed {
-		Eventually(storageHash).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(Equal(before))
+		Eventually(storageHash).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(Equal(originalHash))
 	}
-	Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
+	Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).
 		Should(ContainElement(version))
 }
 
-// raw reads a registry without conversion. Only objects stored in the older version have the annotation of the older version.
-func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
+// expectStored checks a registry that is read without conversion. Only objects stored as v1alpha1 have conversion.Annotation.
+func expectStored(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega, stored *unstructured.Unstructured)) {
 	GinkgoHelper()
 	crd := existing(ctx, "apiextensions.k8s.io/v1", "CustomResourceDefinition", webhook.ConvertedCRD)
 	conversionStanza := specField(crd, "conversion")
@@ -83,26 +83,26 @@ func raw(ctx context.Context, m *unstructured.Unstructured, check func(g Gomega,
 	Eventually(func() any { return specField(inVersion(ctx, v1alpha1.GroupVersion, m), "grpc") }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).ShouldNot(BeNil())
 }
 
-// inBothVersions creates one registry stored in the older version and one stored in the newer version.
-func inBothVersions(ctx context.Context) (alphaObject, betaObject *unstructured.Unstructured) {
+// createInBothVersions creates one registry that is stored as v1alpha1 and one that is stored as v1beta1.
+func createInBothVersions(ctx context.Context) (alphaObject, betaObject *unstructured.Unstructured) {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "storage")
 	paused := func(m *unstructured.Unstructured) *unstructured.Unstructured {
 		m.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
 		return m
 	}
-	store(ctx, v1alpha1.GroupVersion.Version)
+	setStorageVersion(ctx, v1alpha1.GroupVersion.Version)
 	alphaObject = paused(beta(namespace, rich))
 	Eventually(func() error { return env.Admin.Create(ctx, alphaObject) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
-	store(ctx, v1beta1.GroupVersion.Version)
+	setStorageVersion(ctx, v1beta1.GroupVersion.Version)
 	betaObject = createAndCleanUp(ctx, paused(beta(namespace, rich)))
-	Expect(definition(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
+	Expect(registryCRD(ctx).Status.StoredVersions).To(ConsistOf("v1alpha1", "v1beta1"))
 	return alphaObject, betaObject
 }
 
 func eventuallyStoredVersions(ctx context.Context) AsyncAssertion {
 	GinkgoHelper()
-	return Eventually(func() []string { return definition(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
+	return Eventually(func() []string { return registryCRD(ctx).Status.StoredVersions }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll)
 }
 
 // deleteRegistries deletes registries while the leader removes their finalizers, and stops the leader.
@@ -116,62 +116,62 @@ func deleteRegistries(ctx context.Context, leader *framework.Manager, registries
 }
 
 var _ = Describe("Stored registries", func() {
-	It("are migrated to the storage version, status.storedVersions is trimmed, and no request follows [modelregistry-69] [modelregistry-70] [D29]", func(ctx SpecContext) {
-		alphaObject, betaObject := inBothVersions(ctx)
-		raw(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
-			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "it is stored in v1alpha1")
+	It("are migrated to the storage version, status.storedVersions is trimmed, and a restart writes nothing [modelregistry-69] [modelregistry-70] [D29]", func(ctx SpecContext) {
+		alphaObject, betaObject := createInBothVersions(ctx)
+		expectStored(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
+			g.Expect(stored.GetAnnotations()).To(HaveKey(conversion.Annotation), "the registry is not stored as v1alpha1")
 		})
 		leader := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
 		for _, m := range []*unstructured.Unstructured{alphaObject, betaObject} {
-			moved := inVersion(ctx, v1beta1.GroupVersion, m)
-			for _, object := range []*unstructured.Unstructured{moved, m} {
+			migrated := inVersion(ctx, v1beta1.GroupVersion, m)
+			for _, object := range []*unstructured.Unstructured{migrated, m} {
 				unstructured.RemoveNestedField(object.Object, "spec", "replicas") // the default of the current version
 			}
-			Expect(moved.Object["spec"]).To(Equal(m.Object["spec"]))
-			Expect(moved.GetAnnotations()).To(HaveKey(marker))
+			Expect(migrated.Object["spec"]).To(Equal(m.Object["spec"]))
+			Expect(migrated.GetAnnotations()).To(HaveKey(migratedAnnotation))
 		}
-		raw(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
+		expectStored(ctx, alphaObject, func(g Gomega, stored *unstructured.Unstructured) {
 			g.Expect(stored.GetAnnotations()).NotTo(HaveKey(conversion.Annotation))
 			g.Expect(specField(stored, "kubeRBACProxy", "port")).To(Equal(int64(9443)))
 		})
-		env.WaitIdle(leader.User, poll*20, waitTimeout) // the status reports the pause
+		env.WaitIdle(leader.User, poll*20, waitTimeout) // until the status reports the pause
 		start := env.AuditPosition()
 		leader.Restart(ctx)
 		env.WaitIdle(leader.User, poll*20, waitTimeout)
-		again := env.Since(start).ByUser(leader.User)
-		Expect(again.Of("customresourcedefinitions").Writes()).To(BeEmpty())
-		Expect(again.Of("modelregistries").Writes()).To(BeEmpty())
+		requests := env.Since(start).ByUser(leader.User)
+		Expect(requests.Of("customresourcedefinitions").Writes()).To(BeEmpty())
+		Expect(requests.Of("modelregistries").Writes()).To(BeEmpty())
 		deleteRegistries(ctx, leader, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))
 
-	It("are migrated although the current rules reject them [D29]", func(ctx SpecContext) {
+	It("are migrated even if the current validation rejects them [D29]", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "storage")
-		store(ctx, v1alpha1.GroupVersion.Version)
-		lacking := beta(namespace, "{rest: {}}")
-		lacking.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
-		withoutRules(ctx, func() { createAndCleanUp(ctx, lacking) })
-		store(ctx, v1beta1.GroupVersion.Version)
+		setStorageVersion(ctx, v1alpha1.GroupVersion.Version)
+		invalid := beta(namespace, "{rest: {}}")
+		invalid.SetAnnotations(map[string]string{operatornames.PausedAnnotation: "true"})
+		withoutValidation(ctx, func() { createAndCleanUp(ctx, invalid) })
+		setStorageVersion(ctx, v1beta1.GroupVersion.Version)
 		start := env.AuditPosition()
 		leader := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		patches := env.Since(start).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == lacking.GetName() && e.Verb == "patch" })
+		patches := env.Since(start).ByUser(leader.User).Of("modelregistries").Where(func(e framework.Entry) bool { return e.Name == invalid.GetName() && e.Verb == "patch" })
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", ""), HaveField("Code", 422))))
 		Expect(patches).To(ContainElement(And(HaveField("Subresource", "status"), HaveField("Code", 200))))
-		Expect(inVersion(ctx, v1beta1.GroupVersion, lacking).GetAnnotations()).NotTo(HaveKey(marker))
-		deleteRegistries(ctx, leader, lacking)
+		Expect(inVersion(ctx, v1beta1.GroupVersion, invalid).GetAnnotations()).NotTo(HaveKey(migratedAnnotation))
+		deleteRegistries(ctx, leader, invalid)
 	}, NodeTimeout(specTimeout))
 
 	It("are not migrated if the versions in the settings are equal", func(ctx SpecContext) {
-		alphaObject, betaObject := inBothVersions(ctx)
+		alphaObject, betaObject := createInBothVersions(ctx)
 		start := env.AuditPosition()
 		leader := startElectedManager(ctx, "STORAGE_MIGRATION_SOURCE_VERSION=v1beta1", "STORAGE_MIGRATION_TARGET_VERSION=v1beta1")
 		env.WaitIdle(leader.User, poll*20, waitTimeout)
 		Expect(env.Since(start).ByUser(leader.User).Of("customresourcedefinitions").Where(func(e framework.Entry) bool { return e.Subresource != "" })).To(BeEmpty())
-		Expect(definition(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
+		Expect(registryCRD(ctx).Status.StoredVersions).To(ContainElement("v1alpha1"))
 		leader.Stop(ctx)
-		again := startElectedManager(ctx)
+		migrator := startElectedManager(ctx)
 		eventuallyStoredVersions(ctx).Should(Equal([]string{"v1beta1"}))
-		deleteRegistries(ctx, again, alphaObject, betaObject)
+		deleteRegistries(ctx, migrator, alphaObject, betaObject)
 	}, NodeTimeout(specTimeout))
 })

@@ -60,7 +60,7 @@ func (f *fleet) reportInstances(ctx context.Context) error {
 			return fmt.Errorf("reading instance %s: %w", entry.Key, err)
 		}
 		id := path.Base(string(entry.Key))
-		// A restarted instance has lost its models: it is left out for one round.
+		// A restarted instance has lost its models, so it is omitted from one report.
 		if existing := f.leases[id]; existing == 0 || existing == entry.Lease {
 			running = append(running, modelmesh.Instance{ID: id, Labels: m.Labels})
 		}
@@ -71,7 +71,7 @@ func (f *fleet) reportInstances(ctx context.Context) error {
 	}
 	document, err := os.ReadFile(f.leader.constraints)
 	if err != nil {
-		return fmt.Errorf("reading the constraints of types: %w", err)
+		return fmt.Errorf("reading the type constraints: %w", err)
 	}
 	if err := f.layer.SetConstraints(document); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (f *fleet) conn(id string) (*grpc.ClientConn, error) {
 	return f.leader.peer(address)
 }
 
-// load implements modelmesh.Loader by the adapter of a pod.
+// load implements modelmesh.Loader with a request to the adapter in the pod.
 func (f *fleet) load(ctx context.Context, l modelmesh.Load) error {
 	conn, err := f.conn(l.Instance)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *fleet) load(ctx context.Context, l modelmesh.Load) error {
 	_, err = runtimepb.NewModelRuntimeClient(conn).LoadModel(ctx, &runtimepb.LoadModelRequest{
 		ModelId: l.ID, ModelType: l.Type, ModelPath: l.Path, ModelKey: l.Key,
 	})
-	f.leader.log.Info("A model was loaded, or not", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
+	f.leader.log.Info("The load request ended", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
 	return err
 }
 
@@ -106,13 +106,13 @@ func (f *fleet) unload(ctx context.Context, l modelmesh.Load) {
 	if err == nil {
 		_, err = runtimepb.NewModelRuntimeClient(conn).UnloadModel(ctx, &runtimepb.UnloadModelRequest{ModelId: l.ID})
 	}
-	f.leader.log.Info("A model was unloaded, or not", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
+	f.leader.log.Info("The unload request ended", "model", l.ID, "instance", l.Instance, "error", fmt.Sprint(err))
 }
 
-// answer handles a request of a client.
-func (f *fleet) answer(ctx context.Context, method string, request frame) (frame, error) {
+// handleRequest handles a request of a client.
+func (f *fleet) handleRequest(ctx context.Context, method string, request frame) (frame, error) {
 	view := f.layer.At(f.leader.id)
-	if name, of := strings.CutPrefix(method, "/"+meshpb.ModelMesh_ServiceDesc.ServiceName+"/"); of {
+	if name, ok := strings.CutPrefix(method, "/"+meshpb.ModelMesh_ServiceDesc.ServiceName+"/"); ok {
 		return manage(ctx, view, name, request)
 	}
 	name, err := f.leader.modelOf(ctx, method, request)
@@ -133,12 +133,12 @@ func (f *fleet) answer(ctx context.Context, method string, request frame) (frame
 // manage calls a method of mmesh.ModelMesh.
 func manage(ctx context.Context, view *modelmesh.View, name string, request frame) (frame, error) {
 	methods := meshpb.ModelMesh_ServiceDesc.Methods
-	at := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == name })
-	if at < 0 {
+	index := slices.IndexFunc(methods, func(m grpc.MethodDesc) bool { return m.MethodName == name })
+	if index < 0 {
 		return nil, status.Errorf(codes.Unimplemented, "unknown method %s", name)
 	}
 	decode := func(into any) error { return proto.Unmarshal(request, into.(proto.Message)) }
-	response, err := methods[at].Handler(view, ctx, decode, nil)
+	response, err := methods[index].Handler(view, ctx, decode, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,21 +151,21 @@ func (i *instance) modelOf(ctx context.Context, method string, request frame) (s
 	if names := headers.Get(vmodelHeader); len(names) > 0 {
 		return names[0], nil
 	}
-	text, err := os.ReadFile(i.dataPlane)
+	data, err := os.ReadFile(i.dataPlane)
 	if err != nil {
-		return "", fmt.Errorf("reading where names of models are: %w", err)
+		return "", fmt.Errorf("reading the data plane configuration: %w", err)
 	}
 	var config struct {
 		Methods map[string]struct {
 			Path []uint32 `json:"idExtractionPath"`
 		} `json:"rpcConfigs"`
 	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return "", fmt.Errorf("reading where names of models are: %w", err)
+	if err := json.Unmarshal(data, &config); err != nil {
+		return "", fmt.Errorf("reading the data plane configuration: %w", err)
 	}
-	known, has := config.Methods[strings.TrimPrefix(method, "/")]
-	if !has {
-		return "", status.Errorf(codes.InvalidArgument, "%s needs the header %s; known are %v", method, vmodelHeader, slices.Sorted(maps.Keys(config.Methods)))
+	methodConfig, found := config.Methods[strings.TrimPrefix(method, "/")]
+	if !found {
+		return "", status.Errorf(codes.InvalidArgument, "%s requires the header %s; configured methods are %v", method, vmodelHeader, slices.Sorted(maps.Keys(config.Methods)))
 	}
-	return extract(request, known.Path)
+	return extract(request, methodConfig.Path)
 }

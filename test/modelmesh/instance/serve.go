@@ -63,7 +63,7 @@ func (i *instance) answerPeer(_ any, stream grpc.ServerStream) error {
 		if f == nil {
 			return nil, status.Error(codes.Unavailable, "this instance does not lead")
 		}
-		return f.answer(ctx, method, request)
+		return f.handleRequest(ctx, method, request)
 	})
 }
 

@@ -209,7 +209,7 @@ func crdFaults() map[string]fault {
 		"not established": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) { c.Status.Conditions = nil }), "crds", Fail, "not established", "describe crd " + name},
 		"older": {on(name, func(c *apiextensionsv1.CustomResourceDefinition) {
 			delete(c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "replicas")
-		}), "crds", Warn, "differs from the one of this release", "kubectl apply --server-side"},
+		}), "crds", Warn, "differs from the CRD of this release", "kubectl apply --server-side"},
 		"a version less": {on(converted, func(c *apiextensionsv1.CustomResourceDefinition) {
 			c.Spec.Versions = slices.DeleteFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 		}), "crds", Fail, "not served: v1beta1", "make install"},
@@ -247,7 +247,7 @@ func rightsFaults() map[string]fault {
 					}
 				}
 			})
-		}, "rights", Fail, "role odh-platform-operator-raycluster: account odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
+		}, "rights", Fail, "role odh-platform-operator-raycluster: ServiceAccount odh-platform-operator-controller-manager cannot watch rayclusters.ray.io", "of component raycluster"},
 		"no binding": {func(w *clusterState) { w.deleteObject("ClusterRoleBinding", "") }, "rights", Fail, "more", "make deploy OVERLAY=<overlay> IMG="},
 		// Local roles may be bound only in the namespaces of the resources.
 		"no Leases":       {func(w *clusterState) { w.deleteObject("RoleBinding", "") }, "rights", Fail, "leases.coordination.k8s.io", "of component manager"},
@@ -293,7 +293,7 @@ func webhookFaults() map[string]fault {
 
 // byOLM converts an installation as OLM does: one configuration and Service per webhook with other names, and a mounted certificate.
 func byOLM(w *clusterState) {
-	s := ships(w.t)
+	s := shippedManifests(w.t)
 	for _, name := range slices.Sorted(maps.Keys(s.calls)) {
 		kind, configuration, _ := strings.Cut(name, " ")
 		w.deleteObject(kind, configuration)
@@ -367,8 +367,8 @@ func TestServiceWithoutPods(t *testing.T) {
 	w := healthy(t)
 	w.set("EndpointSlice", "", []any{}, "endpoints")
 	all := w.examine()
-	if found := failedFindings(all, "webhooks"); len(found) != len(ships(t).configurations) || !strings.Contains(found[0].Found, "which has no ready pod") {
-		t.Errorf("%d of %d webhooks: %+v", len(found), len(ships(t).configurations), found)
+	if found := failedFindings(all, "webhooks"); len(found) != len(shippedManifests(t).configurations) || !strings.Contains(found[0].Found, "which has no ready pod") {
+		t.Errorf("%d of %d webhooks: %+v", len(found), len(shippedManifests(t).configurations), found)
 	}
 	if found := failedFindings(all, "crds"); len(found) != 1 || !strings.Contains(found[0].Found, "which has no ready pod") {
 		t.Errorf("the conversion: %+v", found)

@@ -29,7 +29,7 @@ type check struct {
 	// why is the default consequence of a problem.
 	why string
 	// run reports problems, and returns the text of a passed check, or "" if the check does not apply.
-	run func(context.Context, *checker) (fine string)
+	run func(context.Context, *checker) (summary string)
 	// requiresManager limits the check to installations with a Deployment of the manager, and drops its findings if something is not readable.
 	requiresManager bool
 }
@@ -43,7 +43,7 @@ var checks = []check{
 	{"legacy", "the two operators overwrite each other's changes", checkLegacyOperators, false},
 	{"crds", "a manager that meets older CRDs loses fields or cannot store what it writes", checkCRDs, false},
 	{"capabilities", "components wait while the APIs that they require are not served", checkCapabilities, false},
-	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkRights, true},
+	{"rights", "the manager cannot do its work; conditions and its log show what was denied", checkPermissions, true},
 	{"certificate", "API servers do not call webhooks whose certificate they do not trust", checkCertificate, true},
 	{"webhooks", "while a webhook with failurePolicy Fail does not answer, its kinds can be neither created nor changed", checkWebhooks, false},
 	{"references", "pods that use them do not start, or keep running with old values", checkReferences, false},
@@ -84,7 +84,7 @@ type checker struct {
 	now time.Time
 	// plugin is the version of this program, server that of the API server, such as "v1.34.1".
 	plugin, server string
-	ships          shipped
+	shipped        manifestSet
 	manager        installed.Manager
 	findings       []Finding
 }
@@ -94,12 +94,12 @@ func (e *checker) report(result Result, subject, found, why, fix string) {
 }
 
 // runChecks runs all checks. It fails if nothing can be read.
-func runChecks(ctx context.Context, o *cli.Options, ships shipped) ([]Finding, error) {
+func runChecks(ctx context.Context, o *cli.Options, shipped manifestSet) ([]Finding, error) {
 	cluster, reader, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	base := checker{Reader: reader, now: o.Clock.Now(), plugin: o.Version, ships: ships}
+	base := checker{Reader: reader, now: o.Clock.Now(), plugin: o.Version, shipped: shipped}
 	if version, err := cluster.Discovery.ServerVersion(); err == nil {
 		base.server = version.GitVersion
 	}
@@ -193,11 +193,11 @@ func Command(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the installation, and show how to fix problems", Long: long, Example: examples, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ships, err := embeddedManifests()
+			shipped, err := embeddedManifests()
 			if err != nil {
 				return err
 			}
-			found, err := runChecks(c.Context(), o, ships)
+			found, err := runChecks(c.Context(), o, shipped)
 			if err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ func nameOf(u *unstructured.Unstructured) string {
 }
 
 // checkReferences reports missing objects that custom resources refer to. Those of MLflow are in the namespace of its server.
-func checkReferences(ctx context.Context, e *checker) (fine string) {
+func checkReferences(ctx context.Context, e *checker) (summary string) {
 	count := 0
 	for _, kind := range kinds.All() {
 		if !slices.Contains(kindsWithReferences, kind.Kind) {
@@ -338,7 +338,7 @@ func referencedKind(field string) string {
 }
 
 // checkRuntimes checks the runtimes of ModelMesh, which have no status for errors.
-func checkRuntimes(ctx context.Context, e *checker) (fine string) {
+func checkRuntimes(ctx context.Context, e *checker) (summary string) {
 	if e.manager.Known() && !e.manager.IsEnabled("modelmesh") {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (e *checker) redeployCommand() string { return "make deploy OVERLAY=<overla
 
 func (e *checker) image() string { return cmp.Or(e.manager.Image, "<image of the manager>") }
 
-func checkServer(_ context.Context, e *checker) (fine string) {
+func checkServer(_ context.Context, e *checker) (summary string) {
 	switch server, err := version.ParseGeneric(e.server); {
 	case err != nil:
 		e.report(Unknown, "", fmt.Sprintf("the API server reports version %q", e.server), "", "kubectl version")
@@ -51,7 +51,7 @@ func checkServer(_ context.Context, e *checker) (fine string) {
 	return "the API server has version " + e.server
 }
 
-func checkManager(_ context.Context, e *checker) (fine string) {
+func checkManager(_ context.Context, e *checker) (summary string) {
 	d, m := e.manager.Deployment, e.manager
 	if d == nil {
 		if len(e.Lines()) == 0 {
@@ -83,7 +83,7 @@ func checkManager(_ context.Context, e *checker) (fine string) {
 }
 
 // checkVersion compares two released versions.
-func checkVersion(_ context.Context, e *checker) (fine string) {
+func checkVersion(_ context.Context, e *checker) (summary string) {
 	image, _, _ := strings.Cut(e.manager.Version, "@")
 	plugin, pluginErr := version.ParseSemantic(e.plugin)
 	manager, managerErr := version.ParseSemantic(image)
@@ -96,7 +96,7 @@ func checkVersion(_ context.Context, e *checker) (fine string) {
 	return fmt.Sprintf("this program and the manager are of release %d.%d", plugin.Major(), plugin.Minor())
 }
 
-func checkSettings(_ context.Context, e *checker) (fine string) {
+func checkSettings(_ context.Context, e *checker) (summary string) {
 	s := e.manager.Settings
 	if !e.manager.Known() {
 		e.report(Fail, "", e.manager.SettingsProblem, "", "correct the arguments, variables or ConfigMaps of the Deployment; docs/configuration.md has all settings")
@@ -149,7 +149,7 @@ var legacyOperators = []legacyOperator{
 }
 
 // checkLegacyOperators reports Deployments of legacy operators in all namespaces, and their held Leases.
-func checkLegacyOperators(ctx context.Context, e *checker) (fine string) {
+func checkLegacyOperators(ctx context.Context, e *checker) (summary string) {
 	for _, o := range legacyOperators {
 		components, holders := strings.Join(o.components, ", "), e.leaseHolders(ctx, o.lease)
 		deployments, _ := e.List(ctx, e.Kind("Deployment.apps"), "", metav1.ListOptions{FieldSelector: "metadata.name=" + o.deployment})
@@ -197,14 +197,14 @@ const (
 )
 
 // checkWebhooks checks all webhooks for kinds of the operator. Mutating and validating configurations share the fields that are read.
-func checkWebhooks(ctx context.Context, e *checker) (fine string) {
+func checkWebhooks(ctx context.Context, e *checker) (summary string) {
 	called, count := map[string]bool{}, 0
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		configurations, _ := e.List(ctx, e.Kind(kind+"."+admissionregistrationv1.GroupName), "", metav1.ListOptions{})
 		for i := range configurations {
 			c := fetch.Decode[admissionregistrationv1.ValidatingWebhookConfiguration](&configurations[i])
 			for _, w := range c.Webhooks {
-				if e.ships.configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, hasManagedGroup) {
+				if e.shipped.configurations[kind+" "+c.Name] == "" && !slices.ContainsFunc(w.Rules, hasManagedGroup) {
 					continue
 				}
 				called[kind+" "+c.Name], count = true, count+1
@@ -222,10 +222,10 @@ func checkWebhooks(ctx context.Context, e *checker) (fine string) {
 
 // reportMissingConfigurations reports each missing configuration of an enabled component, unless other configurations call all of its paths.
 func (e *checker) reportMissingConfigurations(called map[string]bool) {
-	for _, name := range slices.Sorted(maps.Keys(e.ships.configurations)) {
+	for _, name := range slices.Sorted(maps.Keys(e.shipped.configurations)) {
 		// OLM creates a configuration with another name and the same path for each webhook.
-		missing := slices.ContainsFunc(e.ships.calls[name], func(call string) bool { return !called[call] })
-		if component := e.ships.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
+		missing := slices.ContainsFunc(e.shipped.calls[name], func(call string) bool { return !called[call] })
+		if component := e.shipped.configurations[name]; e.manager.IsEnabled(component) && !called[name] && missing {
 			e.report(Fail, name, "does not exist, and the component "+component+" is enabled", "objects are neither validated nor defaulted", e.redeployCommand())
 		}
 	}
@@ -246,11 +246,11 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 	if ignored {
 		f.Result = Warn
 	}
-	shipped := e.ships.configurations[kind+" "+configuration] != ""
-	if !shipped {
+	isShipped := e.shipped.configurations[kind+" "+configuration] != ""
+	if !isShipped {
 		f.Fix = "kubectl delete " + strings.ToLower(kind) + " " + configuration + ", if the program that created it is no longer installed"
 	}
-	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && shipped && e.isManager(service) {
+	if e.checkClientConfig(ctx, service, w.ClientConfig.CABundle, f) && ignored && isShipped && e.isManager(service) {
 		e.report(Warn, f.Subject, "has failurePolicy Ignore", "while the manager is unavailable, objects are neither validated nor defaulted", f.Fix)
 	}
 }
@@ -326,7 +326,7 @@ func signedBy(leaf *x509.Certificate, bundle []byte, now time.Time) bool {
 
 // checkCertificate checks the certificate that the manager issues for itself. With a certificate mounted by the platform, its Secret does not
 // exist.
-func checkCertificate(ctx context.Context, e *checker) (fine string) {
+func checkCertificate(ctx context.Context, e *checker) (summary string) {
 	kubectl, subject := "kubectl -n "+e.manager.Namespace, "Secret "+e.manager.Namespace+"/"+certificateSecret
 	secret := fetch.Decode[corev1.Secret](e.GetByName(ctx, "Secret", e.manager.Namespace, certificateSecret))
 	switch {

@@ -30,31 +30,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// shipped holds the manifests of an installation.
-type shipped struct {
+// manifestSet holds the manifests of an installation.
+type manifestSet struct {
 	// crds by name.
 	crds map[string]*apiextensionsv1.CustomResourceDefinition
 	// roles of the manager.
-	roles []shippedRole
+	roles []managerRole
 	// configurations maps the names of webhook configurations to their component.
 	configurations map[string]string
 	// calls maps configurations to the kinds and paths of their webhooks: installers such as OLM use other names for configurations.
 	calls map[string][]string
 }
 
-// shippedRole is a role of the manager.
-type shippedRole struct {
+// managerRole is a role of the manager.
+type managerRole struct {
 	component, name string
-	// local roles apply, or may be bound, in single namespaces.
-	local bool
-	rules []rbacv1.PolicyRule
+	// namespaced roles apply in a single namespace, or can be bound in one.
+	namespaced bool
+	rules      []rbacv1.PolicyRule
 }
 
 // embeddedManifests returns the manifests that this program embeds.
-func embeddedManifests() (shipped, error) { return readShipped(manifests.Files) }
+func embeddedManifests() (manifestSet, error) { return readManifests(manifests.Files) }
 
-func readShipped(files fs.FS) (shipped, error) {
-	s := shipped{map[string]*apiextensionsv1.CustomResourceDefinition{}, nil, map[string]string{}, map[string][]string{}}
+func readManifests(files fs.FS) (manifestSet, error) {
+	s := manifestSet{map[string]*apiextensionsv1.CustomResourceDefinition{}, nil, map[string]string{}, map[string][]string{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".yaml" {
 			return err
@@ -79,7 +79,7 @@ func readShipped(files fs.FS) (shipped, error) {
 var managerRoles = []string{"role.yaml", "leader_election.yaml", "webhook_certificate.yaml", "older_config.yaml"}
 
 // add adds one object. Roles and ClusterRoles, and both kinds of webhook configurations, share the decoded fields.
-func (s *shipped) add(file string, raw json.RawMessage) error {
+func (s *manifestSet) add(file string, raw json.RawMessage) error {
 	var o struct {
 		Kind     string
 		Metadata struct{ Name string }
@@ -96,7 +96,7 @@ func (s *shipped) add(file string, raw json.RawMessage) error {
 		s.crds[o.Metadata.Name] = crd
 		return json.Unmarshal(raw, crd)
 	case len(o.Rules) > 0 && slices.Contains(managerRoles, path.Base(file)):
-		s.roles = append(s.roles, shippedRole{parts[1], o.Metadata.Name, o.Kind == "Role" || len(parts) > 3, o.Rules})
+		s.roles = append(s.roles, managerRole{parts[1], o.Metadata.Name, o.Kind == "Role" || len(parts) > 3, o.Rules})
 	case len(o.Webhooks) > 0:
 		s.configurations[name] = parts[1]
 	}
@@ -110,15 +110,15 @@ func (s *shipped) add(file string, raw json.RawMessage) error {
 
 const installCRDs = "kubectl apply --server-side --force-conflicts -k config/crd, or make install"
 
-func checkCRDs(ctx context.Context, e *checker) (fine string) {
+func checkCRDs(ctx context.Context, e *checker) (summary string) {
 	count := 0
-	for _, name := range slices.Sorted(maps.Keys(e.ships.crds)) {
+	for _, name := range slices.Sorted(maps.Keys(e.shipped.crds)) {
 		u, err := e.Get(ctx, e.Kind("CustomResourceDefinition.apiextensions.k8s.io"), "", name)
 		if err != nil {
 			continue
 		}
 		count++
-		desired, live := e.ships.crds[name], fetch.Decode[apiextensionsv1.CustomResourceDefinition](u)
+		desired, live := e.shipped.crds[name], fetch.Decode[apiextensionsv1.CustomResourceDefinition](u)
 		component := kinds.ComponentOf(schema.GroupKind{Group: desired.Spec.Group, Kind: desired.Spec.Names.Kind})
 		if live != nil {
 			e.checkCRD(ctx, live, desired)
@@ -126,13 +126,13 @@ func checkCRDs(ctx context.Context, e *checker) (fine string) {
 			e.report(Fail, "CRD "+name, "does not exist", "", installCRDs)
 		}
 	}
-	return fmt.Sprintf("%d CRDs are established, as this release has them", count)
+	return fmt.Sprintf("%d CRDs are established and match this release", count)
 }
 
 func (e *checker) checkCRD(ctx context.Context, live, desired *apiextensionsv1.CustomResourceDefinition) {
 	subject := "CRD " + desired.Name
 	if !apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established) {
-		e.report(Fail, subject, "not established", "its resources cannot be reached", "kubectl describe crd "+desired.Name)
+		e.report(Fail, subject, "not established", "its resources are not served", "kubectl describe crd "+desired.Name)
 	}
 	storage := ""
 	var missing []string
@@ -146,9 +146,9 @@ func (e *checker) checkCRD(ctx context.Context, live, desired *apiextensionsv1.C
 	}
 	switch {
 	case len(missing) > 0:
-		e.report(Fail, subject, "differs from the one of this release; not served: "+strings.Join(missing, ", "), "", installCRDs)
+		e.report(Fail, subject, "differs from the CRD of this release; not served: "+strings.Join(missing, ", "), "", installCRDs)
 	case !equalVersions(live, desired):
-		e.report(Warn, subject, "differs from the one of this release", "", installCRDs)
+		e.report(Warn, subject, "differs from the CRD of this release", "", installCRDs)
 	}
 	for _, stored := range live.Status.StoredVersions {
 		if stored != storage {
@@ -170,7 +170,7 @@ func equalVersions(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return a.Spec.Group == b.Spec.Group && a.Spec.Scope == b.Spec.Scope && equality.Semantic.DeepEqual(a.Spec.Versions, b.Spec.Versions)
 }
 
-func checkCapabilities(ctx context.Context, e *checker) (fine string) {
+func checkCapabilities(ctx context.Context, e *checker) (summary string) {
 	if !e.manager.Known() {
 		e.report(Unknown, "components", "the enabled components and the kinds that they require are unknown", "",
 			"run the command as a user who may read the Deployment of the manager; --manager-namespace names its namespace")
@@ -196,19 +196,19 @@ func checkCapabilities(ctx context.Context, e *checker) (fine string) {
 	}
 	if e.manager.IsEnabled("raycluster") && e.Has(capability.Route) && capability.IsPlatformKubeRay(e.GetByName(
 		ctx, "MutatingWebhookConfiguration.admissionregistration.k8s.io", "", capability.PlatformKubeRayConfiguration)) {
-		e.report(OK, "component raycluster", "it adds nothing to Ray clusters: the KubeRay of the platform secures them", "", "")
+		e.report(OK, "component raycluster", "does not change RayClusters, because the KubeRay of the platform secures them", "", "")
 	}
-	return "everything that the components need is served"
+	return "all kinds that the components require are served"
 }
 
-// checkRights compares the permissions of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are ignored, since
-// installers change them.
-func checkRights(ctx context.Context, e *checker) (fine string) {
+// checkPermissions compares the permissions of the manager's ServiceAccount with the shipped roles. The names of bindings and roles are
+// ignored, because installers change them.
+func checkPermissions(ctx context.Context, e *checker) (summary string) {
 	account := cmp.Or(e.manager.Deployment.Spec.Template.Spec.ServiceAccountName, "default")
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: e.manager.Namespace, Name: account}
 	clusterWide := e.grantedRules(ctx, "ClusterRoleBinding", subject)
-	local, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
-	for _, role := range e.ships.roles {
+	inNamespace, checked := append(e.grantedRules(ctx, "RoleBinding", subject), clusterWide...), 0
+	for _, role := range e.shipped.roles {
 		// appwrapper-slack-queue is not a component: a setting in a ConfigMap enables it.
 		access := role.component == "mlflowaccess" && e.manager.IsEnabled("mlflow") && e.manager.Settings.MLflow.NamespaceRBAC
 		if role.component != "manager" && !e.manager.IsEnabled(role.component) && !access {
@@ -216,27 +216,27 @@ func checkRights(ctx context.Context, e *checker) (fine string) {
 		}
 		checked++
 		granted := clusterWide
-		if role.local {
-			granted = local
+		if role.namespaced {
+			granted = inNamespace
 		}
-		if missing := missingRights(granted, role.rules); missing != "" {
-			e.report(Fail, "role "+role.name, "account "+account+" cannot "+missing, "",
+		if missing := missingPermissions(granted, role.rules); missing != "" {
+			e.report(Fail, "role "+role.name, "ServiceAccount "+account+" cannot "+missing, "",
 				"restore the roles and bindings of component "+role.component+": "+e.redeployCommand())
 		}
 	}
-	return fmt.Sprintf("account %s has all permissions of %d roles", account, checked)
+	return fmt.Sprintf("ServiceAccount %s has all permissions of %d roles", account, checked)
 }
 
-// missingRights returns the permissions of a role that an account lacks, one verb and one resource or path at a time.
-func missingRights(granted, required []rbacv1.PolicyRule) string {
+// missingPermissions returns the permissions of a role that an account lacks, one verb and one resource or path at a time.
+func missingPermissions(granted, required []rbacv1.PolicyRule) string {
 	const shown = 4
 	_, rules := validation.Covers(granted, required)
 	var missing []string
 	for _, rule := range rules {
 		target := strings.Join(rule.NonResourceURLs, "")
 		if len(rule.Resources) > 0 {
-			name, part, _ := strings.Cut(rule.Resources[0], "/")
-			target = strings.TrimSuffix(schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String()+"/"+part, "/")
+			name, subresource, _ := strings.Cut(rule.Resources[0], "/")
+			target = strings.TrimSuffix(schema.GroupResource{Group: rule.APIGroups[0], Resource: name}.String()+"/"+subresource, "/")
 		}
 		missing = append(missing, strings.Join(append([]string{rule.Verbs[0], target}, rule.ResourceNames...), " "))
 	}

@@ -17,14 +17,14 @@ import (
 
 // The embedded manifests are complete.
 func TestShipped(t *testing.T) {
-	s := ships(t)
+	s := shippedManifests(t)
 	if len(s.crds) < 8 || len(s.roles) < 15 || len(s.configurations) < 8 {
-		t.Errorf("%d CRDs, %d roles, %d configurations of webhooks", len(s.crds), len(s.roles), len(s.configurations))
+		t.Errorf("got %d CRDs, %d roles and %d webhook configurations, want at least 8, 15 and 8", len(s.crds), len(s.roles), len(s.configurations))
 	}
 	known := kinds.Names()
 	for _, role := range s.roles {
 		if component := role.component; !slices.Contains(append(known, "manager", "mlflowaccess", "appwrapper-slack-queue", "olm"), component) {
-			t.Errorf("role %s is in folder %s, which is no component", role.name, component)
+			t.Errorf("role %s is in folder %s, which is not a component", role.name, component)
 		}
 		if role.name == "" || len(role.rules) == 0 {
 			t.Errorf("a role without a name or rules: %+v", role)
@@ -32,22 +32,22 @@ func TestShipped(t *testing.T) {
 	}
 	for name, component := range s.configurations {
 		if !slices.Contains(known, component) {
-			t.Errorf("%s belongs to %s, which is no component", name, component)
+			t.Errorf("%s belongs to %s, which is not a component", name, component)
 		}
 	}
 }
 
 func TestBrokenManifests(t *testing.T) {
 	for name, content := range map[string]string{"a.yaml": "a: [", "b.yaml": "kind: 1", "c.yaml": "{kind: CustomResourceDefinition, metadata: {name: a}, spec: 1}"} {
-		if _, err := readShipped(fstest.MapFS{"x/" + name: {Data: []byte(content)}}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: unexpected error: %v", name, err)
+		if _, err := readManifests(fstest.MapFS{"x/" + name: {Data: []byte(content)}}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got error %v, want one that names the file", name, err)
 		}
 	}
 }
 
 // Defaults of the API server in a CRD are ignored, changes of a schema are not.
 func TestEqualVersions(t *testing.T) {
-	for name, crd := range ships(t).crds {
+	for name, crd := range shippedManifests(t).crds {
 		live := crd.DeepCopy()
 		live.Annotations, live.Generation = map[string]string{"a": "b"}, 3
 		live.Spec.Names.Singular, live.Spec.Conversion = "x", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
@@ -59,7 +59,7 @@ func TestEqualVersions(t *testing.T) {
 			t.Errorf("%s: the way to the API server and back counts: %v", name, err)
 		}
 	}
-	crd := ships(t).crds["mlflows.mlflow.opendatahub.io"]
+	crd := shippedManifests(t).crds["mlflows.mlflow.opendatahub.io"]
 	for name, change := range map[string]func(*apiextensionsv1.CustomResourceDefinitionVersion){
 		"description": func(v *apiextensionsv1.CustomResourceDefinitionVersion) { v.Schema.OpenAPIV3Schema.Description += "x" },
 		"served":      func(v *apiextensionsv1.CustomResourceDefinitionVersion) { v.Served = false },
@@ -96,7 +96,7 @@ func TestMissingRights(t *testing.T) {
 		"paths":            {rbacv1.PolicyRule{NonResourceURLs: []string{"/met*"}, Verbs: []string{"get"}}, path, ""},
 		"another path":     {rbacv1.PolicyRule{NonResourceURLs: []string{"/healthz"}, Verbs: []string{"get"}}, path, "get /metrics"},
 	} {
-		if got := missingRights([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
+		if got := missingPermissions([]rbacv1.PolicyRule{tc.granted}, []rbacv1.PolicyRule{tc.wanted, tc.wanted}); got != tc.missing {
 			t.Errorf("%s: got %q, want %q", name, got, tc.missing)
 		}
 	}

@@ -42,8 +42,8 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 var readOnce = sync.OnceValues(embeddedManifests)
 
-// ships are the embedded manifests.
-func ships(t *testing.T) shipped {
+// shippedManifests returns the embedded manifests.
+func shippedManifests(t *testing.T) manifestSet {
 	t.Helper()
 	s, err := readOnce()
 	if err != nil {
@@ -216,7 +216,7 @@ func (w *clusterState) examine() []Finding {
 	cluster := &cli.Cluster{Namespace: "opendatahub", Dynamic: dynamic,
 		Discovery: &fakediscovery.FakeDiscovery{Fake: resources, FakedServerVersion: &version.Info{GitVersion: w.server}}}
 	o := &cli.Options{Clock: clocktesting.NewFakePassiveClock(noon), Version: w.plugin, Connect: func() (*cli.Cluster, error) { return cluster, nil }}
-	found, err := runChecks(w.t.Context(), o, ships(w.t))
+	found, err := runChecks(w.t.Context(), o, shippedManifests(w.t))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func installation(t *testing.T) *clusterState {
 		w.served = append(w.served, k.GroupVersionKind)
 	}
 	w.documents(strings.Replace(managerDeployment, "ALL", strings.Join(kinds.Names(), ","), 1))
-	s, certificate := ships(t), authority(t, noon.Add(-time.Hour))
+	s, certificate := shippedManifests(t), authority(t, noon.Add(-time.Hour))
 	w.add("v1", "Secret", certificate)
 	bundle := certificate.Data[corev1.ServiceAccountRootCAKey]
 	for name, crd := range s.crds {
@@ -328,7 +328,7 @@ func installation(t *testing.T) *clusterState {
 	}
 	everywhere, inside := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "opendatahub"}}
 	for _, role := range s.roles {
-		if role.local {
+		if role.namespaced {
 			inside.Rules = append(inside.Rules, role.rules...)
 		} else {
 			everywhere.Rules = append(everywhere.Rules, role.rules...)

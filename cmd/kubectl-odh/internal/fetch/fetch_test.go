@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakecluster"
 )
 
-func TestMap(t *testing.T) {
+func TestMapLimitsConcurrency(t *testing.T) {
 	var running, maxRunning atomic.Int64
 	items := make([]int, 50)
 	for i := range items {
@@ -32,7 +32,7 @@ func TestMap(t *testing.T) {
 		return i
 	})
 	if !slices.Equal(got, items) || maxRunning.Load() > maxConcurrentRequests {
-		t.Errorf("%v, %d tasks at once", got, maxRunning.Load())
+		t.Errorf("got %v and %d concurrent calls, want %v and at most %d", got, maxRunning.Load(), items, maxConcurrentRequests)
 	}
 }
 
@@ -52,7 +52,7 @@ func reader(t *testing.T, cluster *fakecluster.Cluster) Reader {
 
 var configMaps = Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Listable: true}
 
-func someMaps(count int) []unstructured.Unstructured {
+func newConfigMaps(count int) []unstructured.Unstructured {
 	var out []unstructured.Unstructured
 	for i := range count {
 		u := unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"}}}
@@ -64,17 +64,17 @@ func someMaps(count int) []unstructured.Unstructured {
 }
 
 func TestListReadsAllPages(t *testing.T) {
-	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), someMaps(7))
+	cluster := fakecluster.Start(t, fakecluster.Kubernetes(), newConfigMaps(7))
 	cluster.Page(2)
 	r := reader(t, cluster)
 	for namespace, want := range map[string]int{"": 7, "one": 4, "two": 3, "three": 0} {
-		whole, err := r.List(t.Context(), configMaps, namespace, metav1.ListOptions{})
-		if err != nil || len(whole) != want {
-			t.Errorf("%q: %d objects, %v", namespace, len(whole), err)
+		full, err := r.List(t.Context(), configMaps, namespace, metav1.ListOptions{})
+		if err != nil || len(full) != want {
+			t.Errorf("List of namespace %q returned %d objects, error %v, want %d", namespace, len(full), err, want)
 		}
 		meta, err := r.ListMetadata(t.Context(), configMaps, namespace, metav1.ListOptions{})
 		if err != nil || len(meta) != want {
-			t.Errorf("%q: metadata of %d objects, %v", namespace, len(meta), err)
+			t.Errorf("ListMetadata of namespace %q returned %d objects, error %v, want %d", namespace, len(meta), err, want)
 		}
 	}
 	one, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{FieldSelector: "metadata.name=map-3"})
@@ -86,26 +86,26 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Errorf("Get returned %v, error %v, want map-2 with its data", got, err)
 	}
 	if got, err := r.Get(t.Context(), configMaps, "two", "map-2"); got != nil || err != nil {
-		t.Errorf("got %v and error %v for a missing object", got, err)
+		t.Errorf("Get of a missing object returned %v, error %v, want nil for both", got, err)
 	}
 	if none, err := r.List(t.Context(), Kind{}, "", metav1.ListOptions{}); len(none) > 0 || err != nil {
-		t.Errorf("the kind is not served: %v, %v", none, err)
+		t.Errorf("List of a kind that is not served returned %v, error %v, want nil for both", none, err)
 	}
 	if none, err := r.Get(t.Context(), Kind{}, "one", "map-2"); none != nil || err != nil {
-		t.Errorf("the kind is not served: %v, %v", none, err)
+		t.Errorf("Get of a kind that is not served returned %v, error %v, want nil for both", none, err)
 	}
 	if lines := r.Lines(); len(lines) > 0 {
-		t.Errorf("everything was answered: %q", lines)
+		t.Errorf("got gaps %q after successful requests, want none", lines)
 	}
 	cluster.Forbid(func(r fakecluster.Request) bool { return r.Verb == "list" })
 	if _, err := r.List(t.Context(), configMaps, "", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Error(err)
+		t.Errorf("List returned error %v, want Forbidden", err)
 	}
 	if _, err := r.WithGaps(nil).ListMetadata(t.Context(), configMaps, "one", metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Error(err)
+		t.Errorf("ListMetadata returned error %v, want Forbidden", err)
 	}
 	if lines := r.Lines(); !slices.Equal(lines, []string{"not allowed to list configmaps in all namespaces"}) {
-		t.Errorf("Lines: %q, want %q", lines, []string{"not allowed to list configmaps in all namespaces"})
+		t.Errorf("got gaps %q, want %q", lines, []string{"not allowed to list configmaps in all namespaces"})
 	}
 }
 
@@ -120,13 +120,13 @@ func TestGaps(t *testing.T) {
 			r.recordGap("list", deployments, "", "", forbidden), r.recordGap("get", deployments, "team", "web", forbidden), r.recordGap("list", nodes, "", "", forbidden),
 		} {
 			if !apierrors.IsForbidden(err) {
-				t.Errorf("unexpected error: %v", err)
+				t.Errorf("recordGap returned error %v, want Forbidden", err)
 			}
 		}
 	}
-	for _, err := range []error{nil, apierrors.NewNotFound(resource, "a"), apierrors.NewMethodNotSupported(resource, "list")} {
-		if err := r.recordGap("list", nodes, "", "", err); err != nil {
-			t.Errorf("a valid answer: %v", err)
+	for _, ignored := range []error{nil, apierrors.NewNotFound(resource, "a"), apierrors.NewMethodNotSupported(resource, "list")} {
+		if err := r.recordGap("list", nodes, "", "", ignored); err != nil {
+			t.Errorf("recordGap returned error %v for %v, want nil", err, ignored)
 		}
 	}
 	_ = r.recordGap("list", deployments, "team", "", fmt.Errorf("request: %w", errors.New("connection refused")))
