@@ -33,6 +33,7 @@ func TestCompatibilityTableMatchesTests(t *testing.T) {
 		"etcd":                       modules("test/cluster/binaries/go.mod", "go.etcd.io/etcd/server/v3"),
 		"Gateway API":                modules("go.mod", "sigs.k8s.io/gateway-api"),
 		"Envoy Gateway":              modules("test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
+		"Contour":                    modules("test/cluster/binaries/contour/go.mod", "github.com/projectcontour/contour"),
 		"Prometheus Operator":        modules("test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
 		"Operator Lifecycle Manager": findMatch(t, "test/cluster/programs.go", `olmVersion = "(v[0-9.]+)"`),
 		"MLflow":                     findMatch(t, "test/operands/image_test.go", `oldest = "([0-9.]+)"`) + " to " + findMatch(t, "test/operands/image_test.go", `newest = "([0-9.]+)"`),
