@@ -185,7 +185,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 				return err
 			}, podTimeout).Should(MatchError(ContainSubstring("the permissions of the author")))
 			restore(ctx) // the manager reviews those of Prometheus too
-		}, "ODHPlatformWebhookFailing")
+		}, "ODHPlatformWebhookFailing", "ODHPlatformAPIForbidden")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while the API server is slow and throttles the manager", func(ctx SpecContext) {
@@ -221,12 +221,12 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 		kubectl(ctx, in("delete", "raycluster", "demo", fmt.Sprint("--timeout=", podTimeout))...)
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when the manager lacks permissions", func(ctx SpecContext) {
+	It("alerts when the manager cannot keep its CA in a webhook configuration", func(ctx SpecContext) {
 		withoutPermission(ctx, "validatingwebhookconfigurations")
 		p.expectFiring(ctx, once(func(ctx context.Context) {
 			kubectl(ctx, "patch", "validatingwebhookconfiguration", "catalog-validating-webhook-configuration", "--type=json", "-p",
 				`[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
-		}), "ODHPlatformWebhookUntrusted", "ODHPlatformAPIForbidden")
+		}), "ODHPlatformWebhookUntrusted")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while no manager runs, and while another client holds its Lease", func(ctx SpecContext) {
