@@ -15,6 +15,7 @@ import (
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
+	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
 // reconcileUntilIdle reconciles until idle.
@@ -186,6 +187,7 @@ func TestDeletionWaitsForPods(t *testing.T) {
 		t.Fatalf("phase %s", aw.Status.Phase)
 	}
 	w.expectCondition(qr, "True/Resuming")
+	w.expectCondition(conditions.Ready, "False/Terminating")
 	if err := w.server.Delete(t.Context(), grandchild("late")); err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,7 @@ func (w *workloadReconciler) finalize(ctx context.Context, aw *awv1beta2.AppWrap
 	if err != nil || d.RemoveFinalizer {
 		return err
 	}
+	w.setReady(aw)
 	return &reconciler.Wait{For: d.Rule, Retry: d.RequeueAfter}
 }
 

@@ -107,6 +107,8 @@ const (
 	KServeController Peer = "kserve"
 	// EnvoyGateway is a controller of the Gateway API. Its proxy, Envoy, is a package of PyPI.
 	EnvoyGateway Peer = "envoy-gateway"
+	// Contour is an Ingress controller with the same proxy.
+	Contour Peer = "contour"
 )
 
 // SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites: a
@@ -127,6 +129,7 @@ var peers = map[Peer]module{
 	KServeTypes:      {dir: "kserve", packages: []string{modulePath + "/test/cluster/binaries/kserve"}},
 	KServeController: {dir: "kserve", packages: []string{"github.com/kserve/kserve/cmd/manager"}},
 	EnvoyGateway:     {dir: "gateway", packages: []string{"github.com/envoyproxy/gateway/cmd/envoy-gateway"}},
+	Contour:          {dir: "contour", packages: []string{"github.com/projectcontour/contour/cmd/contour"}},
 }
 
 // versionStamp returns the linker flags of the release scripts of Kubernetes. Without them the server reports

@@ -16,7 +16,8 @@
 //
 // OLM, built from its modules with its chart, installs, upgrades and removes the bundle of such a release in another cluster.
 //
-// Requests from outside of the cluster reach servers through Envoy Gateway, built from its module, with Envoy of PyPI, in another cluster.
+// Requests from outside of the cluster reach servers through Envoy Gateway and then through Contour, built from their modules, with Envoy of
+// PyPI, in another cluster.
 //
 // The Prometheus operator and Prometheus are built from their modules too, scrape the manager, and load its rules.
 //

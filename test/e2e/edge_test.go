@@ -30,6 +30,9 @@ type edge struct {
 	address string
 	// certificates are those of the proxy.
 	certificates *machine.Certificates
+	// otherHost begins the response to a request for another host than that of the TLS handshake, noTLS that to one without TLS; empty
+	// means that nothing listens.
+	otherHost, noTLS string
 }
 
 // newEdge issues the certificates for the names.
@@ -37,7 +40,7 @@ func newEdge(names ...string) *edge {
 	GinkgoHelper()
 	certificates, err := machine.NewCertificates(GinkgoT().TempDir(), names...)
 	Expect(err).NotTo(HaveOccurred())
-	return &edge{certificates: certificates}
+	return &edge{certificates: certificates, otherHost: "404 "}
 }
 
 // secret stores the certificate for the proxy.

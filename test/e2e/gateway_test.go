@@ -23,7 +23,7 @@ const (
 //go:embed testdata/impostor.yaml
 var impostor string
 
-// Requests arrive at Envoy from outside of all pods; Envoy Gateway configures it by the objects of the operator.
+// Requests arrive at Envoy from outside of all pods; Envoy Gateway configures it by the objects of the operator, and then Contour.
 var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	var (
 		e *edge
@@ -37,6 +37,10 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 		configure(ctx, gatewaySettings...)
 		t = newTenants(ctx)
 		t.create(ctx)
+		packModelMesh(ctx)
+		startModelMesh(ctx)
+		t.serve(ctx)
+		t.startRay(ctx)
 	}, NodeTimeout(startTimeout))
 
 	AfterEach(func(ctx SpecContext) { describeGateway(ctx) }, NodeTimeout(time.Minute))
@@ -98,7 +102,6 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("the dashboard of a Ray cluster is reached by those who may, with the log of a job", func(ctx SpecContext) {
-		t.startRay(ctx)
 		url := gatewayURL + "/ray/" + t.team + "/demo"
 		e.expect(ctx, []exchange{{call{url: url}, "302 " + url + "/"}})
 		t.expectDashboard(ctx, e, url)
@@ -109,9 +112,6 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 	It("a Ray cluster is reached by clients with a certificate of its CA", func(ctx SpecContext) { t.expectRayClient(ctx, e) }, SpecTimeout(specTimeout))
 
 	It("authorized clients reach a model over REST only", func(ctx SpecContext) {
-		packModelMesh(ctx)
-		startModelMesh(ctx)
-		t.serve(ctx)
 		url := gatewayURL + "/modelmesh/" + t.models.name
 		t.expectModel(ctx, e, url+"/v2/models/digits-isvc/infer")
 		e.expectStrangers(ctx, url+"/v2/models/digits-isvc")
@@ -120,4 +120,6 @@ var _ = Describe("Through a Gateway", Ordered, ContinueOnFailure, func() {
 			Expect(e.send(ctx, call{method: http.MethodPost, url: path, token: t.token(ctx, "ana"), body: modelMeshExamples()[0].request})).To(HavePrefix("404 "))
 		}
 	}, SpecTimeout(specTimeout))
+
+	Describe("and through an Ingress controller", func() { describeIngress(&t) })
 })

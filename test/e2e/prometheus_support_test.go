@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -104,28 +106,35 @@ func (p *prometheus) rules(ctx context.Context) (all []loadedRule, err error) {
 	return all, err
 }
 
-// firing returns the alerts that fire for a selector, such as `alertname="A"`.
-func (p *prometheus) firing(ctx context.Context, selector string) ([]map[string]string, error) {
-	return p.series(ctx, `ALERTS{alertstate="firing", `+selector+`}`)
+// firing returns the alerts that fire.
+func (p *prometheus) firing(ctx context.Context) (alerts []string, err error) {
+	found, err := p.series(ctx, `ALERTS{alertstate="firing"}`)
+	for _, labels := range found {
+		alerts = append(alerts, labels["alertname"])
+	}
+	return alerts, err
 }
 
-// expectFiring expects that an alert does not fire until a fault occurs, which is caused again until it does.
-func (p *prometheus) expectFiring(ctx context.Context, alert string, fault func(ctx context.Context)) {
+// expectFiring expects that alerts do not fire until a fault occurs, which is caused again until all of them do.
+func (p *prometheus) expectFiring(ctx context.Context, fault func(ctx context.Context), alerts ...string) {
 	GinkgoHelper()
-	selector := fmt.Sprintf("alertname=%q", alert)
-	By(alert)
-	Expect(p.firing(ctx, selector)).To(BeEmpty())
-	Eventually(ctx, func(ctx context.Context) ([]map[string]string, error) {
+	By(strings.Join(alerts, ", "))
+	begin := time.Now()
+	Expect(p.firing(ctx)).NotTo(ContainElement(BeElementOf(alerts)))
+	Eventually(ctx, func(ctx context.Context) ([]string, error) {
 		fault(ctx)
-		return p.firing(ctx, selector)
-	}, podTimeout).ShouldNot(BeEmpty(), alert)
-	p.fired[alert] = true
+		return p.firing(ctx)
+	}, podTimeout).Should(ContainElements(alerts))
+	for _, alert := range alerts {
+		p.fired[alert] = true
+	}
+	AddReportEntry(strings.Join(alerts, ", "), fmt.Sprint("after ", time.Since(begin).Round(time.Second)))
 }
 
 // expectResolved expects that an alert no longer fires.
 func (p *prometheus) expectResolved(ctx context.Context, alert string) {
 	GinkgoHelper()
-	Eventually(ctx, p.firing, podTimeout).WithArguments(fmt.Sprintf("alertname=%q", alert)).Should(BeEmpty(), alert)
+	Eventually(ctx, p.firing, podTimeout).ShouldNot(ContainElement(alert))
 }
 
 // describe prints rules, alerts and targets after a failure.

@@ -14,10 +14,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/odh-platform/odh-platform-operator/pkg/certs"
+	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
@@ -28,25 +32,33 @@ var (
 	absentWebhook string
 	//go:embed testdata/without_token.yaml
 	withoutToken string
+	//go:embed testdata/throttled.yaml
+	slowAPI string
+	//go:embed testdata/silent.yaml
+	silentPod string
+	//go:embed testdata/waiting.yaml
+	waitingAppWrapper string
+	//go:embed testdata/mesh_unreachable.yaml
+	meshUnreachable string
+)
+
+const (
+	// backlog is more than the number of waiting objects at which an alert fires.
+	backlog = 150
+	// unknownSchema changes the schema of a database in a way that no release of MLflow knows.
+	unknownSchema = `python3 -c 'import sqlite3; c = sqlite3.connect("/mlflow/mlflow.db"); c.execute("update alembic_version set version_num = 0"); c.commit()'`
 )
 
 // withoutFault are the alerts whose fault no spec causes, with the reason. Package test/prometheus tests with the engine of Prometheus when
 // they fire.
 var withoutFault = map[string]string{
-	"ODHPlatformManagerMemoryHigh":      "requires thousands of objects",
-	"ODHPlatformComponentFailing":       "requires a CRD whose API is not served",
-	"ODHPlatformReconcilePanics":        "requires a defect of the operator",
-	"ODHPlatformWorkqueueStuck":         "requires a defect of the operator",
-	"ODHPlatformWorkqueueBacklog":       "requires hundreds of objects and a slow API server",
-	"ODHPlatformMigrationFailed":        "requires a broken database",
-	"ODHPlatformMigrationSlow":          "requires an hour",
-	"ODHPlatformCertificateExpiring":    "requires months: the manager replaces certificates that expire earlier",
-	"ODHPlatformRayCertificateExpiring": "requires months",
-	"ODHPlatformAPIThrottled":           "requires an API server that throttles",
-	"ODHPlatformWebhookSlow":            "requires a slow API server",
-	"ODHPlatformWebhookFailing":         "requires settings of models or Ray clusters that cannot be read",
-	"ODHPlatformMeshEtcdUnreachable":    "requires models",
-	"ODHPlatformMeshCallsFailing":       "requires models",
+	"ODHPlatformManagerMemoryHigh":   "requires thousands of objects",
+	"ODHPlatformComponentFailing":    "requires a CRD whose API is not served",
+	"ODHPlatformReconcilePanics":     "requires a defect of the operator",
+	"ODHPlatformWorkqueueStuck":      "requires a defect of the operator",
+	"ODHPlatformMigrationSlow":       "requires an hour",
+	"ODHPlatformWebhookSlow":         "requires access reviews that take longer than a second",
+	"ODHPlatformCertificateExpiring": "requires months: the manager replaces certificates that expire earlier",
 }
 
 // The specs cause faults that the runbooks name, and fix them. The rules are those of config/prometheus with shorter times.
@@ -105,7 +117,7 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			HaveLen(strings.Count(p.manifests, "expr:")), HaveEach(HaveField("Health", "ok"))))
 	}, SpecTimeout(specTimeout))
 
-	It("scrapes the manager and MLflow as their ServiceMonitors request, and not without a token", func(ctx SpecContext) {
+	It("scrapes the manager and MLflow as their ServiceMonitors request, and not without a token, and alerts when a migration fails", func(ctx SpecContext) {
 		Expect(images.MLflow(ctx, store, checkout, images.MLflowImage)).To(Succeed())
 		DeferCleanup(removeMLflow)
 		kubectl(ctx, "apply", "-f", filepath.Join(checkout, "config", "samples", "mlflow_minimal.yaml"))
@@ -116,15 +128,22 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 
 		disturb(ctx, withoutToken)
 		Eventually(ctx, p.services, podTimeout).WithArguments("up == 0").Should(ConsistOf(metricsService))
+
+		p.expectFiring(ctx, once(func(ctx context.Context) {
+			inServer(ctx, unknownSchema)
+			kubectl(ctx, "patch", "mlflow", "mlflow", "--type=merge", "-p", `{"spec": {"migration": {"mode": "Always"}}}`)
+		}), "ODHPlatformMigrationFailed")
+		removeMLflow(ctx)
+		p.expectResolved(ctx, "ODHPlatformResourceNotAvailable")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while a resource is not ready", func(ctx SpecContext) {
 		text, err := os.ReadFile(filepath.Join(checkout, "config", "samples", "modelregistry_proxy.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		p.expectFiring(ctx, "ODHPlatformResourceNotAvailable", once(func(ctx context.Context) {
+		p.expectFiring(ctx, once(func(ctx context.Context) {
 			apply(ctx, namespace, string(text))
 			change(ctx, `{"spec": {"rest": {"image": "quay.io/example/absent:1"}}}`)
-		}))
+		}), "ODHPlatformResourceNotAvailable")
 		Expect(p.series(ctx, "kind:odh_platform_unavailable:sum")).NotTo(BeEmpty())
 		change(ctx, `{"spec": {"rest": {"image": null}}}`)
 		available(ctx)
@@ -132,41 +151,82 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while an AppWrapper cannot delete its pods", func(ctx SpecContext) {
-		p.expectFiring(ctx, "ODHPlatformAppWrapperStuck", once(func(ctx context.Context) {
+		p.expectFiring(ctx, once(func(ctx context.Context) {
 			apply(ctx, namespace, stuckAppWrapper)
 			podReady(ctx, namespace, "stuck")
 			kubectl(ctx, in("delete", "appwrapper", "stuck", "--wait=false")...)
-		}))
+		}), "ODHPlatformAppWrapperStuck")
 		kubectl(ctx, in("patch", "pod", "stuck", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)...)
 		p.expectResolved(ctx, "ODHPlatformAppWrapperStuck")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts when webhooks refuse most requests", func(ctx SpecContext) {
-		p.expectFiring(ctx, "ODHPlatformWebhookRefusals", func(ctx context.Context) {
+		p.expectFiring(ctx, func(ctx context.Context) {
 			_, err := tryKubectl(ctx, strings.Repeat(unfinishedRegistry+"\n", 10), in("create", "--dry-run=server", "-f", "-")...)
 			Expect(err).To(MatchError(ContainSubstring(noDatabase)))
-		})
+		}, "ODHPlatformWebhookRefusals")
+	}, SpecTimeout(specTimeout))
+
+	It("alerts when another client deletes a child object again and again", func(ctx SpecContext) {
+		p.expectFiring(ctx, deleteRole, "ODHPlatformWriteStorm")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts when the webhook of another program fails", func(ctx SpecContext) {
 		disturb(ctx, os.Expand(absentWebhook, func(string) string { return namespace }))
 		deleteRole(ctx)
-		p.expectFiring(ctx, "ODHPlatformAPIErrors", reconciled)
-		p.expectFiring(ctx, "ODHPlatformReconcileErrors", reconciled)
+		p.expectFiring(ctx, reconciled, "ODHPlatformAPIErrors", "ODHPlatformReconcileErrors")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when another client deletes a child object again and again", func(ctx SpecContext) {
-		p.expectFiring(ctx, "ODHPlatformWriteStorm", deleteRole)
+	It("alerts when a webhook cannot review the permissions of authors", func(ctx SpecContext) {
+		p.expectFiring(ctx, func(ctx context.Context) {
+			restore := withoutPermission(ctx, "subjectaccessreviews")
+			Eventually(ctx, func(ctx context.Context) error {
+				_, err := tryKubectl(ctx, changedSample("modelregistry_postgres.yaml"), in("create", "--dry-run=server", "-f", "-")...)
+				return err
+			}, podTimeout).Should(MatchError(ContainSubstring("the permissions of the author")))
+			restore(ctx) // the manager reviews those of Prometheus too
+		}, "ODHPlatformWebhookFailing", "ODHPlatformAPIForbidden")
 	}, SpecTimeout(specTimeout))
 
-	It("alerts when the manager lacks permissions", func(ctx SpecContext) {
+	It("alerts while the API server is slow and throttles the manager", func(ctx SpecContext) {
+		apply(ctx, namespace, silentPod)
+		podReady(ctx, namespace, "silent")
+		slow := disturb(ctx, os.Expand(slowAPI, func(string) string {
+			return kubectl(ctx, in("get", "pod", "silent", "-o", "jsonpath={.status.podIP}")...)
+		}))
+		p.expectFiring(ctx, once(func(ctx context.Context) {
+			_, err := tryKubectl(ctx, strings.Repeat(waitingAppWrapper, backlog), in("create", "-f", "-")...)
+			Expect(err).NotTo(HaveOccurred())
+		}), "ODHPlatformWorkqueueBacklog", "ODHPlatformAPIThrottled")
+		slow.end(ctx)
+		p.expectResolved(ctx, "ODHPlatformWorkqueueBacklog")
+		kubectl(ctx, in("delete", "appwrappers", "--all", fmt.Sprint("--timeout=", podTimeout))...)
+	}, SpecTimeout(specTimeout))
+
+	It("alerts while etcd and the pods of models do not answer", func(ctx SpecContext) {
+		manage(ctx, "install-kserve-crds")
+		mesh := env.Namespace(ctx, "mesh")
+		kubectl(ctx, "label", "namespace", mesh, "modelmesh-enabled=true")
+		disturb(ctx, os.Expand(meshUnreachable, func(string) string { return mesh }))
+		p.expectFiring(ctx, func(context.Context) {}, "ODHPlatformMeshEtcdUnreachable", "ODHPlatformMeshCallsFailing")
+	}, SpecTimeout(specTimeout))
+
+	It("alerts when a CA that a user created for a Ray cluster expires soon", func(ctx SpecContext) {
+		Expect(cluster.InstallSet(ctx, env.Config, cluster.KubeRay)).To(Succeed())
+		names := raycluster.View(map[string]any{"metadata": map[string]any{"namespace": namespace, "name": "demo"}}).HashedNames()
+		authority, err := certs.EnsureRoot(nil, certs.RootOptions{CommonName: "authority", Lifetime: 7 * 24 * time.Hour}, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names.CASecret}, Data: authority.Data})).To(Succeed())
+		p.expectFiring(ctx, once(func(ctx context.Context) { apply(ctx, namespace, changedSample("raycluster.yaml")) }), "ODHPlatformRayCertificateExpiring")
+		kubectl(ctx, in("delete", "raycluster", "demo", fmt.Sprint("--timeout=", podTimeout))...)
+	}, SpecTimeout(specTimeout))
+
+	It("alerts when the manager cannot keep its CA in a webhook configuration", func(ctx SpecContext) {
 		withoutPermission(ctx, "validatingwebhookconfigurations")
-		p.expectFiring(ctx, "ODHPlatformWebhookUntrusted", once(func(ctx context.Context) {
+		p.expectFiring(ctx, once(func(ctx context.Context) {
 			kubectl(ctx, "patch", "validatingwebhookconfiguration", "catalog-validating-webhook-configuration", "--type=json", "-p",
 				`[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]`)
-		}))
-		Eventually(ctx, p.firing, podTimeout).WithArguments(`alertname="ODHPlatformAPIForbidden"`).ShouldNot(BeEmpty())
-		p.fired["ODHPlatformAPIForbidden"] = true
+		}), "ODHPlatformWebhookUntrusted")
 	}, SpecTimeout(specTimeout))
 
 	It("alerts while no manager runs, and while another client holds its Lease", func(ctx SpecContext) {
@@ -179,14 +239,14 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 			kubectl(ctx, "-n", operatorNamespace, "patch", "lease", leaseName, "--type=merge", "-p", `{"spec": `+spec+`}`)
 		}
 		replicas := kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o", "jsonpath={.spec.replicas}")
-		p.expectFiring(ctx, "ODHPlatformManagerDown", once(func(ctx context.Context) { scale(ctx, "0") }))
+		p.expectFiring(ctx, once(func(ctx context.Context) { scale(ctx, "0") }), "ODHPlatformManagerDown")
 		scale(ctx, replicas)
 		rolledOut(ctx, operatorNamespace, managerDeployment)
 		p.expectResolved(ctx, "ODHPlatformManagerDown")
 
-		p.expectFiring(ctx, "ODHPlatformNoLeader", once(func(ctx context.Context) {
+		p.expectFiring(ctx, once(func(ctx context.Context) {
 			lease(ctx, `{"holderIdentity": "another", "leaseDurationSeconds": 3600}`)
-		}))
+		}), "ODHPlatformNoLeader")
 		lease(ctx, `{"holderIdentity": "", "leaseDurationSeconds": 1}`)
 		p.expectResolved(ctx, "ODHPlatformNoLeader")
 	}, SpecTimeout(specTimeout))
@@ -194,13 +254,14 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	It("alerts when the manager restarts again and again", func(ctx SpecContext) {
 		const restarts = `sum(changes(process_start_time_seconds{job="` + metricsService + `"}[30m]))`
 		killed := 0
-		p.expectFiring(ctx, "ODHPlatformManagerRestarts", func(ctx context.Context) {
+		p.expectFiring(ctx, func(ctx context.Context) {
 			scraped, err := p.series(ctx, fmt.Sprintf("%s >= %d", restarts, killed))
 			Expect(err).NotTo(HaveOccurred())
-			if len(scraped) > 0 && killManager(podsOfManager(ctx)[0]) > 0 {
+			pods := podsOfManager(ctx) // in turn, because the kubelet doubles the pause of a pod with each restart
+			if len(scraped) > 0 && len(pods) > 0 && killManager(pods[killed%len(pods)]) > 0 {
 				killed++
 			}
-		})
+		}, "ODHPlatformManagerRestarts")
 		rolledOut(ctx, operatorNamespace, managerDeployment)
 	}, SpecTimeout(specTimeout))
 
@@ -225,18 +286,28 @@ var _ = Describe("Prometheus", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 })
 
+// disturbance are objects that exist until the end of the spec at most.
+type disturbance string
+
 // disturb applies objects until the end of the spec.
-func disturb(ctx context.Context, objects string) {
+func disturb(ctx context.Context, objects string) disturbance {
 	GinkgoHelper()
-	DeferCleanup(func(ctx context.Context) {
-		_, err := tryKubectl(ctx, objects, "delete", "--ignore-not-found", "-f", "-")
-		Expect(err).NotTo(HaveOccurred())
-	}, NodeTimeout(podTimeout))
+	d := disturbance(objects)
+	DeferCleanup(d.end, NodeTimeout(podTimeout))
 	apply(ctx, "", objects)
+	return d
 }
 
-// withoutPermission removes the rules for resources from the ClusterRole of the manager until the end of the spec.
-func withoutPermission(ctx context.Context, resources ...string) {
+// end deletes the objects.
+func (d disturbance) end(ctx context.Context) {
+	GinkgoHelper()
+	_, err := tryKubectl(ctx, string(d), "delete", "--ignore-not-found", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// withoutPermission removes the rules for resources from the ClusterRole of the manager until the end of the spec at most, and returns a
+// function that restores them.
+func withoutPermission(ctx context.Context, resources ...string) (restore func(ctx context.Context)) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "odh-platform-operator-manager"}}
 	Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
@@ -251,5 +322,10 @@ func withoutPermission(ctx context.Context, resources ...string) {
 		return slices.ContainsFunc(resources, func(resource string) bool { return slices.Contains(rule.Resources, resource) })
 	}))
 	Expect(len(role.Rules)).To(BeNumerically("<", len(before)))
-	DeferCleanup(func(ctx context.Context) { set(ctx, before) }, NodeTimeout(podTimeout))
+	restore = func(ctx context.Context) {
+		GinkgoHelper()
+		set(ctx, before)
+	}
+	DeferCleanup(restore, NodeTimeout(podTimeout))
+	return restore
 }

