@@ -240,7 +240,7 @@ func TestRecheckEnds(t *testing.T) {
 		w := New(Options{Discovery: d, Metadata: cluster, Kinds: kinds})
 		run(t, w)
 		before := d.callCount()
-		// One CRD is never established, and discovery never omits the kind of the other one, which is deleted.
+		// One CRD is never established, and discovery never omits the kind of the other CRD, which is deleted.
 		cluster.create(crdName(HTTPRoute))
 		cluster.remove(crdName(RayCluster))
 		pass(discoveryGracePeriod + maxBackoff)
