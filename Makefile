@@ -359,9 +359,8 @@ test-tools: cluster-build ## Test what tests are made of: the control plane, the
 	@$(call run-tests,$(TOOLS),-timeout 40m)
 
 .PHONY: test-rules
-test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, and CEL rules with the oldest supported Kubernetes, in separate modules
+test-rules: ## Test alerts, recording rules and dashboards with the engine of Prometheus, in a separate module
 	cd test/prometheus && go test -vet=off -shuffle=on ./...
-	cd test/cluster/binaries/oldest && go test -vet=off -shuffle=on .
 
 .PHONY: test-release
 test-release: ## Build a small release twice and check its files, in a separate module; part of CI
@@ -410,9 +409,15 @@ test-oldest: export TEST_KUBERNETES := oldest
 test-oldest: cluster-build ## Run OLDEST_SUITES= against a control plane of the oldest Kubernetes that is supported
 	CGO_ENABLED=0 go build -tags $(TAGS) -o '$(TEST_MANAGER)' ./cmd/manager
 	@export TEST_MANAGER='$(TEST_MANAGER)'; $(call run-tests,$(OLDEST_SUITES),-timeout 40m -p $(SUITES))
+	@# Compiles CEL rules with the code of that API server, which names the rule that it lacks a function for.
+	cd test/cluster/binaries/oldest && go test -vet=off -shuffle=on .
+
+.PHONY: test-nightly
+test-nightly: cluster-build ## Run the specs with the label nightly, whose peers take minutes to build: the controller of KServe next to the manager
+	cd test/integration/modelmesh_models && go test -vet=off -timeout 40m . -ginkgo.label-filter=nightly
 
 .PHONY: e2e-all
-e2e-all: e2e test-oldest test-operands-all test-clients-all ## Run `make e2e`, and what a night has time for: the oldest Kubernetes, every release of MLflow, the oldest clients
+e2e-all: e2e test-oldest test-nightly test-operands-all test-clients-all ## Run `make e2e`, and what a night has time for: the oldest Kubernetes, the controller of KServe, every release of MLflow, the oldest clients
 
 .PHONY: e2e-demo
 e2e-demo: ## Test `make demo REAL=1`: open the pages of MLflow and of a Ray dashboard that it prints; requires the same

@@ -113,7 +113,7 @@ const (
 
 // SuitePeers are the peers of the suites below test/integration and test/conformance. `make test` builds them before it starts suites: a
 // suite that compiles them itself, while others wait for the compiler, would exceed the timeouts of its specs.
-var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes, KServeController}
+var SuitePeers = []Peer{Kueue, KubeRayOperator, Etcdctl, Etcdutl, Helm, KServeTypes}
 
 // peers lists the program of each peer. They are built when a suite asks for them.
 var peers = map[Peer]module{

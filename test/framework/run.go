@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,8 @@ const (
 	summaryVariable = "CI_SUMMARY"
 	// timingsVariable names the file to which the duration of each spec is appended.
 	timingsVariable = "TIMINGS_FILE"
+	// nightly is the label of specs whose peers take minutes to build. They run if a label filter selects them, as in `make test-nightly`.
+	nightly = "nightly"
 	// attemptsInCI is the number of attempts of a spec in CI. Elsewhere a spec has one attempt, so that its author notices flakes.
 	attemptsInCI = 2
 )
@@ -36,6 +39,7 @@ func Run(t *testing.T, name string) {
 	gomega.SetDefaultConsistentlyPollingInterval(waitPoll)
 	suite, reporter := ginkgo.GinkgoConfiguration()
 	suite.RandomizeAllSpecs = true
+	suite.LabelFilter = cmp.Or(suite.LabelFilter, "!"+nightly)
 	suite.FlakeAttempts = attempts(suite.FlakeAttempts, os.Getenv(ciVariable))
 	if deadline, ok := t.Deadline(); ok {
 		// If `go test` ended the suite, it would name no spec and leave processes running.

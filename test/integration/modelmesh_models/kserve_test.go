@@ -28,7 +28,7 @@ func deploymentNames(ctx SpecContext, g Gomega, namespace string) []string {
 	return names
 }
 
-var _ = Describe("Next to the controller of KServe", Serial, func() {
+var _ = Describe("Next to the controller of KServe", Serial, Label("nightly"), func() {
 	It("the deployment mode of an InferenceService selects who serves it", func(ctx SpecContext) {
 		process, err := peers.StartKServe(ctx, env.Instance, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
