@@ -1,8 +1,11 @@
 package framework
 
 import (
+	"context"
+
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -13,6 +16,16 @@ func (e *Env) Impersonate(user rest.ImpersonationConfig) client.Client {
 	config := rest.CopyConfig(e.Config)
 	config.Impersonate = user
 	return e.newClient(config)
+}
+
+// WaitAllowed waits until the API server allows a request of a user: it reads roles and their bindings from a cache.
+func (e *Env) WaitAllowed(ctx context.Context, user string, request authorizationv1.ResourceAttributes) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func() (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &request}}
+		err := e.Admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	}).WithContext(ctx).Should(gomega.BeTrue(), "%s %s in %s", request.Verb, request.Resource, request.Namespace)
 }
 
 // Warnings collects the warnings of the API server.

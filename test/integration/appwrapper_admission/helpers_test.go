@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,6 +109,7 @@ func newLimitedClient(ctx context.Context, namespace string) client.Client {
 		},
 	})).To(Succeed())
 	bind(ctx, namespace, "limited", "Role")
+	env.WaitAllowed(ctx, "limited", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Group: v1beta2.GroupVersion.Group, Resource: "appwrappers"})
 	return env.Impersonate(rest.ImpersonationConfig{UserName: "limited", UID: "uid:of/limited", Groups: []string{"team"}, Extra: map[string][]string{"department": {"research"}}})
 }
 

@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -126,6 +128,7 @@ var _ = Describe("A new AppWrapper", func() {
 	It("cannot contain cluster-scoped objects for a user with every permission in a namespace [D6] [appwrapper-57]", func(ctx SpecContext) {
 		user := newLimitedClient(ctx, namespace)
 		bind(ctx, namespace, "admin", "ClusterRole")
+		env.WaitAllowed(ctx, "limited", authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "create", Group: rbacv1.GroupName, Resource: "rolebindings"})
 		for _, template := range []string{
 			"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: up}, roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}, subjects: [{kind: User, name: limited}]}",
 			"{apiVersion: v1, kind: Namespace, metadata: {name: mine}}",
