@@ -16,8 +16,8 @@ type row struct {
 }
 
 // isBelow reports whether the field is a descendant of another one.
-func (l row) isBelow(other row) bool {
-	rest, below := strings.CutPrefix(l.path, other.path)
+func (r row) isBelow(other row) bool {
+	rest, below := strings.CutPrefix(r.path, other.path)
 	return below && strings.ContainsAny(rest[:1], ".[{")
 }
 
@@ -55,7 +55,7 @@ func kubernetesTypeOf(name string, schema *apiextensionsv1.JSONSchemaProps) stri
 
 // fields returns the fields of a schema, parents before children.
 func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []row {
-	var lines []row
+	var rows []row
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
 		fieldRow := row{
@@ -67,12 +67,12 @@ func fields(path string, schema *apiextensionsv1.JSONSchemaProps) []row {
 		if property.Default != nil {
 			fieldRow.defaultValue = string(property.Default.Raw)
 		}
-		lines = append(lines, fieldRow)
+		rows = append(rows, fieldRow)
 		if kubernetesTypeOf(name, &property) == "" {
-			lines = append(lines, childFields(fieldRow.path, &property)...)
+			rows = append(rows, childFields(fieldRow.path, &property)...)
 		}
 	}
-	return lines
+	return rows
 }
 
 // childFields returns the fields of a field, of its items, or of its values.

@@ -86,21 +86,21 @@ func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSch
 	if rules := rulesOf(schema); len(rules) > 0 {
 		fmt.Fprintf(page, "- %s\n\n", strings.Join(rules, "\n- "))
 	}
-	lines := fields(part, schema)
-	if len(lines) == 0 {
+	rows := fields(part, schema)
+	if len(rows) == 0 {
 		fmt.Fprintln(page, "No fields.")
 		return
 	}
 	var single []row
 	var groups [][]row
-	for n := 1; len(lines) > 0; lines, n = lines[n:], 1 {
-		for n < len(lines) && lines[n].isBelow(lines[0]) {
+	for n := 1; len(rows) > 0; rows, n = rows[n:], 1 {
+		for n < len(rows) && rows[n].isBelow(rows[0]) {
 			n++
 		}
 		if n == 1 {
-			single = append(single, lines[0])
+			single = append(single, rows[0])
 		} else {
-			groups = append(groups, lines[:n])
+			groups = append(groups, rows[:n])
 		}
 	}
 	writeRows(page, single)
@@ -110,12 +110,12 @@ func writeTable(page *bytes.Buffer, part string, schema *apiextensionsv1.JSONSch
 	}
 }
 
-func writeRows(page *bytes.Buffer, lines []row) {
-	if len(lines) == 0 {
+func writeRows(page *bytes.Buffer, rows []row) {
+	if len(rows) == 0 {
 		return
 	}
 	fmt.Fprintf(page, "| Field | Type | Default | Rules | Meaning |\n|---|---|---|---|---|\n")
-	for _, f := range lines {
+	for _, f := range rows {
 		fmt.Fprintf(page, "| `%s`%s | %s | %s | %s | %s |\n", f.path, f.requiredMark, f.typ, code(f.defaultValue), cell(strings.Join(f.rules, "; ")), cell(f.description))
 	}
 }
