@@ -17,7 +17,10 @@ import (
 func QuotaErrors(u *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	job := map[string]string{"RayJob": "spec", "RayCronJob": "spec.jobTemplate"}[u.GetKind()]
-	cluster := map[string]string{"RayCluster": "spec", "RayJob": "spec.rayClusterSpec", "RayService": "spec.rayClusterConfig", "RayCronJob": "spec.jobTemplate.rayClusterSpec"}[u.GetKind()]
+	cluster := map[string]string{"RayCluster": "spec", "RayService": "spec.rayClusterConfig"}[u.GetKind()]
+	if job != "" {
+		cluster = job + ".rayClusterSpec"
+	}
 	if u.GroupVersionKind().Group != rayv1.GroupVersion.Group || cluster == "" {
 		return nil
 	}
