@@ -120,15 +120,9 @@ func envoyGatewayManifests(ctx context.Context, chart string) string {
 
 // describeGateway prints the state of the Gateway after a failure.
 func describeGateway(ctx context.Context) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	for _, args := range [][]string{
+	printIfFailed(ctx, [][]string{
 		{"get", "gateways,httproutes,tlsroutes,backendtlspolicies", "-A", "-o", "yaml"},
 		{"-n", envoyNamespace, "logs", "deployment/envoy-gateway", "--tail=60"},
 		{"-n", envoyNamespace, "logs", proxyPods, "-c", "envoy", "--tail=60"},
-	} {
-		output, err := tryKubectl(ctx, "", args...)
-		GinkgoWriter.Println(output, err)
-	}
+	})
 }

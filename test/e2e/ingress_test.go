@@ -69,17 +69,11 @@ func describeIngress(t *tenants) {
 	}, NodeTimeout(startTimeout))
 
 	AfterEach(func(ctx SpecContext) {
-		if !CurrentSpecReport().Failed() {
-			return
-		}
-		for _, args := range [][]string{
+		printIfFailed(ctx, [][]string{
 			{"get", "ingresses", "-A", "-o", "yaml"},
 			{"-n", contourNamespace, "logs", "deployment/contour", "--tail=60"},
 			{"-n", contourNamespace, "logs", "daemonset/envoy", "-c", "envoy", "--tail=60"},
-		} {
-			output, err := tryKubectl(ctx, "", args...)
-			GinkgoWriter.Println(output, err)
-		}
+		})
 	}, NodeTimeout(podTimeout))
 
 	It("MLflow is reached by those who may, and artifacts take as long as they need", func(ctx SpecContext) {

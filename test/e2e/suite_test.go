@@ -102,18 +102,23 @@ func packRegistry(ctx context.Context, in images.Store) {
 }
 
 var _ = AfterEach(func(ctx SpecContext) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	for _, args := range [][]string{
+	printIfFailed(ctx, [][]string{
 		{"get", "pods,pvc,pv", "-A", "-o", "wide"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
-	} {
+	})
+}, NodeTimeout(time.Minute))
+
+// printIfFailed prints the output of kubectl commands if the spec has failed.
+func printIfFailed(ctx context.Context, commands [][]string) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range commands {
 		output, err := tryKubectl(ctx, "", args...)
 		GinkgoWriter.Println(output, err)
 	}
-}, NodeTimeout(time.Minute))
+}
 
 // tryKubectl runs kubectl as administrator and returns stdout; an error contains stderr.
 func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
