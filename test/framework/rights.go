@@ -117,9 +117,10 @@ func writeRights(report ginkgo.Report) error {
 	return usedRights.Write(dir)
 }
 
-// allRan reports whether no spec was excluded by a flag or a focus, and none failed. Specs that skip themselves count as run.
+// allRan reports whether no spec but the nightly ones was excluded by a flag or a focus, and none failed. Specs that skip themselves count as
+// run.
 func allRan(report ginkgo.Report) bool {
 	return report.SuiteSucceeded && !report.SuiteHasProgrammaticFocus && !slices.ContainsFunc(report.SpecReports, func(spec ginkgo.SpecReport) bool {
-		return spec.State == types.SpecStateSkipped && spec.NumAttempts == 0
+		return spec.State == types.SpecStateSkipped && spec.NumAttempts == 0 && !slices.Contains(spec.Labels(), nightly)
 	})
 }

@@ -84,4 +84,9 @@ func TestAllRan(t *testing.T) {
 	if !allRan(itself) {
 		t.Error("a spec that skips itself does not count as run")
 	}
+	withoutNightly := report(true, false, types.SpecStatePassed, types.SpecStateSkipped)
+	withoutNightly.SpecReports[1].LeafNodeLabels = []string{nightly}
+	if !allRan(withoutNightly) {
+		t.Error("a suite without its nightly specs does not count as run")
+	}
 }

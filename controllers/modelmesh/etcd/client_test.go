@@ -63,19 +63,24 @@ func TestListErrors(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	var request *pb.WatchCreateRequest
+	received := make(chan struct{})
 	s := &fakeServer{watch: func(in *pb.WatchCreateRequest, send func(*pb.WatchResponse) error) error {
 		request = in
-		return errors.Join(
+		err := errors.Join(
 			send(&pb.WatchResponse{Header: header(7), Created: true}),
 			send(&pb.WatchResponse{Header: header(8), Events: []*mvccpb.Event{
 				{Type: mvccpb.Event_PUT, Kv: kv("p/a", "1", 8)}, {Type: mvccpb.Event_DELETE, Kv: kv("p/b", "", 8)},
 			}}),
-			send(&pb.WatchResponse{Header: header(9)}), // a sign of life
-			status.Error(codes.Unavailable, "etcdserver: no leader"))
+			send(&pb.WatchResponse{Header: header(9)})) // a sign of life
+		<-received // at an error, the client of etcd drops entries that the caller has not received yet
+		return errors.Join(err, status.Error(codes.Unavailable, "etcdserver: no leader"))
 	}}
 	address, _ := serve(t, "127.0.0.1:0", s, nil)
 	var got []Entry
-	err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) { got = append(got, news...) })
+	err := dial(t, secret(t, connectionTo(address), nil)).Watch(t.Context(), "p/", 7, func(news []Entry) {
+		got = append(got, news...)
+		close(received)
+	})
 	if err == nil || !strings.Contains(err.Error(), "watching p/: ") || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v", err)
 	}
