@@ -264,8 +264,9 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 		return true, nil
 	}
 	if state.Reason == conditions.ReasonNotObserved && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
-		// Available stays True until the Deployment controller observes the change, often milliseconds later and without a rollout.
-		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
+		// Available stays True until the Deployment controller observes the change, often milliseconds later and without a rollout. A change
+		// of the spec makes Ready False until then, and an annotation that another client sets changes no condition.
+		return false, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
 	}
 	cause, err := r.diagnose(ctx, m, s)
 	switch {

@@ -103,8 +103,9 @@ func TestStatusWaitsForTheDeploymentController(t *testing.T) {
 	b.changeStatus(d, func() { d.Status.UnavailableReplicas = 1 })
 	b.update(d, func() { d.Generation = d.Status.ObservedGeneration + 1 })
 	result, err := b.reconcile()
-	if err != nil || result.RequeueAfter != reconciler.RequeueSoon || b.available().Status != metav1.ConditionTrue {
-		t.Errorf("got %+v, error %v, condition %+v, want a requeue and the previous condition", result, err, b.available())
+	list := must(b, sample()).Status.Conditions
+	if err != nil || result.RequeueAfter != reconciler.RequeueSoon || !conditions.IsTrue(list, ConditionAvailable) || !conditions.IsTrue(list, conditions.Ready) {
+		t.Errorf("got %+v, error %v, conditions %+v, want a requeue and the previous conditions", result, err, list)
 	}
 }
 

@@ -234,10 +234,11 @@ func (r *Reconciler) DatabaseCause(ctx context.Context, namespace, name string, 
 }
 
 // Evaluate returns the state of a server by its Deployment and the EndpointSlices of its Service. An available server stays so until the
-// Deployment controller has observed the current generation, which normally takes milliseconds.
+// Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another client sets
+// changes the generation too.
 func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service client.ObjectKey, wasAvailable bool) (serving.State, error) {
 	if wasAvailable && d.Generation != d.Status.ObservedGeneration {
-		return serving.State{}, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second, Unready: true}
+		return serving.State{}, &reconciler.Wait{For: "the Deployment controller", Retry: time.Second}
 	}
 	return serving.Evaluate(d, service.Name, r.Clock.Now(), wasAvailable, func() ([]discoveryv1.EndpointSlice, error) {
 		return serving.Endpoints(ctx, r.Cached, r.APIReader, service.Namespace, service.Name)

@@ -46,6 +46,8 @@ var _ = Describe("An MLflow", Ordered, func() {
 		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, append(children(), claim())...)
 		env.ExpectIdle(manager.User, quiet)
+		env.SetAnnotation(ctx, deployment(), "example.com/note", "changes the generation of a Deployment")
+		env.ExpectNoWrites(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("sends no write and a bounded number of reads when the manager restarts [D20]", func(ctx SpecContext) {

@@ -50,6 +50,8 @@ var _ = Describe("A registry", func() {
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.Touch(ctx, append(children(m), delegator(m), group(m))...)
 		env.ExpectIdle(manager.User, quiet)
+		env.SetAnnotation(ctx, child(m, &appsv1.Deployment{}, ""), "example.com/note", "changes the generation of a Deployment")
+		env.ExpectNoWrites(manager.User, quiet)
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
