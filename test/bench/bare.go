@@ -102,8 +102,9 @@ func (b *bench) compare(ctx context.Context, c *population) error {
 		return err
 	}
 	bare, err := b.createBare(ctx, c, place, objects)
+	waitErr := b.waitIdle(ctx) // Kubernetes starts the pods of the children
 	bareUsed, timeErr := b.processorTime()
-	if err := errors.Join(err, timeErr, b.manager.Restart(ctx)); err != nil {
+	if err := errors.Join(err, waitErr, timeErr, b.manager.Restart(ctx)); err != nil {
 		return err
 	}
 	if err := b.waitIdle(ctx); err != nil {
