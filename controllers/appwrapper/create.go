@@ -110,15 +110,15 @@ func (w *workloadReconciler) checkKind(kind schema.GroupVersionKind) error {
 	if err != nil {
 		return notCreatedError{fmt.Errorf("finding the resource of %s: %w", kind, err)}
 	}
-	if why := webhook.KindProblem(mapping); why != "" {
-		return terminalError{errors.New(why)}
+	if problem := webhook.KindProblem(mapping); problem != "" {
+		return terminalError{errors.New(problem)}
 	}
 	return nil
 }
 
-// findExisting returns the name of an existing object of a component with generateName: one of the CodeFlare operator, which let the API
-// server generate the name and recorded none, or one of a restore without owner references, which is adopted. Objects of other components
-// are skipped.
+// findExisting returns the name of an existing object of a component with generateName, or "". The object was created by the CodeFlare operator,
+// which let the API server generate the name and did not record it, or was restored without owner references, and is adopted then. Objects of
+// other components are skipped.
 func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured, prefix string) (string, error) {
 	kind := object.GroupVersionKind()
 	found, err := w.listLabelled(ctx, aw, kind)
@@ -153,8 +153,8 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 
 // hasGeneratedName reports whether a name is the prefix with a suffix of the API server or of this operator.
 func hasGeneratedName(name, prefix string) bool {
-	short := truncatedPrefix(prefix)
-	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, short), prefix[len(short):]), "-.")
+	truncated := truncatedPrefix(prefix)
+	return !strings.ContainsAny(strings.TrimPrefix(strings.TrimPrefix(name, truncated), prefix[len(truncated):]), "-.")
 }
 
 // hasSharedPrefix reports whether another component of the kind has the same generateName, so that an object may belong to either.
@@ -206,7 +206,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case observed.unreadable != nil:
 		return notCreatedError{fmt.Errorf("%s exists and cannot be read: grant the ServiceAccount of the operator the verb get on it", title)}
 	case observed.object == nil:
-		return fmt.Errorf("%s was deleted while it was created: waiting for the next attempt", title)
+		return fmt.Errorf("%s was deleted during its creation: waiting for the next attempt", title)
 	case observed.object.GetDeletionTimestamp() != nil:
 		return notCreatedError{fmt.Errorf("%s exists and is being deleted: waiting until it is deleted", title)}
 	case controls(aw, observed.object):
@@ -266,7 +266,7 @@ type componentID struct {
 	prefix string
 }
 
-// identify returns the ID from the template, or an empty one if the template is invalid, which buildObject reports.
+// identify returns the ID from the template. It returns an empty ID for an invalid template, for which buildObject returns an error.
 func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 	u, err := podset.Decode(&aw.Spec.Components[index])
 	if err != nil {
@@ -281,7 +281,7 @@ func identify(aw *awv1beta2.AppWrapper, index int) componentID {
 }
 
 const (
-	// maxGeneratedLength is the maximum length of a name for all kinds, including those that append to it for their own objects: that of a CronJob.
+	// maxGeneratedLength is the maximum length of the name of a CronJob, the shortest of all kinds: some append to it for their own objects.
 	maxGeneratedLength = 52
 	// suffixLength is the number of digits of the suffix.
 	suffixLength = 10

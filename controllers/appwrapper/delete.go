@@ -22,8 +22,8 @@ var podKind = corev1.SchemeGroupVersion.WithKind("Pod")
 // wait. With force it sets a grace period of 0, and deletes pods after their owners.
 func (w *workloadReconciler) deleteComponents(ctx context.Context, aw *awv1beta2.AppWrapper, force bool) *rules.Deletion {
 	out := &rules.Deletion{}
-	notTerminating := 0   // components without a deletionTimestamp
-	var unreachable []int // components of kinds that are no longer served
+	notTerminating := 0   // number of components without a deletionTimestamp
+	var unreachable []int // indexes of components of kinds that are no longer served
 	var unreachableErr error
 	for i := range aw.Status.ComponentStatus {
 		remaining, err := w.deleteComponent(ctx, aw, i, force)
@@ -56,8 +56,8 @@ func (w *workloadReconciler) isUnreachable(ctx context.Context, aw *awv1beta2.Ap
 	return isUnserved(err) && (force || w.kinds.stopIfAPIDeleted(ctx, kindOf(&aw.Status.ComponentStatus[index])))
 }
 
-// deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted when no pods are left. Otherwise their
-// objects may exist in another version and would create new pods.
+// deleteRemaining deletes the pods after the components. Components of unserved kinds count as deleted only when no pod is left, because their
+// objects may exist in another version and create new pods.
 func (w *workloadReconciler) deleteRemaining(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, unreachable []int, unreachableErr error, out *rules.Deletion) {
 	out.Err = errors.Join(out.Err, w.deletePods(ctx, aw, force && unreachableErr == nil, out))
 	if out.Pods > 0 {
@@ -96,11 +96,11 @@ func (w *workloadReconciler) deleteComponent(ctx context.Context, aw *awv1beta2.
 	return found, nil
 }
 
-// existingObjects returns the objects of a component. Only the API server is authoritative if there is none.
+// existingObjects returns the objects of a component. It reads from the API server if the cache has none.
 func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.AppWrapper, index int) ([]observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
-	if status.Name == "" { // as announced by the CodeFlare operator for generateName
+	if status.Name == "" { // the CodeFlare operator announced components with generateName without a name
 		list, err := w.listLabelled(ctx, aw, kind)
 		var out []observedObject
 		for i := range list {
@@ -125,7 +125,7 @@ func (w *workloadReconciler) existingObjects(ctx context.Context, aw *awv1beta2.
 	return []observedObject{observed}, nil
 }
 
-// needsDelete reports whether a delete request has an effect: the first one, and a forced one while a grace period remains.
+// needsDelete reports whether a delete request has an effect: the first request, or a forced one while a grace period remains.
 func needsDelete(object client.Object, force bool) bool {
 	return object.GetDeletionTimestamp() == nil || force && ptr.Deref(object.GetDeletionGracePeriodSeconds(), 1) > 0
 }
@@ -146,7 +146,8 @@ func (w *workloadReconciler) deleteObject(ctx context.Context, kind schema.Group
 	return fmt.Errorf("deleting %s %s: %w", kind.Kind, object.GetName(), err)
 }
 
-// deletePods counts the remaining pods, and deletes them with force. Zero is confirmed by the API server, because quota is released then.
+// deletePods counts the remaining pods, and deletes them if force is set. The API server confirms that no pod is left, because quota is then
+// released.
 func (w *workloadReconciler) deletePods(ctx context.Context, aw *awv1beta2.AppWrapper, force bool, out *rules.Deletion) error {
 	pods, err := w.pods(ctx, aw)
 	if err != nil {

@@ -96,8 +96,8 @@ func injectTemplate(template map[string]any, label map[string]string, info awv1b
 	return "", nil
 }
 
-// mergeAt adds entries to the map at the fields, which it creates if absent. If a key has another value, it returns a conflict and adds
-// nothing. The name is used in the error.
+// mergeAt adds entries to the map at the fields, which it creates if absent. If a key has another value, it adds nothing and returns an error
+// with the given name.
 func mergeAt(object map[string]any, name string, entries map[string]string, fields ...string) error {
 	if len(entries) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func appendMissing(spec map[string]any, field string, entries []any) error {
 	return nil
 }
 
-// excludedLabels are the excluded values of node labels for a kind of node affinity, in the order of the settings.
+// excludedLabels holds the values of node labels that a node affinity excludes, by label and in the order of the settings.
 type excludedLabels map[string][]string
 
 func (a excludedLabels) add(taint config.NodeTaint) {
@@ -149,7 +149,7 @@ func (a excludedLabels) add(taint config.NodeTaint) {
 	}
 }
 
-// expressions returns requirements of a node selector term, sorted by label [D29].
+// expressions returns the requirements of a node selector term, sorted by label [D29].
 func (a excludedLabels) expressions() []corev1.NodeSelectorRequirement {
 	var list []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(a)) {
@@ -197,8 +197,8 @@ func injectAffinity(spec map[string]any, autopilot *config.Autopilot) error {
 	return err
 }
 
-// addRequirements adds the requirements to each term, or as the only term. A term without any requirement matches no node and is left
-// unchanged.
+// addRequirements adds the requirements to each term, or as the only term. It does not change a term without requirements, which matches no
+// node.
 func addRequirements(node *corev1.NodeAffinity, required, preferred excludedLabels, weight int32) {
 	if len(required) > 0 {
 		if node.RequiredDuringSchedulingIgnoredDuringExecution == nil {

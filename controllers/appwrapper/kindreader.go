@@ -62,7 +62,7 @@ type kindReader struct {
 type watchedKind struct {
 	since  time.Time
 	synced func() bool
-	// reported is set once the log contains that the watch does not sync.
+	// reported reports whether it was logged that the watch does not sync.
 	reported bool
 }
 
@@ -95,7 +95,7 @@ func (k *kindReader) ensureWatch(ctx context.Context, kind schema.GroupVersionKi
 	return false, false
 }
 
-// startWatch starts a watch of a kind and reports its success. After a failure the live read returns the reason, such as an unserved kind.
+// startWatch starts a watch of a kind and reports whether it succeeded. After a failure, getLive returns the reason, such as an unserved kind.
 func (k *kindReader) startWatch(ctx context.Context, kind schema.GroupVersionKind) bool {
 	informer, err := k.cache.GetInformer(ctx, newObject(kind), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -116,7 +116,7 @@ type observedObject struct {
 	live bool
 	// unwatched reports whether changes of the object send no event.
 	unwatched bool
-	// unreadable is set if reading is forbidden or the kind is not served. Then it is unknown whether the object exists.
+	// unreadable is the error if reading is forbidden or the kind is not served. It is then unknown whether the object exists.
 	unreadable error
 }
 

@@ -13,36 +13,38 @@ import (
 // creationLag is the maximum delay of the cache after a creation.
 const creationLag = 5 * time.Second
 
-// memory is the state of the process besides the stored status and the cache. Losing it is harmless: it saves requests, and covers the delay
-// podOf the cache.
+// memory holds the state of AppWrappers in addition to the stored status and the cache. Losing it is harmless: it saves requests, and covers
+// the delay of the cache.
 type memory struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	objects map[types.UID]*workloadState // ownedBy the uid of the AppWrapper
+	objects map[types.UID]*workloadState // by the UID of the AppWrapper
 }
 
 // workloadState is the state of one AppWrapper.
 type workloadState struct {
-	objects   map[int]componentObject // ownedBy component index
-	minReady  map[int]int             // ownedBy component index
+	objects  map[int]componentObject // by component index
+	minReady map[int]int             // by component index
+	// succeeded holds the UIDs of objects that reported success.
 	succeeded map[types.UID]bool
-	// deferred is the state of created components until it is stored; nil for none. Without it, as after a restart, the creation is repeated and
-	// finds the objects.
+	// deferred is the status of created components until it is stored; nil for none. Without it, as after a restart, the creation is repeated
+	// and finds the objects.
 	deferred []awv1beta2.AppWrapperComponentStatus
 	refusal  creationRefusal
 }
 
-// creationRefusal is the reason why pods could not be created, and the time at which it was read.
+// creationRefusal is the reason why pods could not be created, and the time of its last read.
 type creationRefusal struct {
 	at   time.Time
 	text string
 }
 
+// componentObject is the last object of a component.
 type componentObject struct {
 	uid       types.UID
 	createdAt time.Time
-	// adopted reports that the object existed before the AppWrapper. Creation times show that too, unless both are in the same second.
+	// adopted reports whether the object existed before the AppWrapper. Creation times show that too, unless both are in the same second.
 	adopted bool
 }
 
@@ -65,7 +67,7 @@ func (m *memory) setCreated(aw types.UID, index int, uid types.UID, adopted bool
 	})
 }
 
-// restoreDeferred sets the state of created components that is not stored yet, and drops it once the AppWrapper is in another phase.
+// restoreDeferred sets the status of created components that is not stored yet, and forgets it once the AppWrapper is in another phase.
 func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 	m.withState(aw.UID, func(r *workloadState) {
 		if aw.Status.Phase != awv1beta2.PhaseResuming || aw.DeletionTimestamp != nil {
@@ -76,13 +78,13 @@ func (m *memory) restoreDeferred(aw *awv1beta2.AppWrapper) {
 	})
 }
 
-// wasAdopted reports whether the object of a component was adopted.
-func (m *memory) wasAdopted(aw types.UID, index int) (adopted bool) {
-	m.withState(aw, func(r *workloadState) { adopted = r.objects[index].adopted })
-	return adopted
+// component returns the last object of a component, and whether it has reported success.
+func (m *memory) component(aw types.UID, index int) (object componentObject, succeeded bool) {
+	m.withState(aw, func(r *workloadState) { object, succeeded = r.objects[index], r.succeeded[r.objects[index].uid] })
+	return object, succeeded
 }
 
-// setObserved stores the uid of the object of a component.
+// setObserved stores the UID of the object of a component.
 func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
 	m.withState(aw, func(r *workloadState) {
 		if r.objects[index].uid != uid {
@@ -91,34 +93,19 @@ func (m *memory) setObserved(aw types.UID, index int, uid types.UID) {
 	})
 }
 
-// minReady returns the number of pods that a component needs to be ready, if stored.
+// minReady returns the number of pods that a component needs to be ready, and false if it is not stored.
 func (m *memory) minReady(aw types.UID, index int) (count int, ok bool) {
 	m.withState(aw, func(r *workloadState) { count, ok = r.minReady[index] })
 	return count, ok
 }
 
-// isRecentlyCreated reports whether the cache may not hold the object of a component yet.
-func (m *memory) isRecentlyCreated(aw types.UID, index int) (isNew bool) {
-	m.withState(aw, func(r *workloadState) {
-		b, ok := r.objects[index]
-		isNew = ok && m.clock.Since(b.createdAt) < creationLag
-	})
-	return isNew
-}
-
-// setSucceeded stores that an object reported success, if the AppWrapper is ok.
+// setSucceeded stores that an object reported success, if the AppWrapper is known.
 func (m *memory) setSucceeded(aw, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r, ok := m.objects[aw]; ok {
 		r.succeeded[uid] = true
 	}
-}
-
-// hasSucceeded reports whether the last object of a component had reported success before its deletion.
-func (m *memory) hasSucceeded(aw types.UID, index int) (done bool) {
-	m.withState(aw, func(r *workloadState) { done = r.succeeded[r.objects[index].uid] })
-	return done
 }
 
 // forget drops the state of a deleted AppWrapper.

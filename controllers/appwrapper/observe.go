@@ -23,7 +23,8 @@ const unwatchedInterval = time.Minute
 // podIndex is the index of pods by AppWrapper.
 const podIndex = "appwrapper"
 
-// collectFacts collects the facts. It reads components only while the AppWrapper runs; their creation and deletion read them directly.
+// collectFacts collects the inputs of the rules. It reads components only while the AppWrapper runs; createComponents and deleteComponents read
+// them directly.
 func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.AppWrapper) (*rules.Facts, error) {
 	terms := rules.TermsOf(aw.Annotations, w.settings.FaultTolerance)
 	f := &rules.Facts{
@@ -45,28 +46,28 @@ func (w *workloadReconciler) collectFacts(ctx context.Context, aw *awv1beta2.App
 	if err != nil {
 		return nil, err
 	}
-	var done []podSelector
-	since := aw.CreationTimestamp
+	var doneSelectors []podSelector
+	createdAt := aw.CreationTimestamp
 	for i := range aw.Status.ComponentStatus {
 		if f.ComponentsChanged {
 			break
 		}
-		c, owner, err := w.componentFact(ctx, aw, i, f)
+		component, selector, err := w.componentFact(ctx, aw, i, f)
 		if err != nil {
 			return nil, err
 		}
-		f.Components = append(f.Components, c)
-		if owner.restored {
-			since = metav1.Time{}
+		f.Components = append(f.Components, component)
+		if selector.restored {
+			createdAt = metav1.Time{}
 		}
-		if c.Done() {
-			done = append(done, owner)
+		if component.Done() {
+			doneSelectors = append(doneSelectors, selector)
 		}
 	}
 	componentDone := func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(done, func(o podSelector) bool { return o.matches(pod) })
+		return slices.ContainsFunc(doneSelectors, func(s podSelector) bool { return s.matches(pod) })
 	}
-	f.Pods = podObserver{pods: pods, createdAt: since, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
+	f.Pods = podObserver{pods: pods, createdAt: createdAt, componentDone: componentDone, terms: terms, nodes: w.nodes}.observe()
 	w.diagnoseMissingPods(ctx, aw, f)
 	return f, nil
 }
@@ -87,7 +88,7 @@ func (w *workloadReconciler) ensureComponentStatus(ctx context.Context, aw *awv1
 	return initComponentStatus(aw)
 }
 
-// initComponentStatus sets the status of each component with its pod sets, which are determined once and not recomputed.
+// initComponentStatus sets the status of each component with its pod sets, which are determined only once.
 func initComponentStatus(aw *awv1beta2.AppWrapper) error {
 	if len(aw.Status.ComponentStatus) > 0 {
 		return nil
@@ -129,53 +130,56 @@ func storedFact(status *awv1beta2.AppWrapperComponentStatus) rules.ComponentFact
 func (w *workloadReconciler) componentFact(ctx context.Context, aw *awv1beta2.AppWrapper, index int, f *rules.Facts) (rules.ComponentFact, podSelector, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind := kindOf(status)
-	owner := podSelector{kind: status.Kind, name: status.Name}
+	selector := podSelector{kind: status.Kind, name: status.Name}
 	out := storedFact(status)
 	if aw.Status.Phase != awv1beta2.PhaseRunning || aw.DeletionTimestamp != nil || out.Completed && kind != rayJobKind {
-		return out, owner, nil
+		return out, selector, nil
 	}
 	if status.Name == "" || status.Kind == "" {
 		out.Missing = true
-		return out, owner, nil
+		return out, selector, nil
 	}
-	recent := w.memory.isRecentlyCreated(aw.UID, index)
+	stored, _ := w.memory.component(aw.UID, index)
+	recent := w.settings.Clock.Since(stored.createdAt) < creationLag // the cache may not hold the object yet
 	observed, err := w.findComponent(ctx, aw, index, recent, func(o client.Object) bool { return controls(aw, o) && o.GetDeletionTimestamp() == nil })
 	if err != nil {
-		return out, owner, err
+		return out, selector, err
 	}
 	if out.MinReady, err = w.minReady(ctx, aw, index, out.Replicas); err != nil {
-		return out, owner, err
+		return out, selector, err
 	}
 	if observed.unwatched {
 		f.RequireRequeue(unwatchedInterval)
 	}
 	if observed.unreadable != nil {
-		return out, owner, nil // assume that it is still deployed
+		return out, selector, nil // the object counts as deployed
 	}
 	if observed.object == nil {
 		if out.Missing = !recent; recent {
 			f.RequireRequeue(creationLag)
 		}
-		if w.memory.hasSucceeded(aw.UID, index) {
+		if _, succeeded := w.memory.component(aw.UID, index); succeeded { // it may have reported that before its deletion
 			out.Outcome = rules.Succeeded
 		}
-		return out, owner, nil
+		return out, selector, nil
 	}
 	w.memory.setObserved(aw.UID, index, observed.object.GetUID())
 	state := readState(kind, observed.object)
 	out.Outcome, out.Message = state.outcome, state.message
-	owner.uid, owner.rayCluster = observed.object.GetUID(), state.rayCluster
-	owner.restored = w.isRestored(aw, index, observed.object)
-	return out, owner, nil
+	selector.uid, selector.rayCluster = observed.object.GetUID(), state.rayCluster
+	selector.restored = w.isRestored(aw, index, observed.object)
+	return out, selector, nil
 }
 
 // isRestored reports whether a component is older than its AppWrapper, so that its pods may be older too.
 func (w *workloadReconciler) isRestored(aw *awv1beta2.AppWrapper, index int, o client.Object) bool {
+	stored, _ := w.memory.component(aw.UID, index)
 	created := o.GetCreationTimestamp()
-	return created.Before(&aw.CreationTimestamp) || w.memory.wasAdopted(aw.UID, index)
+	return created.Before(&aw.CreationTimestamp) || stored.adopted
 }
 
-// findComponent returns the object of a component if matches accepts it. It falls back from the cache to the API server, unless trustCache.
+// findComponent returns the object of a component if matches accepts it. Unless trustCache is set, it reads an object that the cache lacks from
+// the API server.
 func (w *workloadReconciler) findComponent(ctx context.Context, aw *awv1beta2.AppWrapper, index int, trustCache bool, matches func(client.Object) bool) (observedObject, error) {
 	status := &aw.Status.ComponentStatus[index]
 	kind, key := kindOf(status), types.NamespacedName{Namespace: aw.Namespace, Name: status.Name}

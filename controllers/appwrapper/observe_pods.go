@@ -97,7 +97,7 @@ func containerStatuses(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// hasTerminalExitCode reports whether a container of a failed pod terminated with an exit code that forbids a retry.
+// hasTerminalExitCode reports whether a container of a failed pod terminated with an exit code after which no retry is allowed.
 func hasTerminalExitCode(pod *corev1.Pod, terms rules.Terms) bool {
 	return slices.ContainsFunc(containerStatuses(pod), func(status corev1.ContainerStatus) bool {
 		terminated := status.State.Terminated
@@ -132,25 +132,26 @@ func podFailure(pod *corev1.Pod) string {
 		if terminated == nil || terminated.ExitCode == 0 {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d%s", status.Name, terminated.ExitCode, inBrackets(terminated.Reason, terminated.Message)))
+		parts = append(parts, fmt.Sprintf("container %s ended with exit code %d%s", status.Name, terminated.ExitCode, inParentheses(terminated.Reason, terminated.Message)))
 	}
 	if len(parts) == 0 {
 		if pod.Status.Phase != corev1.PodFailed {
 			return ""
 		}
-		parts = append(parts, "failed"+inBrackets(pod.Status.Reason, pod.Status.Message))
+		parts = append(parts, "failed"+inParentheses(pod.Status.Reason, pod.Status.Message))
 	}
-	where := ""
+	node := ""
 	if pod.Spec.NodeName != "" {
-		where = " on node " + pod.Spec.NodeName
+		node = " on node " + pod.Spec.NodeName
 	}
-	return "pod " + pod.Name + where + ": " + strings.Join(parts, ", ")
+	return "pod " + pod.Name + node + ": " + strings.Join(parts, ", ")
 }
 
 // maxCauseBytes limits the message of a container or kubelet.
 const maxCauseBytes = 120
 
-func inBrackets(reason, message string) string {
+// inParentheses returns reason and message in parentheses after a space, or "" if both are empty.
+func inParentheses(reason, message string) string {
 	text := strings.TrimSpace(reason + " " + strings.Join(strings.Fields(message), " "))
 	if text == "" {
 		return ""

@@ -36,8 +36,8 @@ func (w *workloadReconciler) diagnoseMissingPods(ctx context.Context, aw *awv1be
 	f.Pods.Diagnosis = w.creationRefusal(ctx, aw)
 }
 
-// creationRefusal returns why controllers could not create pods of an AppWrapper, from Events, because most kinds have no condition for it.
-// Pods are rejected by quotas, LimitRanges, Pod Security and SecurityContextConstraints. No decision depends on the result.
+// creationRefusal returns the reason why controllers could not create pods of an AppWrapper, such as a quota, a LimitRange, Pod Security or
+// SecurityContextConstraints. It reads Events, because most kinds have no condition for it. No decision depends on the result.
 func (w *workloadReconciler) creationRefusal(ctx context.Context, aw *awv1beta2.AppWrapper) string {
 	var stored creationRefusal
 	w.memory.withState(aw.UID, func(r *workloadState) { stored = r.refusal })

@@ -384,7 +384,7 @@ func TestLateEventsOfDeletedAppWrapper(t *testing.T) {
 	w := newFixture(t, wrapper(nil))
 	w.memory.setObserved("aw", 0, "job")
 	w.memory.setSucceeded("aw", "job")
-	if !w.memory.hasSucceeded("aw", 0) {
+	if _, succeeded := w.memory.component("aw", 0); !succeeded {
 		t.Error("the recorded success was lost")
 	}
 	w.memory.forget("aw")

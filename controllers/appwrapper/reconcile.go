@@ -48,7 +48,7 @@ func (w *workloadReconciler) logic() reconciler.Logic[*awv1beta2.AppWrapper] {
 	}
 }
 
-// onlyMessagesDiffer reports whether two statuses differ in nothing but messages of conditions, such as the number of pods that ended.
+// onlyMessagesDiffer reports whether two statuses differ only in messages of conditions, such as the number of pods that ended.
 func onlyMessagesDiffer(a, b *awv1beta2.AppWrapper) bool {
 	statuses := [2]*awv1beta2.AppWrapperStatus{a.Status.DeepCopy(), b.Status.DeepCopy()}
 	for _, status := range statuses {
@@ -75,7 +75,7 @@ func (w *workloadReconciler) step(ctx context.Context, aw *awv1beta2.AppWrapper)
 	if err != nil || d.RequeueAfter == 0 && !failed {
 		return err
 	}
-	return &reconciler.Wait{For: d.Rule, Retry: d.RequeueAfter, Stalled: failed}
+	return &reconciler.Wait{For: "the next decision after rule " + d.Rule, Retry: d.RequeueAfter, Stalled: failed}
 }
 
 // finalize makes one decision about an AppWrapper that is being deleted, also if another controller manages it now: this operator created its
@@ -86,7 +86,7 @@ func (w *workloadReconciler) finalize(ctx context.Context, aw *awv1beta2.AppWrap
 		return err
 	}
 	w.setReady(aw)
-	return &reconciler.Wait{For: d.Rule, Retry: d.RequeueAfter}
+	return &reconciler.Wait{For: "the next decision after rule " + d.Rule, Retry: d.RequeueAfter}
 }
 
 // decideAndExecute collects facts, evaluates the rules, executes the requested action, and applies the final decision to the status.

@@ -108,18 +108,18 @@ func (w *workloadReconciler) setReady(aw *awv1beta2.AppWrapper) {
 	setCondition(&aw.Status.Conditions, c, w.settings.Clock.Now())
 }
 
-// readyCondition is True while the pods of a workload run as expected, and after its success.
+// readyCondition returns the condition Ready without its type. It is True while the pods of a workload run as expected, and after its success.
 func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 	phase := string(aw.Status.Phase)
-	waiting := rules.NewCondition("", metav1.ConditionFalse, phase, "the AppWrapper is in phase "+phase)
+	notReady := rules.NewCondition("", metav1.ConditionFalse, phase, "the AppWrapper is in phase "+phase)
 	switch aw.Status.Phase {
 	case awv1beta2.PhaseSucceeded:
 		return rules.NewCondition("", metav1.ConditionTrue, phase, "the workload succeeded")
 	case awv1beta2.PhaseSuspended:
-		waiting.Message = "nothing is deployed: the AppWrapper waits for Kueue, or for spec.suspend to become false"
+		notReady.Message = "nothing is deployed: the AppWrapper waits for Kueue, or for spec.suspend to become false"
 	case awv1beta2.PhaseFailed:
 		if f := aw.Status.LastFailure; f != nil {
-			waiting.Message = "the workload failed: " + f.Reason + ": " + f.Message
+			notReady.Message = "the workload failed: " + f.Reason + ": " + f.Message
 		}
 	case awv1beta2.PhaseResuming:
 		if pods := meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionPodsReady); pods != nil && pods.Reason == awv1beta2.ReasonCreateFailed {
@@ -134,7 +134,7 @@ func readyCondition(aw *awv1beta2.AppWrapper) metav1.Condition {
 			return rules.NewCondition("", pods.Status, pods.Reason, pods.Message)
 		}
 	}
-	return waiting
+	return notReady
 }
 
 // RecorderName is the name of the Event recorder, which clients know.
@@ -147,7 +147,7 @@ const (
 	maxNote = 1000
 )
 
-// phaseTransitions has the metric name that dashboards of the CodeFlare operator use.
+// phaseTransitions counts transitions under the metric name that dashboards of the CodeFlare operator use.
 var phaseTransitions = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "appwrapper_phase_total",
 	Help: "Transitions of AppWrappers into a phase, by namespace and phase.",
@@ -160,7 +160,7 @@ func forgetNamespace(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRa
 
 type eventRecord struct{ severity, reason, note string }
 
-// recordTransition counts, logs and reports a transition after its status is stored, and so exactly once.
+// recordTransition counts a transition, logs it and sends its Events. It is called after the status was stored, so once for each transition.
 func (w *workloadReconciler) recordTransition(original, aw *awv1beta2.AppWrapper) {
 	if original.Status.Phase == aw.Status.Phase {
 		return

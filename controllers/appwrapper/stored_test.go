@@ -149,7 +149,7 @@ func TestAppWrappersOfOtherControllersAreIgnored(t *testing.T) {
 func TestMemoryIsForgotten(t *testing.T) {
 	w := newFixture(t, wrapper([]string{wrappedPod("a")}))
 	w.must(awv1beta2.PhaseRunning)
-	if !w.memory.isRecentlyCreated("aw-uid", 0) || len(w.memory.objects) != 1 {
+	if object, _ := w.memory.component("aw-uid", 0); object.uid == "" || len(w.memory.objects) != 1 {
 		t.Fatalf("memory %+v", w.memory.objects)
 	}
 	if err := w.server.Delete(t.Context(), w.get()); err != nil {
@@ -160,7 +160,7 @@ func TestMemoryIsForgotten(t *testing.T) {
 	if len(w.memory.objects) != 0 {
 		t.Errorf("memory %+v", w.memory.objects)
 	}
-	if w.memory.hasSucceeded(types.UID("aw-uid"), 0) {
-		t.Error("hasSucceeded reports true for an unknown AppWrapper")
+	if _, succeeded := w.memory.component(types.UID("aw-uid"), 0); succeeded {
+		t.Error("the component of an unknown AppWrapper has succeeded")
 	}
 }

@@ -20,8 +20,8 @@ var workloadAnnotations = []string{
 
 var podSetAnnotations = []string{v1beta2.AnnotationPodIndexLabel, v1beta2.AnnotationSubGroupIndexLabel, v1beta2.AnnotationSubGroupCount}
 
-// ineffectiveAnnotations returns a sentence for each annotation without effect: misspelt ones, invalid values, and those on a component. The
-// order is stable.
+// ineffectiveAnnotations returns a warning for each annotation without effect: a misspelt key, an invalid value, or an annotation of a component.
+// The order is stable.
 func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 	warnings := unknownAnnotations("metadata.annotations", aw.Annotations, workloadAnnotations)
 	for _, key := range slices.Sorted(maps.Keys(aw.Annotations)) {
@@ -30,21 +30,21 @@ func ineffectiveAnnotations(aw *v1beta2.AppWrapper) []string {
 		}
 	}
 	for i, component := range aw.Spec.Components {
-		place := fmt.Sprintf("spec.components[%d]", i)
+		path := fmt.Sprintf("spec.components[%d]", i)
 		for _, key := range slices.Sorted(maps.Keys(component.Annotations)) {
 			if strings.HasPrefix(key, v1beta2.AnnotationPrefix) {
 				warnings = append(warnings, fmt.Sprintf(
-					"%s.annotations: %q has no effect on a component: set it in the metadata of the AppWrapper", place, key))
+					"%s.annotations: %q has no effect on a component: set it in the metadata of the AppWrapper", path, key))
 			}
 		}
 		for j, set := range component.PodSets {
-			warnings = append(warnings, unknownAnnotations(fmt.Sprintf("%s.podSets[%d].annotations", place, j), set.Annotations, podSetAnnotations)...)
+			warnings = append(warnings, unknownAnnotations(fmt.Sprintf("%s.podSets[%d].annotations", path, j), set.Annotations, podSetAnnotations)...)
 		}
 	}
 	return warnings
 }
 
-// valueProblem returns why the value of an annotation is invalid, its effect, and the expected value; "" for a valid one.
+// valueProblem returns the error in the value of an annotation, with its effect and the expected value, or "" for a valid value.
 func valueProblem(key, value string) string {
 	switch {
 	case key == names.PausedAnnotation && value != "true" && value != "false":
@@ -73,8 +73,8 @@ func valueProblem(key, value string) string {
 	return ""
 }
 
-// unknownAnnotations returns a warning for each key with our prefix that is not known.
-func unknownAnnotations(place string, annotations map[string]string, known []string) []string {
+// unknownAnnotations returns a warning for each unknown key with AnnotationPrefix.
+func unknownAnnotations(path string, annotations map[string]string, known []string) []string {
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if !strings.HasPrefix(key, v1beta2.AnnotationPrefix) || slices.Contains(known, key) {
@@ -85,7 +85,7 @@ func unknownAnnotations(place string, annotations map[string]string, known []str
 		if names.EditDistance(key, nearest) <= 3 {
 			advice = fmt.Sprintf("write %q", nearest)
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", place, key, advice))
+		warnings = append(warnings, fmt.Sprintf("%s: %q is not known and has no effect: %s", path, key, advice))
 	}
 	return warnings
 }

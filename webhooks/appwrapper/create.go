@@ -37,7 +37,7 @@ type creation struct {
 
 	errs    field.ErrorList
 	podSets int
-	// unauthorized reports whether the user lacks a right.
+	// unauthorized reports whether the user lacks a permission.
 	unauthorized bool
 	// podSetsUnknown reports whether a component could not be validated, so that podSets is incomplete.
 	podSetsUnknown bool

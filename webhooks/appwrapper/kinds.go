@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// grantingGroups are groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator, which is this
-// operator for a component. An access review does not cover the granted rights.
+// grantingGroups are the groups of kinds that grant permissions. The API server compares the granted permissions with those of the creator, which
+// is this operator for a component. An access review does not cover the granted permissions.
 var grantingGroups = map[string]bool{
 	"rbac.authorization.k8s.io":  true,
 	"authorization.openshift.io": true,
@@ -28,7 +28,7 @@ var createdByUserOnly = map[schema.GroupKind]bool{
 
 const nestedAppWrapper = "Nested AppWrappers are forbidden: list the components of the inner one in the outer one"
 
-// KindProblem returns why a kind cannot be a component, or "". Scope and group do not depend on the user, so the controller also calls it, for
+// KindProblem returns the reason why a kind cannot be a component, or "". It does not depend on the user, so the controller calls it too, for
 // objects that were stored without the webhook.
 func KindProblem(mapping *meta.RESTMapping) string {
 	kind := mapping.GroupVersionKind
@@ -38,7 +38,7 @@ func KindProblem(mapping *meta.RESTMapping) string {
 	case grantingGroups[kind.Group]:
 		return fmt.Sprintf("AppWrappers cannot create %s: objects that grant permissions must be created by the user who grants them", kind.GroupKind())
 	case createdByUserOnly[kind.GroupKind()]:
-		return fmt.Sprintf("AppWrappers cannot create %s: what its pods may use depends on who creates it, so create it without an AppWrapper", kind.GroupKind())
+		return fmt.Sprintf("AppWrappers cannot create %s: the permissions of its creator limit its pods, so create it without an AppWrapper", kind.GroupKind())
 	case mapping.Scope == nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return fmt.Sprintf("AppWrappers cannot create cluster-scoped objects such as %s: ask an administrator to create it", kind.GroupKind())
 	default:
@@ -64,8 +64,8 @@ func requiredRights(object *unstructured.Unstructured, resource schema.GroupVers
 	return all
 }
 
-// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate right for that, which this operator may have
-// and the user may lack.
+// hasCustomHost reports whether a Route sets a host or certificate. OpenShift requires a separate permission for that, which this operator may
+// have and the user may lack.
 func hasCustomHost(object *unstructured.Unstructured) bool {
 	for _, path := range [][]string{
 		{"spec", "host"}, {"spec", "subdomain"}, {"spec", "tls", "certificate"}, {"spec", "tls", "key"},

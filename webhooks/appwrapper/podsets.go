@@ -22,7 +22,7 @@ func podSetLimitFunc(live client.Reader) func(context.Context) int {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: "workloads.kueue.x-k8s.io"}); err != nil {
-			log.FromContext(ctx).Info("Cannot read how many pod sets Kueue takes", "assumed", maxPodSets, "cause", err.Error())
+			log.FromContext(ctx).Info("Cannot read the maximum number of pod sets from the CRD of Workloads", "assumed", maxPodSets, "cause", err.Error())
 			return maxPodSets
 		}
 		var definitions apiextensionsv1.CustomResourceDefinitionList

@@ -104,17 +104,17 @@ func healthOf(node *corev1.Node, taints Taints) health {
 	if node.DeletionTimestamp != nil {
 		return result
 	}
-	out := node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+	outOfService := node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == corev1.TaintNodeUnreachable || taint.Key == corev1.TaintNodeNotReady
 	})
-	if out {
+	if outOfService {
 		maps.Copy(result.unavailable, node.Status.Capacity)
 		delete(result.unavailable, corev1.ResourcePods)
 	}
 	for name, labels := range taints {
 		for _, label := range labels {
 			if value, ok := node.Labels[label.Key]; ok && value == label.Value {
-				result.add(corev1.ResourceName(name), corev1.TaintEffect(label.Effect), node.Status.Capacity, out)
+				result.add(corev1.ResourceName(name), corev1.TaintEffect(label.Effect), node.Status.Capacity, outOfService)
 			}
 		}
 	}

@@ -39,9 +39,9 @@ type Decision struct {
 	// NextPhase is the phase to enter; "" to stay.
 	NextPhase  awv1beta2.AppWrapperPhase
 	Conditions []metav1.Condition
-	// Announce sets every component that is not deployed to Announced.
+	// Announce sets every component without a created object to Announced.
 	Announce bool
-	// Defer leaves the state of created components to the next decision, which stores it.
+	// Defer keeps the status of created components in memory until the next decision, which stores it.
 	Defer bool
 	// Retry is added to the number of retries.
 	Retry          int32
@@ -120,5 +120,5 @@ func Decide(list []Rule, f *Facts) Decision {
 			return d
 		}
 	}
-	return Decision{Rule: "unknown phase"} // of a newer release
+	return Decision{Rule: "unknown phase"} // a newer release may have more phases
 }

@@ -14,7 +14,7 @@ import (
 
 var whileResetting = []Rule{
 	{"suspend", suspended, toSuspending},
-	{"clean up", holdsQuota, func(f *Facts) Decision {
+	{"delete resources", holdsQuota, func(f *Facts) Decision {
 		return f.deleteResources(func(f *Facts) Decision {
 			return Decision{RequeueAfter: Immediately, Conditions: append(f.clearPodsReady(),
 				falseCondition(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonResetting, "Resources deleted for resetting AppWrapper"))}
@@ -34,17 +34,17 @@ var whileResetting = []Rule{
 }
 
 var whileSuspending = []Rule{
-	{"clean up", holdsQuota, func(f *Facts) Decision { return f.deleteResources(toSuspended) }},
+	{"delete resources", holdsQuota, func(f *Facts) Decision { return f.deleteResources(toSuspended) }},
 	{"suspended", always, toSuspended},
 }
 
 var whileSucceeded = []Rule{
-	{"note the end", (*Facts).completionTimeMissing, (*Facts).setCompletionTime},
-	{"cleaned up", func(f *Facts) bool { return !f.isTrue(awv1beta2.ConditionResourcesDeployed) }, stay},
-	{"keep for a while", func(f *Facts) bool { return !f.deletionStarted() && f.until(f.expiryTime()) > 0 }, func(f *Facts) Decision {
+	{"set completion time", (*Facts).completionTimeMissing, (*Facts).setCompletionTime},
+	{"resources are deleted", func(f *Facts) bool { return !f.isTrue(awv1beta2.ConditionResourcesDeployed) }, stay},
+	{"wait for the time to live", func(f *Facts) bool { return !f.deletionStarted() && f.until(f.expiryTime()) > 0 }, func(f *Facts) Decision {
 		return Decision{RequeueAfter: f.until(f.expiryTime())}
 	}},
-	{"clean up", always, func(f *Facts) Decision {
+	{"delete resources", always, func(f *Facts) Decision {
 		return f.deleteResources(func(f *Facts) Decision {
 			return Decision{Conditions: []metav1.Condition{falseCondition(awv1beta2.ConditionResourcesDeployed, awv1beta2.ReasonSucceeded,
 				fmt.Sprintf("Time to live after success of %s expired", f.Terms.SuccessTTL))}}
@@ -53,16 +53,16 @@ var whileSucceeded = []Rule{
 }
 
 var whileFailed = []Rule{
-	{"note the end", (*Facts).completionTimeMissing, (*Facts).setCompletionTime},
-	{"cleaned up", func(f *Facts) bool { return !holdsQuota(f) && !f.isTrue(awv1beta2.ConditionQuotaReserved) }, func(f *Facts) Decision {
+	{"set completion time", (*Facts).completionTimeMissing, (*Facts).setCompletionTime},
+	{"resources are deleted", func(f *Facts) bool { return !holdsQuota(f) && !f.isTrue(awv1beta2.ConditionQuotaReserved) }, func(f *Facts) Decision {
 		return Decision{Conditions: f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, "")}
 	}},
-	{"keep for a while", func(f *Facts) bool { return !f.deletionStarted() && !f.Suspend && f.until(f.deletionTime()) > 0 }, func(f *Facts) Decision {
+	{"wait for the deletion grace period", func(f *Facts) bool { return !f.deletionStarted() && !f.Suspend && f.until(f.deletionTime()) > 0 }, func(f *Facts) Decision {
 		paused := falseCondition(awv1beta2.ConditionDeletingResources, awv1beta2.ReasonDeletionPaused,
 			fmt.Sprintf("%s has value %s", awv1beta2.AnnotationDeletionOnFailure, f.Terms.DeletionOnFailure))
 		return Decision{RequeueAfter: f.until(f.deletionTime()), Conditions: append(f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonFailed, ""), paused)}
 	}},
-	{"clean up", always, func(f *Facts) Decision {
+	{"delete resources", always, func(f *Facts) Decision {
 		return f.deleteResources(func(f *Facts) Decision {
 			message := "Resources deleted for failed AppWrapper"
 			if f.Terms.DeletionOnFailure > 0 && f.Suspend {
@@ -78,15 +78,15 @@ var whileFailed = []Rule{
 
 // WhileTerminating are the rules of every AppWrapper with a deletionTimestamp, in any phase.
 var WhileTerminating = []Rule{
-	{"clean up", holdsQuota, func(f *Facts) Decision {
+	{"delete resources", holdsQuota, func(f *Facts) Decision {
 		d := f.deleteResources(releaseQuota)
 		if f.Deleted != nil && !f.Deleted.Finished() && f.Phase != awv1beta2.PhaseTerminating {
 			d.NextPhase = awv1beta2.PhaseTerminating
 		}
 		return d
 	}},
-	{"give back the quota", func(f *Facts) bool { return f.isTrue(awv1beta2.ConditionQuotaReserved) }, releaseQuota},
-	{"let go", always, func(*Facts) Decision { return Decision{RemoveFinalizer: true} }},
+	{"release quota", func(f *Facts) bool { return f.isTrue(awv1beta2.ConditionQuotaReserved) }, releaseQuota},
+	{"remove finalizer", always, func(*Facts) Decision { return Decision{RemoveFinalizer: true} }},
 }
 
 func releaseQuota(f *Facts) Decision {
@@ -158,7 +158,7 @@ func (f *Facts) resumeTime() time.Time {
 	return f.since(awv1beta2.ConditionUnhealthy).Add(f.Terms.RetryPause)
 }
 
-// expiryTime returns when the resources of a successful workload are deleted.
+// expiryTime returns when the resources of a successful workload are deleted: SuccessTTL after its completion.
 func (f *Facts) expiryTime() time.Time { return f.completionTime().Add(f.Terms.SuccessTTL) }
 
 // deletionTime returns when the resources of a failed workload are deleted: DeletionOnFailure after its completion.

@@ -38,15 +38,15 @@ const (
 func TestRulesWhileResetting(t *testing.T) {
 	runCases(t, awv1beta2.PhaseResetting, whileResetting, []ruleCase{
 		{"suspend wins", []change{suspend}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
-		{"delete", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{deletionResult(Deletion{Objects: 1}), podsReady(time.Minute)}, want{rule: "clean up", again: 10 * time.Minute,
+		{"delete", nil, want{rule: "delete resources", act: DeleteComponents}},
+		{"something is left", []change{deletionResult(Deletion{Objects: 1}), podsReady(time.Minute)}, want{rule: "delete resources", again: 10 * time.Minute,
 			sets: []string{deleting, "PodsReady=False/Resetting"}}},
-		{"pods are left", []change{deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"what is left cannot be watched", []change{deletionResult(Deletion{Objects: 1, Unwatched: true})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
-		{"trouble", []change{deletionResult(Deletion{Err: errors.New("forbidden")})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
-		{"time is up", []change{deletingFor(10 * time.Minute)}, want{rule: "clean up", act: ForceDeletion}},
-		{"forced a moment ago", []change{deletingFor(10 * time.Minute), deletionResult(Deletion{Pods: 2})}, want{rule: "clean up", again: UnwatchedInterval, sets: []string{deleting}}},
-		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "clean up", again: Immediately,
+		{"pods are left", []change{deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)}, want{rule: "delete resources", again: 9 * time.Minute, sets: []string{deleting}}},
+		{"what is left cannot be watched", []change{deletionResult(Deletion{Objects: 1, Unwatched: true})}, want{rule: "delete resources", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"trouble", []change{deletionResult(Deletion{Err: errors.New("forbidden")})}, want{rule: "delete resources", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"time is up", []change{deletingFor(10 * time.Minute)}, want{rule: "delete resources", act: ForceDeletion}},
+		{"forced a moment ago", []change{deletingFor(10 * time.Minute), deletionResult(Deletion{Pods: 2})}, want{rule: "delete resources", again: UnwatchedInterval, sets: []string{deleting}}},
+		{"all is gone", []change{nothingLeft, deletingFor(time.Second)}, want{rule: "delete resources", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Resetting", deleted}}},
 		{"pause", []change{withConditionsFalse(rd), unhealthy(80 * time.Second)}, want{rule: "pause", again: 10 * time.Second}},
 		{"resume", []change{withConditionsFalse(rd), unhealthy(90 * time.Second), podsReadyLost(2 * time.Minute)}, want{rule: "resume", next: awv1beta2.PhaseResuming,
@@ -75,12 +75,12 @@ func TestASecondFailureHasItsOwnGracePeriod(t *testing.T) {
 func TestRulesWhileSuspending(t *testing.T) {
 	over := []string{"QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended"}
 	runCases(t, awv1beta2.PhaseSuspending, whileSuspending, []ruleCase{
-		{"delete, even when not suspended any more", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{suspend, deletionResult(Deletion{Objects: 1})}, want{rule: "clean up", again: 10 * time.Minute, sets: []string{deleting}}},
-		{"all is gone", []change{suspend, nothingLeft, podsReady(time.Minute), unhealthy(time.Minute)}, want{rule: "clean up", next: awv1beta2.PhaseSuspended,
+		{"delete, even when not suspended any more", nil, want{rule: "delete resources", act: DeleteComponents}},
+		{"something is left", []change{suspend, deletionResult(Deletion{Objects: 1})}, want{rule: "delete resources", again: 10 * time.Minute, sets: []string{deleting}}},
+		{"all is gone", []change{suspend, nothingLeft, podsReady(time.Minute), unhealthy(time.Minute)}, want{rule: "delete resources", next: awv1beta2.PhaseSuspended,
 			again: Immediately, sets: append(over, "PodsReady=False/Suspended", "Unhealthy=False/Suspended")}},
 		{"gone before", []change{suspend, withConditionsFalse(rd)}, want{rule: "suspended", next: awv1beta2.PhaseSuspended, again: Immediately, sets: over}},
-		{"pods came back", []change{suspend, withConditionsFalse(rd), pods(1, 0, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
+		{"pods came back", []change{suspend, withConditionsFalse(rd), pods(1, 0, 0, 0)}, want{rule: "delete resources", act: DeleteComponents}},
 	})
 }
 
@@ -88,14 +88,14 @@ func TestRulesWhileSuspending(t *testing.T) {
 func TestRulesWhileSucceeded(t *testing.T) {
 	ttl := withTerms(func(t *Terms) { t.SuccessTTL = 10 * time.Minute })
 	runCases(t, awv1beta2.PhaseSucceeded, whileSucceeded, []ruleCase{
-		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
-		{"cleaned up", []change{withConditionsFalse(rd)}, want{rule: "cleaned up"}},
-		{"cleaned up, still ready", []change{withConditionsFalse(rd), podsReady(time.Hour)}, want{rule: "cleaned up"}},
-		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "keep for a while", again: 9 * time.Minute}},
-		{"expired", []change{ttl, completed(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
-		{"deletion continues when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
-		{"suspended later", []change{suspend, completed(time.Minute), ttl}, want{rule: "keep for a while", again: 9 * time.Minute}},
-		{"all is gone", []change{ttl, nothingLeft}, want{rule: "clean up", sets: []string{"ResourcesDeployed=False/Succeeded"}}},
+		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "set completion time", again: Immediately}},
+		{"resources are deleted", []change{withConditionsFalse(rd)}, want{rule: "resources are deleted"}},
+		{"cleaned up, still ready", []change{withConditionsFalse(rd), podsReady(time.Hour)}, want{rule: "resources are deleted"}},
+		{"ran for an hour, ended a minute ago", []change{ttl, deployedFor(time.Hour), completed(time.Minute)}, want{rule: "wait for the time to live", again: 9 * time.Minute}},
+		{"expired", []change{ttl, completed(10 * time.Minute)}, want{rule: "delete resources", act: DeleteComponents}},
+		{"deletion continues when the time to live was raised", []change{deletingFor(time.Minute)}, want{rule: "delete resources", act: DeleteComponents}},
+		{"suspended later", []change{suspend, completed(time.Minute), ttl}, want{rule: "wait for the time to live", again: 9 * time.Minute}},
+		{"all is gone", []change{ttl, nothingLeft}, want{rule: "delete resources", sets: []string{"ResourcesDeployed=False/Succeeded"}}},
 	})
 	d := Decide(whileSucceeded, newFacts(awv1beta2.PhaseSucceeded, ttl, nothingLeft))
 	if got := d.Conditions[0].Message; got != "Time to live after success of 10m0s expired" {
@@ -112,19 +112,19 @@ func TestRulesWhileFailed(t *testing.T) {
 	delay := withTerms(func(t *Terms) { t.DeletionOnFailure = 10 * time.Minute })
 	ended := []string{"ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"}
 	runCases(t, awv1beta2.PhaseFailed, whileFailed, []ruleCase{
-		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "note the end", again: Immediately}},
-		{"cleaned up", []change{withConditionsFalse(rd, qr)}, want{rule: "cleaned up"}},
-		{"cleaned up, ready as the original left it", []change{withConditionsFalse(rd, qr), podsReady(time.Hour)}, want{rule: "cleaned up", sets: []string{"PodsReady=False/Failed"}}},
-		{"delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
+		{"stored by the original", []change{func(f *Facts) { f.CompletionTime = nil }}, want{rule: "set completion time", again: Immediately}},
+		{"resources are deleted", []change{withConditionsFalse(rd, qr)}, want{rule: "resources are deleted"}},
+		{"cleaned up, ready as the original left it", []change{withConditionsFalse(rd, qr), podsReady(time.Hour)}, want{rule: "resources are deleted", sets: []string{"PodsReady=False/Failed"}}},
+		{"delayed", []change{delay, completed(4 * time.Minute)}, want{rule: "wait for the deletion grace period", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
 		{"delayed, after an earlier clean-up", []change{delay, completed(4 * time.Minute), withConditionsFalse(awv1beta2.ConditionDeletingResources)},
-			want{rule: "keep for a while", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
-		{"suspend ends the delay", []change{delay, completed(4 * time.Minute), suspend}, want{rule: "clean up", act: DeleteComponents}},
-		{"the delay is over", []change{delay, pausedFor(10 * time.Minute)}, want{rule: "clean up", act: DeleteComponents}},
-		{"deletion has begun", []change{delay, completed(time.Minute), deletingFor(time.Second), suspend}, want{rule: "clean up", act: DeleteComponents}},
-		{"deletion has begun and suspend is taken back", []change{delay, completed(time.Minute), deletingFor(time.Second)}, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{deletionResult(Deletion{Objects: 1}), deletingFor(time.Minute)}, want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", sets: append(ended, deleted)}},
-		{"the original ended between two patches", []change{withConditionsFalse(rd), pods(0, 1, 0, 0)}, want{rule: "clean up", act: DeleteComponents}},
+			want{rule: "wait for the deletion grace period", again: 6 * time.Minute, sets: []string{"DeletingResources=False/DeletionPaused"}}},
+		{"suspend ends the delay", []change{delay, completed(4 * time.Minute), suspend}, want{rule: "delete resources", act: DeleteComponents}},
+		{"the delay is over", []change{delay, pausedFor(10 * time.Minute)}, want{rule: "delete resources", act: DeleteComponents}},
+		{"deletion has begun", []change{delay, completed(time.Minute), deletingFor(time.Second), suspend}, want{rule: "delete resources", act: DeleteComponents}},
+		{"deletion has begun and suspend is taken back", []change{delay, completed(time.Minute), deletingFor(time.Second)}, want{rule: "delete resources", act: DeleteComponents}},
+		{"something is left", []change{deletionResult(Deletion{Objects: 1}), deletingFor(time.Minute)}, want{rule: "delete resources", again: 9 * time.Minute, sets: []string{deleting}}},
+		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "delete resources", sets: append(ended, deleted)}},
+		{"the original ended between two patches", []change{withConditionsFalse(rd), pods(0, 1, 0, 0)}, want{rule: "delete resources", act: DeleteComponents}},
 	})
 	for _, forced := range []bool{false, true} {
 		d := Decide(whileFailed, newFacts(awv1beta2.PhaseFailed, delay, nothingLeft, func(f *Facts) { f.Suspend = forced }))
@@ -151,14 +151,14 @@ func TestCompletionTimeOfLegacyFailure(t *testing.T) {
 
 func TestRulesWhileTerminating(t *testing.T) {
 	runCases(t, awv1beta2.PhaseRunning, WhileTerminating, []ruleCase{
-		{"delete", nil, want{rule: "clean up", act: DeleteComponents}},
-		{"something is left", []change{deletionResult(Deletion{Objects: 1})}, want{rule: "clean up", next: awv1beta2.PhaseTerminating, again: 10 * time.Minute, sets: []string{deleting}}},
+		{"delete", nil, want{rule: "delete resources", act: DeleteComponents}},
+		{"something is left", []change{deletionResult(Deletion{Objects: 1})}, want{rule: "delete resources", next: awv1beta2.PhaseTerminating, again: 10 * time.Minute, sets: []string{deleting}}},
 		{"still", []change{func(f *Facts) { f.Phase = awv1beta2.PhaseTerminating }, deletionResult(Deletion{Pods: 1}), deletingFor(time.Minute)},
-			want{rule: "clean up", again: 9 * time.Minute, sets: []string{deleting}}},
-		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "clean up", again: Immediately,
+			want{rule: "delete resources", again: 9 * time.Minute, sets: []string{deleting}}},
+		{"all is gone", []change{nothingLeft, deletingFor(time.Minute)}, want{rule: "delete resources", again: Immediately,
 			sets: []string{"ResourcesDeployed=False/Terminating", "QuotaReserved=False/Terminating", deleted}}},
-		{"quota is left", []change{withConditionsFalse(rd)}, want{rule: "give back the quota", again: Immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
-		{"over", []change{withConditionsFalse(rd, qr)}, want{rule: "let go"}},
+		{"quota is left", []change{withConditionsFalse(rd)}, want{rule: "release quota", again: Immediately, sets: []string{"QuotaReserved=False/Terminating"}}},
+		{"over", []change{withConditionsFalse(rd, qr)}, want{rule: "remove finalizer"}},
 	})
 	if d := Decide(WhileTerminating, newFacts(awv1beta2.PhaseRunning, withConditionsFalse(rd, qr))); !d.RemoveFinalizer {
 		t.Error("want the finalizer removed")

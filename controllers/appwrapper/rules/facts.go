@@ -20,9 +20,9 @@ type Facts struct {
 	CompletionTime *metav1.Time
 	Components     []ComponentFact
 	Pods           PodFacts
-	// ComponentsChanged reports that the spec has another number of components than the status, which is invalid then.
+	// ComponentsChanged reports whether the number of components in the spec differs from that in the status, which is then invalid.
 	ComponentsChanged bool
-	// Unreviewed reports that no webhook has processed the AppWrapper, which has never run.
+	// Unreviewed reports whether the AppWrapper has never run, and no webhook has processed it.
 	Unreviewed bool
 	// Created and Deleted are the outcome of an action in this reconcile; nil before it.
 	Created *Creation
@@ -31,7 +31,7 @@ type Facts struct {
 	RequeueAfter time.Duration
 }
 
-// RequireRequeue requests another reconcile after at most this time.
+// RequireRequeue requests another reconcile after the given time at the latest.
 func (f *Facts) RequireRequeue(after time.Duration) {
 	if f.RequeueAfter == 0 || after < f.RequeueAfter {
 		f.RequeueAfter = after
@@ -74,12 +74,12 @@ type ComponentFact struct {
 	Replicas int
 	// MinReady is the number of replicas that must be ready: some kinds scale by themselves.
 	MinReady int
-	// ReportsCompletion reports that the kind reports completion itself, so that pods do not count.
+	// ReportsCompletion reports whether the kind reports completion in its status, so that its pods do not count.
 	ReportsCompletion bool
-	// Missing reports that the object does not exist, is terminating, or has another owner, according to the API server.
+	// Missing reports whether, according to the API server, the object does not exist, is terminating, or has another owner.
 	Missing bool
 	Outcome Outcome
-	// Completed reports that its success is stored.
+	// Completed reports whether the success of the component is stored in the status.
 	Completed bool
 	// Message is the reported reason of a failure.
 	Message string
@@ -96,7 +96,7 @@ type PodFacts struct {
 	All, Active int
 	// NoExecute are the names of nodes that running pods should leave.
 	NoExecute []string
-	// Terminal reports that a container terminated with an exit code that forbids a retry.
+	// Terminal reports whether a container terminated with an exit code after which no retry is allowed.
 	Terminal bool
 	// Report lists failed containers.
 	Report string
@@ -116,13 +116,13 @@ type Deletion struct {
 	Objects int
 	// Pods is the number of labelled pods that still exist; set only if Objects is 0, or with force.
 	Pods int
-	// Unwatched reports that a remaining object is not watched.
+	// Unwatched reports whether a remaining object is not watched.
 	Unwatched bool
 	// Err joins the errors.
 	Err error
 }
 
-// Finished reports whether nothing is left.
+// Finished reports whether no object and no pod is left.
 func (d *Deletion) Finished() bool { return d.Objects == 0 && d.Pods == 0 && d.Err == nil }
 
 // isTrue reports whether a stored condition is True.

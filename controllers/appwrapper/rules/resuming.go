@@ -14,7 +14,7 @@ var whileNew = append([]Rule{
 }, whileSuspended[1:]...)
 
 var whileSuspended = []Rule{
-	{"kept suspended", suspended, stay},
+	{"stay suspended", suspended, stay},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
 	{"not reviewed", func(f *Facts) bool { return f.Unreviewed }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonNotReviewed, "no webhook of this operator has seen who created the AppWrapper, so the permissions of its author are unknown: "+
@@ -35,7 +35,7 @@ var whileSuspended = []Rule{
 var whileResuming = []Rule{
 	{"suspend", suspended, toSuspending},
 	{"components were changed", componentsChanged, (*Facts).failComponentsChanged},
-	{"announce what will be created", needsAnnouncement, func(*Facts) Decision { return Decision{Announce: true, RequeueAfter: Immediately} }},
+	{"announce components", needsAnnouncement, func(*Facts) Decision { return Decision{Announce: true, RequeueAfter: Immediately} }},
 	{"wait for the first pods", func(f *Facts) bool {
 		return allCreated(f) && !f.enoughPods() && (f.Created != nil || f.until(f.startTime().Add(settleTime)) > 0)
 	}, func(*Facts) Decision { return Decision{Defer: true, RequeueAfter: settleTime} }},
@@ -44,10 +44,10 @@ var whileResuming = []Rule{
 	{"creation failed permanently", func(f *Facts) bool { return f.Created.Terminal }, func(f *Facts) Decision {
 		return f.fail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
-	{"try creation again", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {
+	{"retry creation", func(f *Facts) bool { return f.until(f.admissionDeadline()) > 0 }, func(f *Facts) Decision {
 		return Decision{RequeueAfter: f.backoff()}.withConditions([]metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonCreateFailed, createFailed(f))})
 	}},
-	{"creation took too long", always, func(f *Facts) Decision {
+	{"creation timed out", always, func(f *Facts) Decision {
 		return f.retryOrFail(awv1beta2.ReasonCreateFailed, createFailed(f), "")
 	}},
 }
@@ -63,8 +63,8 @@ func (f *Facts) failComponentsChanged() Decision {
 
 func toSuspending(*Facts) Decision { return transitionTo(awv1beta2.PhaseSuspending) }
 
-// needsAnnouncement reports whether the status must announce components before their objects are created: otherwise a crash in between
-// would leave objects that no status mentions.
+// needsAnnouncement reports whether the status must announce components before their objects are created: a crash in between would leave
+// objects that the status does not contain.
 func needsAnnouncement(f *Facts) bool {
 	return f.Created == nil && f.count(func(c ComponentFact) bool { return c.Stage == NotCreated }) > 0
 }
@@ -108,7 +108,8 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// backoff returns the delay of the next creation: half the time since the first attempt, bounded, and not beyond the admission grace period.
+// backoff returns the delay of the next attempt: half the time since the first one, between minRetry and maxRetry, and at most until the end of
+// the admission grace period.
 func (f *Facts) backoff() time.Duration {
 	elapsed := f.Now.Sub(f.since(awv1beta2.ConditionResourcesDeployed))
 	return min(max(elapsed/2, minRetry), maxRetry, f.until(f.admissionDeadline()))

@@ -23,8 +23,8 @@ func TestRulesWhileNewAndSuspended(t *testing.T) {
 		{"first reconcile of a suspended AppWrapper", []change{suspend}, want{rule: "initialize", next: awv1beta2.PhaseSuspended, again: Immediately}},
 	}, starts...))
 	runCases(t, awv1beta2.PhaseSuspended, whileSuspended, append([]ruleCase{
-		{"suspended", []change{suspend}, want{rule: "kept suspended"}},
-		{"the same, but suspended", []change{suspend, changed}, want{rule: "kept suspended"}},
+		{"suspended", []change{suspend}, want{rule: "stay suspended"}},
+		{"the same, but suspended", []change{suspend, changed}, want{rule: "stay suspended"}},
 	}, starts...))
 	for _, phase := range []awv1beta2.AppWrapperPhase{awv1beta2.PhaseEmpty, awv1beta2.PhaseSuspended} {
 		if d := Decide(ByPhase[phase], newFacts(phase)); !d.Announce {
@@ -38,7 +38,7 @@ func TestRulesWhileResuming(t *testing.T) {
 	failed := "error creating components: no route to host"
 	runCases(t, awv1beta2.PhaseResuming, whileResuming, []ruleCase{
 		{"suspend wins", []change{suspend, staged(NotCreated)}, want{rule: "suspend", next: awv1beta2.PhaseSuspending, again: Immediately}},
-		{"stored by the original, nothing announced", []change{staged(NotCreated)}, want{rule: "announce what will be created", again: Immediately}},
+		{"stored by the original, nothing announced", []change{staged(NotCreated)}, want{rule: "announce components", again: Immediately}},
 		{"components were removed", []change{changed}, want{rule: "components were changed", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/ComponentsChanged"}}},
 		{"all there", []change{staged(Deployed)}, want{rule: "run", next: awv1beta2.PhaseRunning, again: Immediately}},
@@ -57,14 +57,14 @@ func TestRulesWhileResuming(t *testing.T) {
 		{"fatal", []change{creationResult(broken, true)}, want{rule: "creation failed permanently", next: awv1beta2.PhaseFailed, again: Immediately,
 			sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
 		{"at first again after a second", []change{creationResult(broken, false), deployedFor(time.Second)},
-			want{rule: "try creation again", again: time.Second, sets: []string{"PodsReady=False/CreateFailed"}}},
-		{"later less often", []change{creationResult(broken, false), deployedFor(20 * time.Second)}, want{rule: "try creation again", again: 10 * time.Second,
+			want{rule: "retry creation", again: time.Second, sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"later less often", []change{creationResult(broken, false), deployedFor(20 * time.Second)}, want{rule: "retry creation", again: 10 * time.Second,
 			sets: []string{"PodsReady=False/CreateFailed"}}},
 		{"but at the deadline", []change{creationResult(broken, false), deployedFor(59500 * time.Millisecond)},
-			want{rule: "try creation again", again: 500 * time.Millisecond, sets: []string{"PodsReady=False/CreateFailed"}}},
-		{"too long, tried again", []change{creationResult(broken, false), deployedFor(time.Minute)}, want{rule: "creation took too long",
+			want{rule: "retry creation", again: 500 * time.Millisecond, sets: []string{"PodsReady=False/CreateFailed"}}},
+		{"too long, tried again", []change{creationResult(broken, false), deployedFor(time.Minute)}, want{rule: "creation timed out",
 			next: awv1beta2.PhaseResetting, retry: 1, again: Immediately, sets: []string{"Unhealthy=True/CreateFailed"}, unhealthy: failed}},
-		{"too long, retries used up", []change{creationResult(broken, false), deployedFor(time.Minute), retried(3)}, want{rule: "creation took too long",
+		{"too long, retries used up", []change{creationResult(broken, false), deployedFor(time.Minute), retried(3)}, want{rule: "creation timed out",
 			next: awv1beta2.PhaseFailed, again: Immediately, sets: []string{"Unhealthy=True/CreateFailed"}}},
 	})
 }

@@ -20,7 +20,7 @@ var whileRunning = []Rule{
 	{"a component failed", func(f *Facts) bool { return f.count(hasFailed) > 0 }, func(f *Facts) Decision {
 		return f.retryOrFail(awv1beta2.ReasonFailedComponent, fmt.Sprintf("Found %d failed components", f.count(hasFailed)), f.titles(hasFailed))
 	}},
-	{"succeed, but not before its pods have ended", func(f *Facts) bool { return isComplete(f) && f.Pods.Active > 0 }, func(f *Facts) Decision {
+	{"wait for pods of succeeded components", func(f *Facts) bool { return isComplete(f) && f.Pods.Active > 0 }, func(f *Facts) Decision {
 		return Decision{Conditions: append(f.clearUnhealthy(), trueCondition(awv1beta2.ConditionQuotaReserved, awv1beta2.ReasonPodsRunning,
 			"The components have succeeded, but some of their pods still run: the quota is released when these pods have ended"))}
 	}},
@@ -33,27 +33,27 @@ var whileRunning = []Rule{
 		d.CompletionTime = &f.Now
 		return d
 	}},
-	{"failed pods, for a while", func(f *Facts) bool { return f.isUnhealthy() && f.until(f.failureDeadline()) > 0 }, func(f *Facts) Decision {
+	{"wait for the failure grace period", func(f *Facts) bool { return f.isUnhealthy() && f.until(f.failureDeadline()) > 0 }, func(f *Facts) Decision {
 		return Decision{Conditions: []metav1.Condition{f.unhealthyCondition()}, RequeueAfter: f.until(f.failureDeadline())}
 	}},
-	{"failed pods, for too long", (*Facts).isUnhealthy, func(f *Facts) Decision {
+	{"failure grace period expired", (*Facts).isUnhealthy, func(f *Facts) Decision {
 		c := f.unhealthyCondition()
 		return f.retryOrFail(c.Reason, c.Message, f.unhealthyDetail())
 	}},
-	{"pods on nodes that they should leave", func(f *Facts) bool { return len(f.Pods.NoExecute) > 0 }, func(f *Facts) Decision {
+	{"pods on unhealthy nodes", func(f *Facts) bool { return len(f.Pods.NoExecute) > 0 }, func(f *Facts) Decision {
 		message := "Workload contains pods using NoExecute resources on Nodes: " + strings.Join(f.Pods.NoExecute, ", ")
-		// The workload did not cause this: retries and exit codes do not count.
+		// The workload did not cause this: the retry is not counted, and exit codes are ignored.
 		return f.resetWithinLimit(awv1beta2.ReasonAutopilotNoExecute, message, "", 0)
 	}},
 	{"pods are ready", (*Facts).enoughPods, func(f *Facts) Decision { return Decision{Conditions: append(f.clearUnhealthy(), f.podsReady()...)} }},
-	{"too few pods, for a while", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
+	{"wait for pods", func(f *Facts) bool { return f.until(f.readyDeadline()) > 0 }, func(f *Facts) Decision {
 		podsReady := f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCountsWithDiagnosis())
 		if reason := f.reason(awv1beta2.ConditionPodsReady); reason != "" && f.Pods.Diagnosis != "" && !f.isTrue(awv1beta2.ConditionPodsReady) {
 			podsReady = []metav1.Condition{falseCondition(awv1beta2.ConditionPodsReady, reason, f.podCountsWithDiagnosis())} // readyDeadline depends on the reason
 		}
 		return Decision{RequeueAfter: f.until(f.readyDeadline())}.withConditions(f.clearUnhealthy(), podsReady)
 	}},
-	{"too few pods, for too long", always, func(f *Facts) Decision {
+	{"pods not ready in time", always, func(f *Facts) Decision {
 		d := f.retryOrFail(awv1beta2.ReasonInsufficientPods, f.podCounts(), f.Pods.Diagnosis)
 		if d.NextPhase != awv1beta2.PhaseFailed {
 			return d.withConditions(f.clearCondition(awv1beta2.ConditionPodsReady, awv1beta2.ReasonInsufficientPods, f.podCountsWithDiagnosis()))
@@ -74,16 +74,16 @@ func (f *Facts) existingComponents() int { return len(f.Components) - f.count(is
 // isComplete reports whether all components of kinds that report completion are done, and all other pods have succeeded. Without such kinds
 // only pods count, and a workload without pods never completes.
 func isComplete(f *Facts) bool {
-	busy := f.Pods.Pending + f.Pods.Running + f.Pods.Failed
+	notSucceeded := f.Pods.Pending + f.Pods.Running + f.Pods.Failed
 	reporting := f.count(func(c ComponentFact) bool { return c.ReportsCompletion && c.Replicas > 0 })
-	open := f.count(func(c ComponentFact) bool { return c.ReportsCompletion && c.Replicas > 0 && !c.Done() })
-	if open > 0 {
+	unfinished := f.count(func(c ComponentFact) bool { return c.ReportsCompletion && c.Replicas > 0 && !c.Done() })
+	if unfinished > 0 {
 		return false
 	}
 	if f.Expected() == 0 {
 		return reporting > 0
 	}
-	return busy == 0 && f.Pods.Succeeded >= f.Expected()
+	return notSucceeded == 0 && f.Pods.Succeeded >= f.Expected()
 }
 
 // successMessage reports all pods of the workload, including those that a finished component has deleted.
@@ -100,7 +100,8 @@ func (f *Facts) successMessage() string {
 // isUnhealthy reports whether a pod or component failed that may still be replaced.
 func (f *Facts) isUnhealthy() bool { return f.Pods.Failed > 0 || f.count(isFailing) > 0 }
 
-// unhealthyCondition has no message for failed pods, so that their number causes no status update.
+// unhealthyCondition returns the condition Unhealthy. It has no message for failed pods, so that a change of their number does not update the
+// status.
 func (f *Facts) unhealthyCondition() metav1.Condition {
 	if f.Pods.Failed == 0 {
 		return trueCondition(awv1beta2.ConditionUnhealthy, awv1beta2.ReasonFailedComponent,

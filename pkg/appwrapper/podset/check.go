@@ -10,8 +10,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// Check validates the declared pod sets of a component; path is that of the component. It returns the number of pod sets, and whether that is
-// known.
+// Check validates the declared pod sets of a component with the given path. It returns the number of pod sets, and whether that number is known.
 //
 // Each declared path must be unique and refer to a pod template. For kinds that the CodeFlare operator could infer, the declaration must
 // contain exactly the inferred pod sets with the same replicas. For other kinds any declaration is accepted.

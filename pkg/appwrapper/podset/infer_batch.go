@@ -31,12 +31,12 @@ func inferJob(n *numberReader, object map[string]any) []inferredPodSet {
 
 // jobPods returns the maximum number of concurrent pods of a Job: parallelism, or completions if that is less. A value that is not an integer
 // counts as absent; the API server rejects it.
-func jobPods(n *numberReader, spec map[string]any, place string) int32 {
-	pods := n.int32Field(integerField(spec, "parallelism"), place, "parallelism", 1)
-	return min(pods, n.int32Field(integerField(spec, "completions"), place, "completions", pods))
+func jobPods(n *numberReader, spec map[string]any, path string) int32 {
+	pods := n.int32Field(integerField(spec, "parallelism"), path, "parallelism", 1)
+	return min(pods, n.int32Field(integerField(spec, "completions"), path, "completions", pods))
 }
 
-// integerField returns a map with the field, if its value is an integer.
+// integerField returns a map with only the field, or nil if its value is not an integer.
 func integerField(spec map[string]any, field string) map[string]any {
 	if number, ok := spec[field].(int64); ok {
 		return map[string]any{field: number}
@@ -51,10 +51,10 @@ func inferJobSet(n *numberReader, object map[string]any) []inferredPodSet {
 		if job["template"] == nil {
 			continue
 		}
-		place := indexPath("spec.replicatedJobs", i)
-		replicas := n.int32Field(job, place, "replicas", 1)
-		each := jobPods(n, nested.Map(job, "template", "spec"), place+".template.spec")
-		sets = append(sets, podSet(place+".template.spec.template", n.product(place, replicas, each), map[string]string{
+		path := indexPath("spec.replicatedJobs", i)
+		replicas := n.int32Field(job, path, "replicas", 1)
+		each := jobPods(n, nested.Map(job, "template", "spec"), path+".template.spec")
+		sets = append(sets, podSet(path+".template.spec.template", n.product(path, replicas, each), map[string]string{
 			awv1beta2.AnnotationPodIndexLabel:      jobIndexLabel,
 			awv1beta2.AnnotationSubGroupIndexLabel: jobSetIndexLabel,
 			awv1beta2.AnnotationSubGroupCount:      strconv.Itoa(int(replicas)),
@@ -68,10 +68,10 @@ func inferKubeflow(field string, roles ...string) func(*numberReader, map[string
 	return func(n *numberReader, object map[string]any) []inferredPodSet {
 		var sets []inferredPodSet
 		for _, role := range roles {
-			spec, place := nested.Map(object, "spec", field, role), "spec."+field+"."+role
+			spec, path := nested.Map(object, "spec", field, role), "spec."+field+"."+role
 			if spec["template"] != nil {
-				replicas := n.int32Field(spec, place, "replicas", 1)
-				sets = append(sets, podSet(place+".template", replicas, map[string]string{awv1beta2.AnnotationPodIndexLabel: kubeflowIndexLabel}))
+				replicas := n.int32Field(spec, path, "replicas", 1)
+				sets = append(sets, podSet(path+".template", replicas, map[string]string{awv1beta2.AnnotationPodIndexLabel: kubeflowIndexLabel}))
 			}
 		}
 		return sets
@@ -90,14 +90,14 @@ func rejectTrainJob(n *numberReader, _ map[string]any) []inferredPodSet {
 // inferLeaderWorkerSet counts a leader and the remaining workers in each group. Without a template of its own the leader uses that of the
 // workers.
 func inferLeaderWorkerSet(n *numberReader, object map[string]any) []inferredPodSet {
-	const place = "spec.leaderWorkerTemplate"
+	const path = "spec.leaderWorkerTemplate"
 	groups := n.int32Field(nested.Map(object, "spec"), "spec", "replicas", 1)
 	group := nested.Map(object, "spec", "leaderWorkerTemplate")
-	size := n.int32Field(group, place, "size", 1)
+	size := n.int32Field(group, path, "size", 1)
 	var sets []inferredPodSet
 	if group["leaderTemplate"] != nil {
-		sets = append(sets, podSet(place+".leaderTemplate", groups, nil))
+		sets = append(sets, podSet(path+".leaderTemplate", groups, nil))
 		size = max(0, size-1)
 	}
-	return append(sets, podSet(place+".workerTemplate", n.product(place, groups, size), nil))
+	return append(sets, podSet(path+".workerTemplate", n.product(path, groups, size), nil))
 }

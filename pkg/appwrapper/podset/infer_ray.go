@@ -34,14 +34,14 @@ func inferRayCronJob(n *numberReader, object map[string]any) []inferredPodSet {
 
 // rayJobPods returns the pod sets of the cluster and, last, that of the submitter [D8], if the object has a template for it: a path cannot
 // address the default template of KubeRay.
-func rayJobPods(n *numberReader, spec map[string]any, place string) []inferredPodSet {
+func rayJobPods(n *numberReader, spec map[string]any, path string) []inferredPodSet {
 	if len(nested.Map(spec, "clusterSelector")) > 0 {
 		n.fail(errClusterSelector)
 	}
-	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), place+".rayClusterSpec")
+	sets := rayPods(n, nested.Map(spec, "rayClusterSpec"), path+".rayClusterSpec")
 	mode := spec["submissionMode"]
 	if byJob := mode == nil || mode == "" || mode == string(rayv1.K8sJobMode); byJob && spec["submitterPodTemplate"] != nil {
-		submitter := podSet(place+".submitterPodTemplate", 1, nil)
+		submitter := podSet(path+".submitterPodTemplate", 1, nil)
 		submitter.optional = true
 		// The submitter is created after the cluster is ready.
 		submitter.minReady = 0
@@ -51,23 +51,23 @@ func rayJobPods(n *numberReader, spec map[string]any, place string) []inferredPo
 }
 
 // rayPods returns the pod sets of the head and of each worker group with a template.
-func rayPods(n *numberReader, cluster map[string]any, place string) []inferredPodSet {
-	sets := []inferredPodSet{podSet(place+".headGroupSpec.template", 1, nil)}
+func rayPods(n *numberReader, cluster map[string]any, path string) []inferredPodSet {
+	sets := []inferredPodSet{podSet(path+".headGroupSpec.template", 1, nil)}
 	autoscaled := cluster["enableInTreeAutoscaling"] == true
 	for i, entry := range nested.List(cluster, "workerGroupSpecs") {
 		if group := nested.Map(entry); group["template"] != nil {
-			sets = append(sets, rayGroup(n, group, indexPath(place+".workerGroupSpecs", i), autoscaled))
+			sets = append(sets, rayGroup(n, group, indexPath(path+".workerGroupSpecs", i), autoscaled))
 		}
 	}
 	return sets
 }
 
 // rayGroup returns the pod set of a worker group: each replica has numOfHosts pods [D8].
-func rayGroup(n *numberReader, group map[string]any, place string, autoscaled bool) inferredPodSet {
-	replicas, hosts := n.int32Field(group, place, "replicas", 1), max(1, n.int32Field(group, place, "numOfHosts", 1))
-	set := podSet(place+".template", n.product(place, replicas, hosts), nil)
+func rayGroup(n *numberReader, group map[string]any, path string, autoscaled bool) inferredPodSet {
+	replicas, hosts := n.int32Field(group, path, "replicas", 1), max(1, n.int32Field(group, path, "numOfHosts", 1))
+	set := podSet(path+".template", n.product(path, replicas, hosts), nil)
 	if autoscaled || group["replicas"] == nil {
-		set.minReady = n.product(place, min(n.int32Field(group, place, "minReplicas", 0), replicas), hosts)
+		set.minReady = n.product(path, min(n.int32Field(group, path, "minReplicas", 0), replicas), hosts)
 	}
 	if group["suspend"] == true {
 		set.minReady = 0

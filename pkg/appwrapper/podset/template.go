@@ -49,8 +49,7 @@ func CheckTemplate(object map[string]any, path string) error {
 	return err
 }
 
-// UnknownFields returns a sentence for each unknown or duplicate field of the pod template at the path. It returns none if there is no pod
-// template.
+// UnknownFields returns an error text for each unknown or duplicate field of the pod template at the path, or none if there is no pod template.
 func UnknownFields(object map[string]any, path string) []string {
 	unknown, err := decodeSpec(object, path)
 	if err != nil {
