@@ -76,7 +76,7 @@ func (m *modelMesh) webhooks(mgr ctrl.Manager, enabled bool, guards admission.Gu
 		return nil
 	}
 	m.source = meshsettings.NewSource(meshsettings.Options{
-		Config: m.env.Config.ModelMesh, Dynamic: m.env.Dynamic, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
+		Config: m.env.Config.ModelMesh, Dynamic: m.env.Dynamic, Recorder: mgr.GetEventRecorder(modelmesh.ComponentName),
 		Clock: m.env.Clock, Log: mgr.GetLogger().WithName("meshsettings"),
 	})
 	if err := mgr.Add(m.source); err != nil {

@@ -50,7 +50,7 @@ func (r *rayCluster) webhooks(mgr ctrl.Manager, enabled bool, guards admission.G
 		return nil
 	}
 	r.source = raysettings.New(raysettings.Options{
-		Config: r.env.Config, Dynamic: r.env.Dynamic, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
+		Config: r.env.Config, Dynamic: r.env.Dynamic, Recorder: mgr.GetEventRecorder(raycluster.ComponentName),
 		Clock: r.env.Clock, Log: mgr.GetLogger().WithName("raysettings"),
 	})
 	if err := mgr.Add(r.source); err != nil {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,8 +50,8 @@ type Options struct {
 	Clock  clock.Clock
 	// Log receives each error once until another one occurs.
 	Log logr.Logger
-	// OnUpdate is called with each version of the object, or with nil when it does not exist. Calls come from Start or Read and never
-	// overlap. OnUpdate must not modify or retain the object.
+	// OnUpdate is called with each version of the object, or with nil when it does not exist. Calls come from Start, Read or ReadOnce and never
+	// overlap. OnUpdate must not modify or retain the object, or call the Watcher.
 	OnUpdate func(*unstructured.Unstructured)
 	// OnList is called with all objects with that name or label after each change, ordered by namespace and name.
 	OnList func([]*unstructured.Unstructured)
@@ -63,10 +65,12 @@ type Options struct {
 // list and watch the object by name.
 type Watcher struct {
 	Options
-	served      chan bool // the last value of SetServed, until Start receives it
-	lastError   string
-	readAllowed bool // a list succeeded
-	objects     map[types.NamespacedName]*unstructured.Unstructured
+	served    chan bool // the last value of SetServed, until Start receives it
+	lastError string
+	listed    atomic.Bool // a list succeeded
+
+	mu      sync.Mutex // held during lists and callbacks
+	objects map[types.NamespacedName]*unstructured.Unstructured
 }
 
 // New returns an idle Watcher.
@@ -87,9 +91,20 @@ func (w *Watcher) SetServed(served bool) {
 }
 
 // Read lists the object once. It must return before Start is called.
-func (w *Watcher) Read(ctx context.Context) {
+func (w *Watcher) Read(ctx context.Context) { w.nextDelay(w.ReadOnce(ctx), 0) }
+
+// ReadOnce lists the object unless a list has succeeded before. It is safe for concurrent use, also while Start runs.
+func (w *Watcher) ReadOnce(ctx context.Context) error {
+	if w.listed.Load() {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listed.Load() {
+		return nil
+	}
 	_, err := w.list(ctx)
-	w.nextDelay(err, 0)
+	return err
 }
 
 // Start implements manager.Runnable. It returns nil when ctx ends.
@@ -123,7 +138,7 @@ func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 		w.Log.Info("An object cannot be watched; its last known state stays in effect", "object", cmp.Or(w.Name, w.Labels), "reason", text)
 	}
 	forbidden := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
-	if (forbidden && (!w.readAllowed || last >= forbiddenGracePeriod) || apierrors.IsNotFound(err) && last >= notFoundGracePeriod) && w.OnUnavailable != nil {
+	if (forbidden && (!w.listed.Load() || last >= forbiddenGracePeriod) || apierrors.IsNotFound(err) && last >= notFoundGracePeriod) && w.OnUnavailable != nil {
 		w.OnUnavailable()
 	}
 	limit := maxBackoff
@@ -133,7 +148,7 @@ func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	return min(max(2*last, minBackoff), limit)
 }
 
-// list lists the object and returns the options of the subsequent watch.
+// list lists the object and returns the options of the subsequent watch. mu is held.
 func (w *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
 	options := metav1.ListOptions{FieldSelector: "metadata.name=" + w.Name}
 	if w.Labels != "" {
@@ -143,15 +158,17 @@ func (w *Watcher) list(ctx context.Context) (metav1.ListOptions, error) {
 	if err != nil {
 		return options, fmt.Errorf("listing %s: %w", w.Resource, err)
 	}
-	w.readAllowed = true
 	w.replaceObjects(list.Items)
+	w.listed.Store(true)
 	options.ResourceVersion, options.AllowWatchBookmarks = list.GetResourceVersion(), true
 	return options, nil
 }
 
 // listAndWatch lists the object and watches it until the watch ends.
 func (w *Watcher) listAndWatch(ctx context.Context) error {
+	w.mu.Lock()
 	options, err := w.list(ctx)
+	w.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -183,6 +200,8 @@ func (w *Watcher) handleEvent(event watch.Event) error {
 	if !ok || event.Type == watch.Bookmark || !w.matches(obj) {
 		return nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.storeObject(obj)
 	if event.Type == watch.Deleted {
 		delete(w.objects, client.ObjectKeyFromObject(obj))

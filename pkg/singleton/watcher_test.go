@@ -172,7 +172,7 @@ func TestNotFoundIsRetriedInGracePeriod(t *testing.T) {
 func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
-	f.readAllowed = true
+	f.listed.Store(true)
 	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
 	pause, waited := time.Duration(0), time.Duration(0)
 	for reported == 0 {
@@ -240,4 +240,24 @@ func TestSetServedNeverBlocks(t *testing.T) {
 	if f.NeedLeaderElection() {
 		t.Error("NeedLeaderElection reports true, although standby replicas watch the object")
 	}
+}
+
+func TestReadOnceListsUntilItSucceeds(t *testing.T) {
+	f := newFixture(t, object("settings", "one"))
+	refused := errors.New("refused")
+	f.fail.Store(&refused)
+	if err := f.watcher.ReadOnce(t.Context()); !errors.Is(err, refused) || f.value.Load() != nil {
+		t.Errorf("got error %v, want %v and no call of OnUpdate", err, refused)
+	}
+	f.fail.Store(nil)
+	for range 2 {
+		if err := f.watcher.ReadOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.lists.Load(); got != 2 || *f.value.Load() != "one" {
+		t.Errorf("got %d lists and value %q, want one list that failed, one list, and value one", got, *f.value.Load())
+	}
+	f.start(t).watcher.SetServed(true)
+	poll.Until(t, 10*time.Second, "Start lists too", func() bool { return f.lists.Load() == 3 })
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -68,14 +68,14 @@ func TestObjectsEnqueueTheirNamespace(t *testing.T) {
 // settingsOf returns a source with the settings of the administrator; "" for none.
 func settingsOf(t *testing.T, text string) *meshsettings.Source {
 	t.Helper()
-	live := fake.NewClientBuilder().WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
+	var existing []runtime.Object
 	if text != "" {
-		live.WithObjects(&corev1.ConfigMap{
+		existing = append(existing, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: meshsettings.ConfigMapName}, Data: map[string]string{meshsettings.ConfigMapKey: text},
 		})
 	}
 	return meshsettings.NewSource(meshsettings.Options{
-		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme), APIReader: live.Build(),
+		Config: config.ModelMesh{Namespace: "own"}, Dynamic: dynamicfake.NewSimpleDynamicClient(clientscheme.Scheme, existing...),
 		Recorder: events.NewFakeRecorder(10), Clock: testclock.NewFakeClock(time.Unix(0, 0)), Log: logr.Discard(),
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// document is a ConfigMap of settings, reduced to the fields that Events and settings need. Its resourceVersion is kept while the data is
+// document is a ConfigMap of settings, reduced to the fields that Events and settings need. Its resourceVersion stays the same while the data is
 // unchanged: Kubernetes aggregates Events with the same object and reason, and shows the first message.
 type document struct {
 	*corev1.ConfigMap

@@ -92,17 +92,17 @@ func (s *Settings) podKeys() []keySpec {
 		setting("runtimePodAnnotations", adminOnly, stringMap(&s.RuntimePodAnnotations, func(key string) []string {
 			return validation.IsQualifiedName(strings.ToLower(key)) // as the API server does
 		}, func(string) []string { return nil })),
-		setting("imagePullSecrets", adminOnly, objectList(&s.ImagePullSecrets, "a list of objects with a name", func(one *corev1.LocalObjectReference) []keySpec {
-			return []keySpec{setting("name", adminOnly, text(&one.Name, "the name of a Secret", isName))}
+		setting("imagePullSecrets", adminOnly, objectList(&s.ImagePullSecrets, "a list of objects with a name", func(secret *corev1.LocalObjectReference) []keySpec {
+			return []keySpec{setting("name", adminOnly, text(&secret.Name, "the name of a Secret", isName))}
 		})),
 		setting("builtInServerTypes", adminOnly, stringList(&s.BuiltInServerTypes, "a list of names, each at most 63 of a-z, 0-9 and -",
 			passes(validation.IsDNS1123Label))),
 		setting("runtimeArchitectures", adminOnly, stringList(&s.RuntimeArchitectures, "a list of values of the label kubernetes.io/arch",
 			func(text string) bool { return text != "" && len(validation.IsValidLabelValue(text)) == 0 })),
-		setting("internalModelMeshEnvVars", adminOnly, objectList(&s.InternalModelMeshEnvVars, variables, func(one *corev1.EnvVar) []keySpec {
+		setting("internalModelMeshEnvVars", adminOnly, objectList(&s.InternalModelMeshEnvVars, variables, func(variable *corev1.EnvVar) []keySpec {
 			return []keySpec{
-				setting("name", adminOnly, text(&one.Name, "the name of a variable", passes(validation.IsEnvVarName))),
-				setting("value", adminOnly, text(&one.Value, "a string", anyString)),
+				setting("name", adminOnly, text(&variable.Name, "the name of a variable", passes(validation.IsEnvVarName))),
+				setting("value", adminOnly, text(&variable.Value, "a string", anyString)),
 			}
 		})),
 	}

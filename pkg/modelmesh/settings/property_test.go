@@ -177,8 +177,7 @@ func TestSourceMatchesModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := newFixture(t, config.ModelMesh{})
 		expected := &sourceModel{overrides: map[string]string{}, tenants: map[string]Settings{}}
-		f.onDefaults(nil)
-		f.onConfigs(nil)
+		f.settingsFor(t, "one") // lists both names
 		expected.update()
 		for range rapid.IntRange(1, 6).Draw(r, "steps") {
 			text := rapid.SampledFrom(documents).Draw(r, "text")

@@ -178,10 +178,10 @@ func (r *parser) note(format string, args ...any) {
 }
 
 // appendLimited appends up to maxFindings findings, and then once a finding that represents the others.
-func appendLimited[T any](findings []T, one, others T) []T {
+func appendLimited[T any](findings []T, finding, others T) []T {
 	switch {
 	case len(findings) < maxFindings:
-		return append(findings, one)
+		return append(findings, finding)
 	case len(findings) == maxFindings:
 		return append(findings, others)
 	}
@@ -207,18 +207,18 @@ func clip(text string) string { return conditions.Clip(text, 83) }
 // crossFieldErrors returns the errors of values that are only invalid in combination.
 func (s Settings) crossFieldErrors() []error {
 	errs := s.requestsAboveLimits()
-	for _, one := range s.PayloadProcessors {
-		if one == "" || !hasNoSpace(one) { // the message of the legacy controller: spaces separate processors
-			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(one))) //nolint:revive,staticcheck // the message of the legacy controller
+	for _, processor := range s.PayloadProcessors {
+		if processor == "" || !hasNoSpace(processor) { // spaces separate processors
+			errs = append(errs, fmt.Errorf("Error parsing payload processor '%s': endpoint must not contain spaces.", clip(processor))) //nolint:revive,staticcheck // the message of the legacy controller
 		}
 	}
-	for i, one := range s.ImagePullSecrets {
-		if one.Name == "" {
+	for i, secret := range s.ImagePullSecrets {
+		if secret.Name == "" {
 			errs = append(errs, fmt.Errorf("imagePullSecrets[%d].name is missing: name a Secret", i))
 		}
 	}
-	for i, one := range s.InternalModelMeshEnvVars {
-		if one.Name == "" {
+	for i, variable := range s.InternalModelMeshEnvVars {
+		if variable.Name == "" {
 			errs = append(errs, fmt.Errorf("internalModelMeshEnvVars[%d].name is missing: name a variable", i))
 		}
 	}
@@ -250,14 +250,14 @@ func (s Settings) portConflicts() []error {
 	used := map[int32]string{8080: "the traffic between pods", 8089: "the probes", 8090: "the preStop hooks"}
 	var errs []error
 	for _, listener := range []struct {
-		name string
-		port int32
-		on   bool
+		name    string
+		port    int32
+		enabled bool
 	}{
 		{"inferenceServicePort", s.ServicePort, true}, {"restProxy.port", s.RESTProxy.Port, s.RESTProxy.Enabled},
 		{"metrics.port", s.Metrics.Port, s.Metrics.Enabled},
 	} {
-		if !listener.on {
+		if !listener.enabled {
 			continue
 		}
 		if other, found := used[listener.port]; found {

@@ -33,7 +33,7 @@ func TestReadErrors(t *testing.T) {
 		"runtimePodLabels: [a]":                                       "runtimePodLabels a list: must be an object of strings",
 		"runtimePodLabels: {a: {b: c}}":                               "runtimePodLabels.a an object: must be a string",
 		"runtimePodLabels: {'a b': c}":                                `runtimePodLabels "a b": must be an object whose keys are names`,
-		"runtimePodLabels: {a: 'b c'}":                                `runtimePodLabels.a "b c": must be a value that Kubernetes takes`,
+		"runtimePodLabels: {a: 'b c'}":                                `runtimePodLabels.a "b c": must be a value that Kubernetes accepts`,
 		"runtimePodAnnotations: {'': c}":                              `runtimePodAnnotations ""`,
 		"imagePullSecrets: [pull]":                                    `imagePullSecrets[0] "pull": must be a list of objects with a name`,
 		"imagePullSecrets: [{name: a}, {}]":                           "imagePullSecrets[1].name is missing: name a Secret",

@@ -64,7 +64,7 @@ type Settings struct {
 	NetworkPolicy, NetworkPolicyRestricted bool
 }
 
-// TLS of the Service. It is disabled if SecretName is empty.
+// TLS configures the encryption of traffic. It is disabled if SecretName is empty.
 type TLS struct {
 	SecretName string
 	// ClientAuth is empty, optional or require.
@@ -90,13 +90,13 @@ type StorageHelper struct {
 	Resources corev1.ResourceRequirements
 }
 
-// Metrics of the runtime pods.
+// Metrics configures the metrics of the runtime pods.
 type Metrics struct {
 	Enabled bool
 	Port    int32
 	// Scheme is http or https.
 	Scheme string
-	// DisablePrometheusOperatorSupport leaves out the ServiceMonitor.
+	// DisablePrometheusOperatorSupport omits the ServiceMonitor.
 	DisablePrometheusOperatorSupport bool
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -48,7 +47,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source holds the current settings of all namespaces. It is a runnable that watches the ConfigMaps on every replica, so that changes
 // take effect without a restart. An invalid document is reported by an Event on its ConfigMap and in the log, and the previous settings
-// are kept. It needs get, list and watch of ConfigMaps with the two names.
+// are kept. It needs list and watch of ConfigMaps with the two names.
 //
 // Documents are merged in this order: built-in settings, defaults (the ConfigMap, else the file), images in the operator's environment,
 // the ConfigMap of the administrators, and the ConfigMap of the namespace.
@@ -57,7 +56,7 @@ type Source struct {
 	listeners singleton.Listeners[string] // called with the namespace whose settings may have changed, or "" for all
 	watchers  []*singleton.Watcher
 
-	mu              sync.Mutex                       // also held during the first read from the API server
+	mu              sync.Mutex
 	loaded          struct{ defaults, configs bool } // whether the documents were read
 	defaults, admin *document
 	validBase       *Settings // of the last valid defaults; nil before
@@ -76,12 +75,11 @@ type namespaceOverride struct {
 
 // Options are the parameters of a Source; all are required.
 type Options struct {
-	Config    config.ModelMesh
-	Dynamic   dynamic.Interface
-	APIReader client.Reader
-	Recorder  events.EventRecorder
-	Clock     clock.Clock
-	Log       logr.Logger
+	Config   config.ModelMesh
+	Dynamic  dynamic.Interface
+	Recorder events.EventRecorder
+	Clock    clock.Clock
+	Log      logr.Logger
 }
 
 // NewSource returns a Source without settings.
@@ -107,9 +105,9 @@ func (s *Source) NeedLeaderElection() bool { return false }
 // Start implements manager.Runnable. It returns when ctx ends, without an error.
 func (s *Source) Start(ctx context.Context) error {
 	var all sync.WaitGroup
-	for _, f := range s.watchers {
-		f.SetServed(true)
-		all.Go(func() { _ = f.Start(ctx) }) // returns no error
+	for _, watcher := range s.watchers {
+		watcher.SetServed(true)
+		all.Go(func() { _ = watcher.Start(ctx) }) // Start always returns nil
 	}
 	all.Wait()
 	return nil
@@ -118,15 +116,17 @@ func (s *Source) Start(ctx context.Context) error {
 // Admin returns the settings of the administrators, which apply to namespaces without a document.
 func (s *Source) Admin(ctx context.Context) (Settings, error) { return s.For(ctx, s.Config.Namespace) }
 
-// For returns the current settings of a namespace. Until the ConfigMaps were valid once, it reads them itself and returns their errors:
-// default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings, or else those
-// of the administrators, apply.
+// For returns the current settings of a namespace. It reads the ConfigMaps if they were not listed yet, and returns their errors until they
+// were valid once: default settings could rename served objects. An invalid document of a namespace is not an error: its previous settings,
+// or else those of the administrators, apply.
 func (s *Source) For(ctx context.Context, namespace string) (Settings, error) {
+	for _, watcher := range s.watchers {
+		if err := watcher.ReadOnce(ctx); err != nil {
+			return Settings{}, fmt.Errorf("reading ConfigMaps %s: %w", watcher.Name, err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.readOnce(ctx); err != nil {
-		return Settings{}, err
-	}
 	if s.adminSettings == nil {
 		return Settings{}, s.lastError
 	}
@@ -152,37 +152,6 @@ func (s *Source) overrideOf(override *namespaceOverride) Settings {
 	}
 	s.report(override.document, notes, err, keptPrevious)
 	return override.settings
-}
-
-// readOnce reads the documents that the watches have not delivered yet. mu is held.
-func (s *Source) readOnce(ctx context.Context) error {
-	if !s.loaded.defaults {
-		stored, key := &corev1.ConfigMap{}, types.NamespacedName{Namespace: s.Config.Namespace, Name: DefaultsName}
-		err := s.APIReader.Get(ctx, key, stored)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading ConfigMap %s: %w", key, err)
-		}
-		if err != nil {
-			stored = nil
-		}
-		s.setDefaults(newDocument(stored))
-	}
-	if !s.loaded.configs {
-		list := &corev1.ConfigMapList{}
-		options := []client.ListOption{client.MatchingFields{metav1.ObjectNameField: ConfigMapName}}
-		if s.Config.NamespaceScope {
-			options = append(options, client.InNamespace(s.Config.Namespace))
-		}
-		if err := s.APIReader.List(ctx, list, options...); err != nil {
-			return fmt.Errorf("reading ConfigMaps %s: %w", ConfigMapName, err)
-		}
-		var documents []*document
-		for i := range list.Items {
-			documents = append(documents, newDocument(&list.Items[i]))
-		}
-		s.setConfigs(documents)
-	}
-	return nil
 }
 
 func (s *Source) onDefaults(object *unstructured.Unstructured) {

@@ -27,8 +27,8 @@ func TestDefaultsWithoutConfigMaps(t *testing.T) {
 	for _, namespace := range []string{home, "any"} {
 		requireEqual(t, f.settingsFor(t, namespace), Default())
 	}
-	if f.reads.Load() != 2 {
-		t.Errorf("%d reads, want one for each name", f.reads.Load())
+	if f.lists.Load() != 2 {
+		t.Errorf("%d lists, want one for each name", f.lists.Load())
 	}
 }
 
@@ -62,8 +62,8 @@ func TestDocumentsOverrideOnlyKeysTheySet(t *testing.T) {
 		t.Fatal(err)
 	}
 	requireEqual(t, own, admin)
-	if f.reads.Load() != 2 {
-		t.Errorf("%d reads for all of it", f.reads.Load())
+	if f.lists.Load() != 2 {
+		t.Errorf("%d lists, want one for each name", f.lists.Load())
 	}
 }
 
@@ -125,8 +125,8 @@ func TestAPIServerErrors(t *testing.T) {
 	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4"))
 	rejected := errors.New("refused")
 	f.broken.Store(&rejected)
-	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMap serving/model-serving-config-defaults: refused") {
-		t.Errorf("got error %v, want one containing 'reading ConfigMap serving/model-serving-config-defaults: refused'", err)
+	if _, err := f.For(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "reading ConfigMaps model-serving-config: listing configmaps: refused") {
+		t.Errorf("got error %v, want one containing 'reading ConfigMaps model-serving-config: listing configmaps: refused'", err)
 	}
 	f.broken.Store(nil)
 	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 {
@@ -171,8 +171,8 @@ func TestChangesTakeEffect(t *testing.T) {
 	f.remove(t, defaults(""))
 	f.pods(t, "any", 2)
 	f.expectNoEvents(t)
-	if f.reads.Load() > 2 {
-		t.Errorf("%d live reads", f.reads.Load())
+	if f.lists.Load() != 2 {
+		t.Errorf("%d lists, want one for each name", f.lists.Load())
 	}
 }
 
@@ -331,11 +331,9 @@ func TestConcurrentReads(t *testing.T) {
 
 // Documents of a watch are not read again.
 func TestWatchedDocumentsAreNotRead(t *testing.T) {
-	f := newFixture(t, config.ModelMesh{})
-	f.onDefaults(nil)
-	f.onConfigs([]*unstructured.Unstructured{toUnstructured(t, settingsConfigMap(home, "podsPerRuntime: 4"))})
-	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 || f.reads.Load() != 0 {
-		t.Errorf("%d after %d reads", got.PodsPerRuntime, f.reads.Load())
+	f := newFixture(t, config.ModelMesh{}, settingsConfigMap(home, "podsPerRuntime: 4")).runs(t)
+	if got := f.settingsFor(t, "any"); got.PodsPerRuntime != 4 || f.lists.Load() != 2 {
+		t.Errorf("%d pods after %d lists, want 4 after 2", got.PodsPerRuntime, f.lists.Load())
 	}
 	if !slices.Equal(f.settingsFor(t, "any").BuiltInServerTypes, Default().BuiltInServerTypes) {
 		t.Error("want the default server types")

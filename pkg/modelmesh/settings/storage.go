@@ -17,7 +17,7 @@ func StorageClaims(data map[string][]byte) (claims, notices []string) {
 		claim, err := parseClaim(data[key])
 		switch {
 		case err != nil:
-			notices = append(notices, fmt.Sprintf("storage entry %s is left out: %v", key, err))
+			notices = append(notices, fmt.Sprintf("storage entry %s is ignored: %v", key, err))
 		case claim != "":
 			claims = append(claims, claim)
 		}

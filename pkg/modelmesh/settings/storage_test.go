@@ -27,12 +27,12 @@ func TestStorageClaims(t *testing.T) {
 		"no claims":                   {entries("localMinIO", `{"type":"s3","bucket":"b"}`), nil, nil},
 		"ordered":                     {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"type":"pvc","name":"m.n"}`), []string{"m.n", "z"}, nil},
 		"each once":                   {entries("a", `{"type":"pvc","name":"z"}`, "b", `{"name":"z","type":"pvc"}`), []string{"z"}, nil},
-		"entries do not share values": {entries("a", `{"type":"pvc","name":"first"}`, "b", `{"name":"second"}`, "c", `{"type":"pvc"}`), []string{"first"}, []string{"c is left out"}},
+		"entries do not share values": {entries("a", `{"type":"pvc","name":"first"}`, "b", `{"name":"second"}`, "c", `{"type":"pvc"}`), []string{"first"}, []string{"c is ignored"}},
 		"headers are no strings":      {entries("web", `{"type":"http","url":"u","headers":{"a":"b"}}`, "vol", `{"type":"pvc","name":"v","n":1,"l":[null]}`), []string{"v"}, nil},
-		"of another shape":            {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is left out: it is of type pvc and names no claim"}},
-		"no JSON":                     {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is left out: it must be a JSON object"}},
+		"of another shape":            {entries("x", `{"type":["pvc"],"name":"v"}`, "y", `{"type":"pvc","name":7}`), nil, []string{"y is ignored: it is of type pvc and names no claim"}},
+		"no JSON":                     {entries("x", `secret-value`, "vol", `{"type":"pvc","name":"v"}`), []string{"v"}, []string{"x is ignored: it must be a JSON object"}},
 		"no object":                   {entries("a", `null`, "b", `[]`, "c", `"s"`, "d", ""), nil, []string{"a is", "b is", "c is", "d is"}},
-		"no name of an object":        {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is left out: its name must be that", "y is"}},
+		"no name of an object":        {entries("x", `{"type":"pvc","name":"../etc"}`, "y", `{"type":"pvc","name":"A"}`), nil, []string{"x is ignored: its name must be that", "y is"}},
 		"type in another case":        {entries("x", `{"type":"PVC","name":"v"}`, "y", `{"Type":"pvc","name":"v"}`), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,11 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/test/poll"
@@ -56,8 +54,8 @@ type fixture struct {
 	*Source
 	recorder *events.FakeRecorder
 	dynamic  *dynamicfake.FakeDynamicClient
-	reads    atomic.Int32
-	broken   atomic.Pointer[error] // of live reads
+	lists    atomic.Int32
+	broken   atomic.Pointer[error] // of lists
 }
 
 func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *fixture {
@@ -66,31 +64,20 @@ func newFixture(t *testing.T, cfg config.ModelMesh, maps ...*corev1.ConfigMap) *
 		cfg.Namespace = home
 	}
 	f := &fixture{recorder: events.NewFakeRecorder(20), dynamic: dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)}
-	builder := fake.NewClientBuilder().WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				f.reads.Add(1)
-				if err := f.broken.Load(); err != nil {
-					return *err
-				}
-				return c.Get(ctx, key, o, opts...)
-			},
-			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-				f.reads.Add(1)
-				if err := f.broken.Load(); err != nil {
-					return *err
-				}
-				return c.List(ctx, l, opts...)
-			},
-		})
+	f.dynamic.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.lists.Add(1)
+		if err := f.broken.Load(); err != nil {
+			return true, nil, *err
+		}
+		return false, nil, nil
+	})
 	for _, m := range maps {
-		builder.WithObjects(m)
 		if err := f.dynamic.Tracker().Add(toUnstructured(t, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.Source = NewSource(Options{
-		Config: cfg, Dynamic: f.dynamic, APIReader: builder.Build(), Recorder: f.recorder,
+		Config: cfg, Dynamic: f.dynamic, Recorder: f.recorder,
 		Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: funcr.New(func(_, _ string) {}, funcr.Options{}),
 	})
 	return f

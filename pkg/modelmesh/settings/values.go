@@ -127,7 +127,7 @@ func stringMap(target *map[string]string, badKey, badValue func(string) []string
 			case len(badKey(key)) > 0:
 				r.refuse(path, key, "an object whose keys are names: "+badKey(key)[0])
 			case len(badValue(value)) > 0:
-				r.refuse(path+"."+key, value, "a value that Kubernetes takes: "+badValue(value)[0])
+				r.refuse(path+"."+key, value, "a value that Kubernetes accepts: "+badValue(value)[0])
 			default:
 				(*target)[key] = value
 			}
@@ -153,8 +153,8 @@ func quantity(list corev1.ResourceList, name corev1.ResourceName) setter {
 		value, _ := raw.(string)
 		q, err := resource.ParseQuantity(strings.TrimSpace(value))
 		if err != nil || q.Sign() < 0 {
-			of, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
-			r.fail("%w", invalidResources(of, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))
+			key, _, _ := strings.Cut(strings.Replace(path, ".requests.", ".limits.", 1), ".limits.")
+			r.fail("%w", invalidResources(key, fmt.Errorf("%s %s: must be a quantity such as 100m or 64Mi", path, quoteValue(raw))))
 			return
 		}
 		list[name] = q

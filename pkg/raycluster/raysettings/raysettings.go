@@ -10,10 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -32,25 +30,23 @@ const ReasonRefused = "ConfigurationRefused"
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // Source provides the current settings. It is a manager Runnable of every replica: changes of the ConfigMap take effect without a restart.
-// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings stay in force. It requires get, list and watch
-// of the ConfigMap by name.
+// An invalid ConfigMap is reported by an Event and in the log, and the last valid settings stay in effect. It requires list and watch of
+// the ConfigMap by name.
 type Source struct {
 	*singleton.Watcher
 	singleton.Listeners[config.RayCluster]
 	options Options
 
-	lastError string // last reported error of the ConfigMap, "" while it is valid
-
-	mu      sync.Mutex
-	current *config.RayCluster // nil until the first valid ConfigMap
-	notes   []string           // last logged notes
+	mu        sync.Mutex
+	current   *config.RayCluster // nil until the first valid ConfigMap
+	lastError error              // the error of the ConfigMap; nil while it is valid
+	notes     []string           // last logged notes
 }
 
 // Options are the dependencies of a Source; all are required.
 type Options struct {
 	Config   config.Config
 	Dynamic  dynamic.Interface
-	Live     client.Reader
 	Recorder events.EventRecorder
 	Clock    clock.Clock
 	Log      logr.Logger
@@ -67,46 +63,40 @@ func New(o Options) *Source {
 	return s
 }
 
-// Get returns the current settings. Until the watch has delivered valid ones, it reads the ConfigMap itself; an error then names the
+// Get returns the current settings. It reads the ConfigMap if it was not listed yet. Until the ConfigMap was valid once, the error names the
 // invalid key and the expected value.
 func (s *Source) Get(ctx context.Context) (config.RayCluster, error) {
+	if err := s.ReadOnce(ctx); err != nil {
+		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s/%s: %w", s.options.Config.OperatorNamespace, ConfigMapName, err)
+	}
 	s.mu.Lock()
-	current := s.current
-	s.mu.Unlock()
-	if current != nil {
-		return *current, nil
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return config.RayCluster{}, s.lastError
 	}
-	key := types.NamespacedName{Namespace: s.options.Config.OperatorNamespace, Name: ConfigMapName}
-	stored := &corev1.ConfigMap{}
-	err := s.options.Live.Get(ctx, key, stored)
-	switch {
-	case apierrors.IsNotFound(err):
-		return s.apply(nil)
-	case err != nil:
-		return config.RayCluster{}, fmt.Errorf("reading ConfigMap %s: %w", key, err)
-	}
-	return s.apply(stored)
+	return *s.current, nil
 }
 
-// update applies a watched ConfigMap and reports an error by an Event.
+// update applies the ConfigMap, nil if it does not exist, and reports an error by an Event.
 func (s *Source) update(object *unstructured.Unstructured) {
 	var stored *corev1.ConfigMap
 	if object != nil {
 		stored = &corev1.ConfigMap{}
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, stored) // the API server stores only valid ConfigMaps
 	}
-	_, err := s.apply(stored)
-	if err == nil {
-		s.lastError = ""
-	} else if text := err.Error(); text != s.lastError { // each new watch delivers the ConfigMap again
-		s.lastError = text
+	err := s.apply(stored)
+	s.mu.Lock()
+	isReported := err == nil || s.lastError != nil && err.Error() == s.lastError.Error() // each new watch delivers the ConfigMap again
+	s.lastError = err
+	s.mu.Unlock()
+	if !isReported {
 		s.options.Log.Error(err, "The settings of Ray are invalid; the previous settings stay in effect")
-		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the previous settings stay in effect: "+text)
+		s.options.Recorder.Eventf(stored, nil, corev1.EventTypeWarning, ReasonRefused, "Configure", "%s", "the previous settings stay in effect: "+err.Error())
 	}
 }
 
 // apply stores the settings of a ConfigMap, or the defaults for nil.
-func (s *Source) apply(stored *corev1.ConfigMap) (config.RayCluster, error) {
+func (s *Source) apply(stored *corev1.ConfigMap) error {
 	var legacy *config.LegacyConfig
 	if stored != nil {
 		legacy = &config.LegacyConfig{
@@ -115,7 +105,7 @@ func (s *Source) apply(stored *corev1.ConfigMap) (config.RayCluster, error) {
 	}
 	settings, notes, err := s.options.Config.RayCluster(legacy)
 	if err != nil {
-		return config.RayCluster{}, fmt.Errorf("settings of Ray: %w", err)
+		return fmt.Errorf("settings of Ray: %w", err)
 	}
 	s.mu.Lock()
 	first, changed := s.current == nil, s.current == nil || !reflect.DeepEqual(*s.current, settings)
@@ -134,5 +124,5 @@ func (s *Source) apply(stored *corev1.ConfigMap) (config.RayCluster, error) {
 	if changed {
 		s.Notify(settings)
 	}
-	return settings, nil
+	return nil
 }

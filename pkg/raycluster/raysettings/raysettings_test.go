@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -49,9 +47,9 @@ type fixture struct {
 	*Source
 	recorder *events.FakeRecorder
 	dynamic  *dynamicfake.FakeDynamicClient
-	reads    atomic.Int32
+	lists    atomic.Int32
 	notes    atomic.Int32
-	broken   error // of the next live read
+	broken   error // of the next list
 }
 
 func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
@@ -62,24 +60,18 @@ func newFixture(t *testing.T, maps ...*corev1.ConfigMap) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{recorder: events.NewFakeRecorder(10)}
-	builder := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			f.reads.Add(1)
-			if f.broken != nil {
-				return f.broken
-			}
-			return c.Get(ctx, key, o, opts...)
-		},
-	})
 	f.dynamic = dynamicfake.NewSimpleDynamicClient(clientgoscheme.Scheme)
+	f.dynamic.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.lists.Add(1)
+		return f.broken != nil, nil, f.broken
+	})
 	for _, m := range maps {
-		builder.WithObjects(m)
 		if err := f.dynamic.Tracker().Add(toUnstructured(t, m)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.Source = New(Options{
-		Config: cfg, Dynamic: f.dynamic, Live: builder.Build(), Recorder: f.recorder, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
+		Config: cfg, Dynamic: f.dynamic, Recorder: f.recorder, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)),
 		Log: funcr.New(func(_, line string) {
 			if strings.Contains(line, "has no effect") {
 				f.notes.Add(1)
@@ -97,8 +89,8 @@ func TestGetReadsConfigMapOnce(t *testing.T) {
 			t.Fatalf("got %+v, error %v, want the mode of the ConfigMap", got, err)
 		}
 	}
-	if f.reads.Load() != 1 || f.notes.Load() != 1 {
-		t.Errorf("%d reads and %d notes, want 1 of each", f.reads.Load(), f.notes.Load())
+	if f.lists.Load() != 1 || f.notes.Load() != 1 {
+		t.Errorf("%d lists and %d notes, want 1 of each", f.lists.Load(), f.notes.Load())
 	}
 }
 
@@ -111,15 +103,16 @@ func TestGetWithoutConfigMapReturnsDefaults(t *testing.T) {
 
 func TestGetFailsUntilConfigMapIsValid(t *testing.T) {
 	f := newFixture(t, configMapOf("kuberay: {mTLSEnabled: perhaps}"))
+	f.broken = errors.New("refused")
+	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "reading ConfigMap opendatahub/codeflare-operator-config: listing configmaps: refused") {
+		t.Errorf("error %v", err)
+	}
+	f.broken = nil
 	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), `ConfigMap opendatahub/codeflare-operator-config: kuberay.mTLSEnabled "perhaps"`) {
 		t.Errorf("error %v", err)
 	}
-	f.broken = errors.New("refused")
-	if _, err := f.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "reading ConfigMap opendatahub/codeflare-operator-config: refused") {
-		t.Errorf("error %v", err)
-	}
-	if f.reads.Load() != 2 {
-		t.Errorf("%d reads, want one for each need", f.reads.Load())
+	if f.lists.Load() != 2 {
+		t.Errorf("%d lists, want one that failed and one", f.lists.Load())
 	}
 }
 
@@ -137,7 +130,7 @@ func TestUpdateAppliesChanges(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", f.isWatching)
 	put := func(text string) {
 		t.Helper()
 		if err := f.dynamic.Tracker().Update(configMaps, toUnstructured(t, configMapOf(text)), "opendatahub"); err != nil {
@@ -171,7 +164,7 @@ func TestUpdateAppliesChanges(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if f.reads.Load() != 1 {
-		t.Errorf("%d live reads, want 1", f.reads.Load())
+	if f.lists.Load() != 2 {
+		t.Errorf("%d lists, want that of Get and that of Start", f.lists.Load())
 	}
 }

@@ -3,6 +3,7 @@ package raysettings
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,13 +21,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
+// isWatching reports whether the source has started its watch.
+func (f *fixture) isWatching() bool {
+	return slices.ContainsFunc(f.dynamic.Actions(), func(action clienttesting.Action) bool { return action.GetVerb() == "watch" })
+}
+
 // start runs the source and returns a way to end it.
 func (f *fixture) start(t *testing.T) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Start(ctx) }()
-	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(f.dynamic.Actions()) >= 2 })
+	poll.Until(t, 10*time.Second, "the watch runs", f.isWatching)
 	return func() {
 		t.Helper()
 		cancel()
@@ -101,8 +108,8 @@ func TestUpdateReportsInvalidConfigMap(t *testing.T) {
 			if got, _ := f.Get(t.Context()); !got.MTLS {
 				t.Error("a removed key did not return to its default")
 			}
-			if f.reads.Load() != 1 {
-				t.Errorf("%d live reads", f.reads.Load())
+			if f.lists.Load() != 2 {
+				t.Errorf("%d lists, want that of Get and that of Start", f.lists.Load())
 			}
 		})
 	}
@@ -145,7 +152,7 @@ func TestNotesAreLoggedOnce(t *testing.T) {
 	}{
 		{"odd: 1", 1}, {"odd: 2", 1}, {"odd: 1\nkuberay: {mTLSEnabled: false}", 1}, {"odd: 1\nstrange: 1", 3}, {"kuberay: {}", 3}, {"odd: 1", 4},
 	} {
-		if _, err := f.apply(configMapOf(tc.text)); err != nil {
+		if err := f.apply(configMapOf(tc.text)); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.notes.Load(); got != tc.reported {
@@ -170,7 +177,7 @@ func TestConcurrentGet(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		if _, err := f.apply(configMapOf(texts[i%2])); err != nil {
+		if err := f.apply(configMapOf(texts[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -191,7 +198,10 @@ func TestGetFailsWithoutAPIServer(t *testing.T) {
 		t.Errorf("got %+v, error %v, want the last read settings", got, err)
 	}
 	var none *corev1.ConfigMap
-	if got, err := f.apply(none); err != nil || !got.MTLS {
+	if err := f.apply(none); err != nil {
+		t.Error(err)
+	}
+	if got, err := f.Get(t.Context()); err != nil || !got.MTLS {
 		t.Errorf("got %+v, error %v after the ConfigMap was deleted, want the defaults", got, err)
 	}
 }
