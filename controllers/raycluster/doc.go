@@ -13,5 +13,5 @@
 //     (binding.go), and has certificates/ issue or renew certificates. For a paused cluster this is the last step.
 //  5. reconcileExposure publishes the dashboard and the client port, if step 4 succeeded.
 //  6. prune deletes objects that are no longer desired, and package takeover those of the CodeFlare operator.
-//  7. repair.go updates pod templates and replaces pods; events.go informs the user, once for each change.
+//  7. repair.go updates pod templates and replaces pods; events.go sends an Event for each change.
 package raycluster

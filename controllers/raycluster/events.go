@@ -3,7 +3,6 @@ package raycluster
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,18 +55,18 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 		r.emitKubeRayEvents(cluster, in)
 		return
 	}
-	r.memory.of(cluster).clearMessage(topicPlatform)
+	r.stateOf(cluster).clearMessage(topicPlatform)
 	reason, text := unpublishedReason(c, in)
 	severity, action := corev1.EventTypeNormal, eventAction
 	if text == "" && routes.FirstProblem() != nil {
 		reason, text, severity, action = ReasonNotPublished, routes.Message(), corev1.EventTypeWarning, routes.Action()
 	}
-	if text == "" && r.memory.of(cluster).clearMessage(topicPublication) && in.HasPods(c) {
-		where := ""
+	if text == "" && r.stateOf(cluster).clearMessage(topicPublication) && in.HasPods(c) {
+		domain := ""
 		if in.Domain != "" {
-			where = " below " + in.Domain
+			domain = " below " + in.Domain
 		}
-		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", where)
+		r.recorder.Eventf(cluster, nil, corev1.EventTypeNormal, ReasonPublished, eventAction, "the dashboard is published%s", domain)
 	}
 	r.event(cluster, topicPublication, severity, reason, action, text)
 	reason, text = injectionProblem(c, in)
@@ -83,7 +82,7 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 // emitKubeRayEvents reports that the KubeRay of the platform secures the cluster, and that pods with elements of the operator are
 // incompatible with it.
 func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
-	state := r.memory.of(cluster)
+	state := r.stateOf(cluster)
 	state.clearMessage(topicPublication)
 	state.clearMessage(topicKubeRay)
 	r.normalEvent(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
@@ -96,7 +95,7 @@ func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured
 	r.warningEvent(cluster, topicPods, ReasonPodsOutdated, text)
 }
 
-// unpublishedReason returns why a dashboard is not published although the settings publish dashboards, or "".
+// unpublishedReason returns reason and message of the Event about a dashboard that is not published although the settings publish dashboards.
 func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	switch {
 	case in.Publish == config.PublishNone || !in.HasPods(c):
@@ -117,10 +116,10 @@ func unpublishedReason(c raycluster.Cluster, in resources.Inputs) (reason, text 
 	return "", ""
 }
 
-// injectionProblem returns how the pod templates and the pods differ from the mode, or "".
+// injectionProblem returns reason and message of the Event about pod templates or pods that differ from the mode.
 func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text string) {
 	injected := c.Injected()
-	anyHead := func(differs func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, differs) }
+	anyHead := func(matches func(raycluster.Injected) bool) bool { return slices.ContainsFunc(in.Heads, matches) }
 	switch {
 	case in.Mode.Auth.Sidecar() && !injected.Sidecar.Sidecar():
 		return ReasonNotSecured, "no sidecar protects the dashboard, because the cluster was stored while the webhook was not installed, " +
@@ -142,54 +141,40 @@ func injectionProblem(c raycluster.Cluster, in resources.Inputs) (reason, text s
 	}
 }
 
-// memory stores the state of each cluster between reconciles. Losing it is harmless.
-type memory struct {
-	mu       sync.Mutex
-	clusters map[types.NamespacedName]*clusterState
-}
-
-// clusterState is the state of one cluster. A cluster is reconciled by one worker at a time.
+// clusterState is the state of one cluster between reconciles, which run one at a time. Losing it is harmless.
 type clusterState struct {
 	uid types.UID
 	// cookie is the key in the Secret of the sidecar.
 	cookie []byte
-	// admissionGeneration and admissionTriggeredAt are generation and time of the last triggered admission. sidecarMismatchSince is zero
-	// unless the head has the sidecar of the other authentication.
+	// admissionGeneration and admissionTriggeredAt are the generation and the time of the last call of triggerAdmission. sidecarMismatchSince
+	// is zero unless the head has the sidecar of the other authentication.
 	admissionGeneration                        int64
 	admissionTriggeredAt, sidecarMismatchSince time.Time
 	// deletedPods are the pods that were deleted because of a missing pull secret.
 	deletedPods  map[types.UID]bool
 	certificates certificates.Memory
-	// messages are the last messages by topic.
+	// messages holds the last message of each topic.
 	messages map[topic]string
 }
 
-// of returns the state of a cluster, which is empty at first.
-func (m *memory) of(cluster *unstructured.Unstructured) *clusterState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// stateOf returns the state of a cluster, which is empty at first.
+func (r *clusterReconciler) stateOf(cluster *unstructured.Unstructured) *clusterState {
 	name := client.ObjectKeyFromObject(cluster)
-	state := m.clusters[name]
-	if state == nil || state.uid != cluster.GetUID() {
-		if m.clusters == nil {
-			m.clusters = map[types.NamespacedName]*clusterState{}
-		}
+	state, found := r.states.Get(name)
+	if !found || state.uid != cluster.GetUID() {
 		state = &clusterState{uid: cluster.GetUID(), deletedPods: map[types.UID]bool{}, messages: map[topic]string{}}
-		m.clusters[name] = state
+		r.states.Set(name, state)
 	}
 	return state
 }
 
-// replace drops and returns the state of a cluster of that name with another uid, or returns nil.
-func (m *memory) replace(name types.NamespacedName, uid types.UID) *clusterState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	state := m.clusters[name]
-	if state == nil || state.uid == uid {
-		return nil
+// forget deletes the state of a cluster of that name with another UID than the given one.
+func (r *clusterReconciler) forget(name types.NamespacedName, uid types.UID) {
+	if state, found := r.states.Get(name); found && state.uid != uid {
+		r.states.Delete(name)
+		r.applier.Forget(state.uid)
+		state.certificates.Forget()
 	}
-	delete(m.clusters, name)
-	return state
 }
 
 // topic is the subject of an Event.

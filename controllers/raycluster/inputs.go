@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
-// newInputs returns the inputs of a cluster without pods and Secrets.
+// newInputs returns the inputs of a cluster except pods and Secrets.
 func newInputs(c raycluster.Cluster, settings config.RayCluster, served capability.Set, domain string) resources.Inputs {
 	settings = settings.ForPlatform(served.OpenShift())
 	in := resources.Inputs{
@@ -54,7 +54,7 @@ func (r *clusterReconciler) inputs(ctx context.Context, cluster *unstructured.Un
 	}
 	in.Heads, in.Mounted = pods.Injections(c, in.Pods)
 	if in.Mode.Active() && in.EffectiveAuth(c) == raycluster.AuthOAuth && !in.RetainsSidecar(c) && in.HasPods(c) {
-		state := r.memory.of(cluster)
+		state := r.stateOf(cluster)
 		key := client.ObjectKey{Namespace: c.Namespace(), Name: c.Names().CookieSecret}
 		state.cookie, err = oauthproxy.EnsureCookie(ctx, r.cached, r.live, key, state.cookie)
 		if oauthproxy.IsPredictable(state.cookie) {
@@ -86,32 +86,24 @@ func certificateInputs(in resources.Inputs, c raycluster.Cluster) certificates.I
 
 // kubeRayLocator finds the namespaces from which KubeRay connects to the heads, see raycluster.KubeRayNamespaces. It is a manager Runnable.
 type kubeRayLocator struct {
-	binding, deployment, initialization *singleton.Value[[]string]
+	sources []*singleton.Value[[]string]
+	// initialization is the source for the DSCInitialization, whose API is optional.
+	initialization *singleton.Value[[]string]
 }
 
 // newKubeRayLocator returns a locator for a manager in operatorNamespace.
 func newKubeRayLocator(client dynamic.Interface, clk clock.Clock, log logr.Logger, operatorNamespace string) *kubeRayLocator {
-	type object = *unstructured.Unstructured
-	source := func(name, namespace string, kind schema.GroupVersionResource, read func(object) []string) *singleton.Value[[]string] {
+	source := func(name, namespace string, resource schema.GroupVersionResource) *singleton.Value[[]string] {
 		return singleton.NewValue(singleton.Options{
-			Client: client.Resource(kind).Namespace(namespace), Resource: kind.GroupResource(), Name: name, Clock: clk, Log: log,
-		}, singleton.Absent, read)
+			Client: client.Resource(resource).Namespace(namespace), Resource: resource.GroupResource(), Name: name, Clock: clk, Log: log,
+		}, singleton.Absent, func(object *unstructured.Unstructured) []string { return raycluster.KubeRayNamespaces(object) })
 	}
-	l := &kubeRayLocator{
-		binding: source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
-			func(u object) []string { return raycluster.KubeRayNamespaces(u, nil, nil) }),
-		deployment: source(raycluster.KubeRayName, operatorNamespace, appsv1.SchemeGroupVersion.WithResource("deployments"),
-			func(u object) []string { return raycluster.KubeRayNamespaces(nil, u, nil) }),
-		initialization: source(raycluster.InitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"),
-			func(u object) []string { return raycluster.KubeRayNamespaces(nil, nil, u) }),
-	}
-	l.binding.SetServed(true)
-	l.deployment.SetServed(true)
-	return l
-}
-
-func (l *kubeRayLocator) sources() []*singleton.Value[[]string] {
-	return []*singleton.Value[[]string]{l.binding, l.deployment, l.initialization}
+	binding := source(raycluster.KubeRayName, "", rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"))
+	deployment := source(raycluster.KubeRayName, operatorNamespace, appsv1.SchemeGroupVersion.WithResource("deployments"))
+	initialization := source(raycluster.InitializationName, "", capability.DSCInitialization.GroupVersion().WithResource("dscinitializations"))
+	binding.SetServed(true)
+	deployment.SetServed(true)
+	return &kubeRayLocator{sources: []*singleton.Value[[]string]{binding, deployment, initialization}, initialization: initialization}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -120,7 +112,7 @@ func (l *kubeRayLocator) NeedLeaderElection() bool { return true }
 // Start implements manager.Runnable. It never fails.
 func (l *kubeRayLocator) Start(ctx context.Context) error {
 	var group sync.WaitGroup
-	for _, source := range l.sources() {
+	for _, source := range l.sources {
 		group.Go(func() { _ = source.Start(ctx) }) // Start never fails
 	}
 	group.Wait()
@@ -134,7 +126,7 @@ func (l *kubeRayLocator) Namespaces(settings config.RayCluster) ([]string, bool)
 		return settings.KubeRayNamespaces, true
 	}
 	var found []string
-	for _, source := range l.sources() {
+	for _, source := range l.sources {
 		namespaces, known := source.Current()
 		if !known {
 			return nil, false

@@ -179,9 +179,9 @@ func (s *testEnv) deleteObject(title string) {
 	}
 }
 
-// restart replaces the controller, so that its memory is lost.
+// restart replaces the controller, so that its state is lost.
 func (s *testEnv) restart() {
-	s.memory = memory{}
+	s.states = reconciler.SyncMap[types.NamespacedName, *clusterState]{}
 	s.applier = apply.New(s.applier.Options)
 }
 

@@ -64,7 +64,7 @@ func newRunningLocator(t *testing.T, served bool, objects ...runtime.Object) *ru
 		{Group: "dscinitialization.opendatahub.io", Version: "v1", Resource: "dscinitializations"}: "DSCInitializationList",
 	}, objects...)}
 	s.kubeRayLocator = newKubeRayLocator(s.client, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard(), "operators")
-	for _, source := range s.sources() {
+	for _, source := range s.sources {
 		source.Subscribe(t.Context(), func([]string) { s.changes.Add(1) })
 	}
 	s.initialization.SetServed(served)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/odh-platform/odh-platform-operator/controllers/raycluster/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -87,7 +88,7 @@ func TestPullSecretRepair(t *testing.T) {
 			if eventText := s.eventsSince(); strings.Contains(eventText, ReasonPullSecrets) != tc.deleted {
 				t.Errorf("Events %q, want %s: %t", eventText, ReasonPullSecrets, tc.deleted)
 			}
-			if s.memory.of(u).deletedPods[tc.pod.UID] != tc.deleted {
+			if s.stateOf(u).deletedPods[tc.pod.UID] != tc.deleted {
 				t.Errorf("deletion recorded under the UID of the pod: %t, want %t", !tc.deleted, tc.deleted)
 			}
 		})
@@ -305,25 +306,26 @@ func TestBindingToCluster(t *testing.T) {
 	}
 }
 
-func TestMemoryIsKeptPerUID(t *testing.T) {
-	m := &memory{}
+func TestStateIsKeptPerUID(t *testing.T) {
+	r := &clusterReconciler{applier: apply.New(apply.Options{})}
 	u := clusterFrom(t, demoCluster("", plainHead))
-	m.of(u).setMessage("a", "text")
-	if m.of(u).setMessage("a", "text") || !m.of(u).setMessage("a", "other") {
+	r.stateOf(u).setMessage("a", "text")
+	if r.stateOf(u).setMessage("a", "text") || !r.stateOf(u).setMessage("a", "other") {
 		t.Error("setMessage does not report a changed message")
 	}
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
-	if removed := m.replace(name, u.GetUID()); removed != nil {
-		t.Errorf("replace with the same UID removed the state of %s", removed.uid)
+	if r.forget(name, u.GetUID()); r.stateOf(u).messages["a"] != "other" {
+		t.Error("forget with the UID of the cluster deleted its state")
 	}
 	u.SetUID("another")
-	if !m.of(u).setMessage("a", "other") {
+	if !r.stateOf(u).setMessage("a", "other") {
 		t.Error("the state of a deleted cluster is used for a new one of its name")
 	}
-	if removed := m.replace(name, ""); removed == nil || removed.uid != "another" {
-		t.Errorf("replace after the deletion removed the state of %v, want that of UID another", removed)
+	r.forget(name, "")
+	if _, found := r.states.Get(name); found {
+		t.Error("forget after the deletion kept the state")
 	}
-	if m.of(u).clearMessage("a") {
+	if r.stateOf(u).clearMessage("a") {
 		t.Error("clearMessage reports a change without a message")
 	}
 }

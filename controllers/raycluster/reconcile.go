@@ -32,7 +32,7 @@ import (
 const (
 	// sidecarRequeue is the interval of triggering admission to replace a sidecar.
 	sidecarRequeue = time.Minute
-	// sidecarTimeout is how long that is repeated: other replicas poll aggregated APIs every ten minutes.
+	// sidecarTimeout is how long triggering is repeated: other replicas poll aggregated APIs every ten minutes.
 	sidecarTimeout = 15 * time.Minute
 )
 
@@ -59,7 +59,7 @@ type clusterReconciler struct {
 	kubeRayNamespaces func(config.RayCluster) ([]string, bool)
 	recorder          events.EventRecorder
 	clock             clock.PassiveClock
-	memory            memory
+	states            reconciler.SyncMap[types.NamespacedName, *clusterState]
 	// deleteLegacy deletes objects of a legacy operator; nil without package takeover.
 	deleteLegacy func(context.Context, *unstructured.Unstructured, apply.Desired) error
 }
@@ -71,7 +71,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName, "")
 		deleted := raycluster.View(map[string]any{"metadata": map[string]any{"name": request.Name, "namespace": request.Namespace}})
-		return ctrl.Result{}, r.deleteBindings(ctx, r.cached, "", deleted, "") // the finalizer may have been removed by force
+		return ctrl.Result{}, r.deleteBindings(ctx, r.cached, "", deleted, "") // a user may have removed the finalizer
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the RayCluster: %w", err)
@@ -92,7 +92,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return ctrl.Result{}, err
 }
 
-// isConflict reports whether err consists of nothing but conflicts and waits. Any other error in it must be reported.
+// isConflict reports whether err consists only of conflicts and waits. Any other error must be reported.
 func isConflict(err error) bool {
 	return apply.AllErrorsMatch(err, func(err error) bool {
 		if _, waits := reconciler.AsWait(err); waits {
@@ -120,7 +120,7 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 	}
 	errs, renewalWait := r.reconcileSecurity(ctx, cluster, c, in, p, paused)
 	if !paused {
-		authority, known := r.memory.of(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
+		authority, known := r.stateOf(cluster).certificates.Authority(c.Names().ProxyTLS, r.clock.Now())
 		p.AddBackendTLSPolicy(c, in, authority, known)
 		errs = r.reconcileExposure(ctx, cluster, c, in, p, errs)
 		gateway := pkgresources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
@@ -135,8 +135,8 @@ func (r *clusterReconciler) reconcileNormal(ctx context.Context, cluster *unstru
 	return errors.Join(err, pauseWait, renewalWait)
 }
 
-// reconcileSecurity applies NetworkPolicies, certificates and the objects of the sidecar; the last not for a paused cluster. It returns
-// the errors, and a wait for the next renewal.
+// reconcileSecurity applies NetworkPolicies and certificates and, unless the cluster is paused, the objects of the sidecar. It returns the
+// errors, and a wait for the next renewal.
 func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, paused bool) (errs []error, renewalWait error) {
 	errs = append(errs, r.apply(ctx, cluster, "the cluster is not published until its NetworkPolicies exist", p.Policies))
@@ -144,20 +144,20 @@ func (r *clusterReconciler) reconcileSecurity(ctx context.Context, cluster *unst
 		errs = append(errs, r.apply(ctx, cluster, "the dashboard is not published until the objects of its authentication proxy exist", p.SidecarObjects), r.ensureBinding(ctx, cluster, c, p.Binding))
 	}
 	if in.Mode.Active() {
-		after, err := r.certificates.Reconcile(ctx, cluster, certificateInputs(in, c), &r.memory.of(cluster).certificates)
+		after, err := r.certificates.Reconcile(ctx, cluster, certificateInputs(in, c), &r.stateOf(cluster).certificates)
 		errs, renewalWait = append(errs, err), &reconciler.Wait{For: "a certificate to be due", Retry: after}
 	}
 	return errs, renewalWait
 }
 
-// reconcileExposure applies Services and Routes if there are no errs, deletes undesired objects, and updates pods and their templates.
+// reconcileExposure applies Services and Routes if errs contains no error, deletes undesired objects, and updates pods and their templates.
 func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs,
 	p resources.Plan, errs []error) []error {
 	if errors.Join(errs...) == nil {
 		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", p.Exposure))
 	}
 	if errors.Join(errs...) == nil {
-		r.memory.of(cluster).clearMessage(topicApply)
+		r.stateOf(cluster).clearMessage(topicApply)
 	}
 	errs = append(errs, r.prune(ctx, cluster, append(p.All(), certificates.Desired(c, certificateInputs(in, c))...)))
 	if p.Binding == nil {
@@ -166,7 +166,7 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 	return append(errs, r.triggerAdmission(ctx, cluster, c, in), r.deletePodsMissingPullSecret(ctx, cluster, c, in))
 }
 
-// apply applies objects. An error starts with its consequence. A foreign object of the same name is reported in an Event.
+// apply applies objects. Its error starts with the consequence. It reports a foreign object of the same name in an Event.
 func (r *clusterReconciler) apply(ctx context.Context, cluster *unstructured.Unstructured, consequence string, desired apply.Desired) error {
 	err := r.applier.Apply(ctx, cluster, desired)
 	if err == nil {
@@ -194,7 +194,7 @@ func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Uns
 // of a RayCluster can set the annotation, so an administrator must allow it by the setting or by the same annotation on the namespace.
 func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Unstructured, in resources.Inputs) (paused bool, wait, err error) {
 	if !in.Mode.Active() || !isPaused(cluster.GetAnnotations()) {
-		r.memory.of(cluster).clearMessage(topicPaused)
+		r.stateOf(cluster).clearMessage(topicPaused)
 		return false, nil, nil
 	}
 	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: reconciler.RequeueBlocked}
@@ -221,7 +221,7 @@ func isPaused(annotations map[string]string) bool {
 	return paused
 }
 
-// warningEvent sends a warning about a cluster, once for each change of text. An empty text clears the topic.
+// warningEvent sends a warning about a cluster, once for each change of the text. An empty text clears the topic.
 func (r *clusterReconciler) warningEvent(cluster *unstructured.Unstructured, topic topic, reason, text string) {
 	r.event(cluster, topic, corev1.EventTypeWarning, reason, eventAction, text)
 }
@@ -233,17 +233,9 @@ func (r *clusterReconciler) normalEvent(cluster *unstructured.Unstructured, topi
 
 func (r *clusterReconciler) event(cluster *unstructured.Unstructured, topic topic, severity, reason, action, text string) {
 	if text == "" {
-		r.memory.of(cluster).clearMessage(topic)
-	} else if r.memory.of(cluster).setMessage(topic, text) {
+		r.stateOf(cluster).clearMessage(topic)
+	} else if r.stateOf(cluster).setMessage(topic, text) {
 		r.recorder.Eventf(cluster, nil, severity, reason, action, "%s", conditions.Clip(text, maxNote))
-	}
-}
-
-// forget drops the state of a cluster of that name with another uid than the given one.
-func (r *clusterReconciler) forget(name types.NamespacedName, uid types.UID) {
-	if previous := r.memory.replace(name, uid); previous != nil {
-		r.applier.Forget(previous.uid)
-		previous.certificates.Forget()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/raycluster"
 )
 
-// RenderInputs are the inputs of Render besides the cluster.
+// RenderInputs are the inputs of Render in addition to the cluster.
 type RenderInputs struct {
 	Settings config.RayCluster
 	Served   capability.Set

@@ -25,7 +25,7 @@ func (r *clusterReconciler) deletePodsMissingPullSecret(ctx context.Context, clu
 	if !in.Mode.Active() || !in.OpenShift || !in.EffectiveAuth(c).Sidecar() || c.HasPullSecrets() || !in.HasPods(c) {
 		return nil
 	}
-	state := r.memory.of(cluster)
+	state := r.stateOf(cluster)
 	for i := range in.Pods {
 		pod := &in.Pods[i]
 		if pod.DeletionTimestamp != nil || state.deletedPods[pod.UID] || !slices.ContainsFunc(pods.WaitingReasons(pod), isPullError) {
@@ -85,7 +85,7 @@ func hasMismatchedSidecar(c raycluster.Cluster, in resources.Inputs) bool {
 // differ from them, or of a cluster whose heads would not start. It sends one patch for each generation, because the webhook may not be
 // installed, and repeats it for a mismatched sidecar, because the webhook of another replica may detect the OAuth server minutes later.
 func (r *clusterReconciler) triggerAdmission(ctx context.Context, cluster *unstructured.Unstructured, c raycluster.Cluster, in resources.Inputs) error {
-	state := r.memory.of(cluster)
+	state := r.stateOf(cluster)
 	wait := r.sidecarReplacementWait(state, hasMismatchedSidecar(c, in))
 	switch {
 	case wait != nil && r.clock.Since(state.admissionTriggeredAt) < sidecarRequeue:

@@ -79,7 +79,8 @@ func prunedKinds(served capability.Set) []schema.GroupVersionKind {
 	})
 }
 
-// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. pods/ has a cache of its own.
+// Caches returns the informers of the component: whole RayClusters, and metadata of all other kinds. Package pods has a separate
+// cache.
 func Caches() []component.CacheNeed {
 	needs := []component.CacheNeed{{Kind: raycluster.GVK, IncludeForeign: true}, {Kind: bindingKind}}
 	for _, kind := range slices.Concat(ownKinds, optionalKinds) {
@@ -131,7 +132,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 	sources := []source.Source{
 		d.Settings.EventSource(emptyRayCluster(), all), d.Served.EventSource(emptyRayCluster(), all), d.Domain.EventSource(emptyRayCluster(), all),
 	}
-	for _, value := range kubeRay.sources() {
+	for _, value := range kubeRay.sources {
 		sources = append(sources, value.EventSource(emptyRayCluster(), all))
 	}
 	if err := r.watch(mgr, podCache, d.Served, sources); err != nil {

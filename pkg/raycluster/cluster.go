@@ -122,21 +122,19 @@ const (
 	InitializationName = "default-dsci"
 )
 
-// KubeRayNamespaces returns the sorted namespaces of KubeRay: of the subjects of its ClusterRoleBinding, of its Deployment in the namespace
-// of the manager, and of the applications in the DSCInitialization. Each may be nil. Only administrators can write these; pod labels and
-// well-known namespace names are not trusted, because tenants can create both.
-func KubeRayNamespaces(binding, deployment, initialization *unstructured.Unstructured) []string {
+// KubeRayNamespaces returns the sorted namespaces of KubeRay: those of the subjects of its ClusterRoleBinding, that of its Deployment in the
+// namespace of the manager, and that of applications in the DSCInitialization. It skips nil objects. Only administrators can write these
+// objects; pod labels and well-known namespace names are not trusted, because tenants can create both.
+func KubeRayNamespaces(objects ...*unstructured.Unstructured) []string {
 	var found []string
-	if binding != nil {
-		for _, subject := range nested.List(binding.Object, "subjects") {
+	for _, object := range objects {
+		if object == nil {
+			continue
+		}
+		found = append(found, object.GetNamespace(), nested.String(object.Object, "spec", "applicationsNamespace"))
+		for _, subject := range nested.List(object.Object, "subjects") {
 			found = append(found, nested.String(subject, "namespace"))
 		}
-	}
-	if deployment != nil {
-		found = append(found, deployment.GetNamespace())
-	}
-	if initialization != nil {
-		found = append(found, nested.String(initialization.Object, "spec", "applicationsNamespace"))
 	}
 	found = slices.DeleteFunc(found, func(namespace string) bool { return namespace == "" })
 	slices.Sort(found)

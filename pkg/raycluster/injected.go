@@ -10,7 +10,7 @@ import (
 type Injected struct {
 	// Sidecar is the authentication of the injected sidecar, or AuthNone.
 	Sidecar Auth
-	// Token reports whether the sidecar mounts its token from a volume of its own, so that the ServiceAccount need not mount it everywhere.
+	// Token reports whether the sidecar mounts its token from a separate volume, so that no other container needs a token.
 	Token bool
 	// MTLS reports whether the pod mounts certificates of its cluster, PodIssued whether it issues them itself.
 	MTLS, PodIssued bool
@@ -61,10 +61,10 @@ func (c Cluster) InjectedInto(pod any) Injected {
 func variable(container any, name string) string {
 	var value string
 	env := nested.List(container, "env")
-	for i, at := range nested.Indexes(env, name) {
-		if text := nested.String(env[at], "value"); i == 0 {
-			value = text
-		} else if text != value {
+	for i, index := range nested.Indexes(env, name) {
+		if other := nested.String(env[index], "value"); i == 0 {
+			value = other
+		} else if other != value {
 			return ""
 		}
 	}

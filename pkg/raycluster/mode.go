@@ -12,9 +12,9 @@ import (
 // Auth is how the dashboard of a cluster authenticates callers.
 type Auth string
 
-// Ways to guard a dashboard.
+// Values of Auth.
 const (
-	// AuthNone: everyone who can reach the port is allowed.
+	// AuthNone allows everyone who can reach the port.
 	AuthNone Auth = ""
 	// AuthOAuth is a sidecar that authenticates users of OpenShift.
 	AuthOAuth Auth = "oauth"
@@ -30,12 +30,12 @@ func (a Auth) Sidecar() bool { return a == AuthOAuth || a == AuthProxy }
 // Issuer is the issuer of the certificates of Ray's pods.
 type Issuer string
 
-// Issuers of certificates. All but IssuerPod leave their work in Secrets, which the pods mount.
+// Issuers of certificates. All but IssuerPod write them into Secrets, which the pods mount.
 const (
 	IssuerOperator Issuer = "operator"
 	// IssuerCertManager is cert-manager; the operator creates the Certificates.
 	IssuerCertManager Issuer = "cert-manager"
-	// IssuerPod: each pod signs its own certificate with the key of the CA, as in clusters of the CodeFlare operator.
+	// IssuerPod lets each pod sign its own certificate with the key of the CA, as in clusters of the CodeFlare operator.
 	IssuerPod Issuer = "pod"
 )
 
@@ -55,8 +55,8 @@ type Mode struct {
 	Issuer Issuer
 	// Policies reports whether NetworkPolicies are created.
 	Policies bool
-	// ByKubeRay reports whether the KubeRay of the platform does all of this, so that no injection may remain in pod templates: a head with two
-	// proxies on one port never gets ready.
+	// ByKubeRay reports whether the KubeRay of the platform secures the cluster, so that no injection may remain in pod templates: a head with
+	// two proxies on one port never becomes ready.
 	ByKubeRay bool
 }
 
@@ -107,7 +107,7 @@ func Decide(s config.RayCluster, platform Platform, cluster, previous Cluster) M
 }
 
 // KeepForRunningPods returns the mode for an update that does not replace the head pods: injections of the stored template stay, and
-// certificates are not added, for pods with and without certificates cannot communicate.
+// certificates are not added, because pods with and without certificates cannot communicate.
 func (m Mode) KeepForRunningPods(cluster, stored Cluster) Mode {
 	injected := stored.Injected()
 	if !m.Auth.Sidecar() && injected.Sidecar.Sidecar() {
@@ -129,8 +129,8 @@ func (m Mode) WithCertificatesOf(injected Injected) Mode {
 	return m
 }
 
-// issuerFor returns the issuer from the annotation, or else the setting. Pods that issue their own certificates keep doing so; pods with
-// certificates from a Secret never start to.
+// issuerFor returns the issuer from the annotation, or else from the setting. Pods that issue their own certificates continue to do so; pods
+// with certificates from a Secret never issue their own.
 func issuerFor(desired Issuer, cluster, previous Cluster) Issuer {
 	if !desired.Valid() {
 		desired = IssuerOperator
@@ -176,7 +176,7 @@ const (
 	VolumeProxyConfig = "kube-rbac-proxy-config"
 )
 
-// UserSecurity is the security that the user has KubeRay provide for a cluster.
+// UserSecurity is the security that KubeRay provides for a cluster at the request of its user.
 //
 // A set field implies that the installed KubeRay supports it: the API server drops unknown fields.
 type UserSecurity struct {
@@ -185,7 +185,7 @@ type UserSecurity struct {
 	// KubernetesToken reports whether that is a Kubernetes token, which Ray reviews with the ServiceAccount of its pods
 	// (spec.authOptions.enableK8sTokenAuth, KubeRay 1.6).
 	KubernetesToken bool
-	// MTLS reports whether KubeRay has certificates issued (spec.tlsOptions, KubeRay 1.7).
+	// MTLS reports whether KubeRay requests certificates (spec.tlsOptions, KubeRay 1.7).
 	MTLS bool
 	// NetworkPolicy reports whether KubeRay creates NetworkPolicies (spec.networkPolicy, KubeRay 1.7).
 	NetworkPolicy bool

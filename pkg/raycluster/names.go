@@ -119,7 +119,7 @@ func hashedName(base string, limit int) string {
 	return prefix + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// Keys on objects. Clients and existing clusters know them.
+// Labels, annotations, the finalizer and managers, which clients and existing clusters use.
 const (
 	// LabelClusterName is set on every object of a RayCluster; its value is the name of the cluster.
 	LabelClusterName = "ray.openshift.ai/cluster-name"
@@ -138,7 +138,7 @@ const (
 	AnnotationKeepServiceAccount = "ray.openshift.ai/keep-service-account"
 	// AnnotationServiceAccount stores the ServiceAccount of the head template before it was overwritten.
 	AnnotationServiceAccount = "ray.openshift.ai/service-account"
-	// Finalizer of a RayCluster, for its ClusterRoleBinding.
+	// Finalizer keeps a RayCluster until its ClusterRoleBinding is deleted.
 	Finalizer = "ray.openshift.ai/oauth-finalizer"
 
 	// LabelCluster is set by KubeRay on pods; its value is the name of the RayCluster.
@@ -169,7 +169,7 @@ const (
 // Port is a port of Ray by its name in the Ray container of the head and in the head Service.
 type Port string
 
-// Ports of Ray: the agent is that of the dashboard, whose health a RayService looks at.
+// Ports of Ray. PortAgent is the port of the dashboard agent, whose health KubeRay checks for a RayService.
 const (
 	PortDashboard Port = "dashboard"
 	PortClient    Port = "client"

@@ -104,7 +104,7 @@ func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	return append(volumes, s.tokenVolume())
 }
 
-// tokenVolume has the same files as the volume that Kubernetes mounts for a ServiceAccount.
+// tokenVolume returns a volume with the same files as the one that Kubernetes mounts for a ServiceAccount.
 func (s Sidecar) tokenVolume() *corev1ac.VolumeApplyConfiguration {
 	if s.SecretToken {
 		return secretVolume(VolumeToken, s.Names.TokenSecret)

@@ -75,7 +75,7 @@ func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
 	return []*corev1ac.VolumeMountApplyConfiguration{mount(VolumeCA, caDir), server}
 }
 
-// InitContainer signs a certificate, or waits for one.
+// InitContainer returns the init container, which signs a certificate, or waits until the Secret contains one.
 func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(InitCertificate).
@@ -93,8 +93,8 @@ func (t TLS) InitContainer() *corev1ac.ContainerApplyConfiguration {
 	return container.WithCommand(SignCommand()...)
 }
 
-// securityContext lets the init container run as the Ray container does. On OpenShift it requests nothing that the Ray container does not:
-// the image runs as root, and whether the ServiceAccount's constraints assign another user is unknown here.
+// securityContext returns the security context of the init container, which runs as the same user as the Ray container. On OpenShift it
+// requests only fields that the Ray container requests: the image runs as root, and SecurityContextConstraints may assign another user.
 func (t TLS) securityContext() *corev1ac.SecurityContextApplyConfiguration {
 	security := resources.SidecarSecurity()
 	if !t.OpenShift {

@@ -92,45 +92,46 @@ func empty(value any) bool {
 
 // upsert replaces the first element of the same name in a list and deletes further ones, or appends the element.
 func upsert(fields map[string]any, list string, desired element) {
-	upsertAs(fields, list, desired, func(present element) element {
-		if equalElements(present, desired) {
-			return present
+	upsertWith(fields, list, desired, func(existing element) element {
+		if equalElements(existing, desired) {
+			return existing
 		}
 		return desired
 	})
 }
 
-// upsertContainer is upsert for containers; it retains userFields.
+// upsertContainer is upsert for containers. It keeps userFields of an existing container.
 func upsertContainer(fields map[string]any, list string, desired element) {
-	upsertAs(fields, list, desired, func(present element) element {
-		if equalContainers(present, desired) && (!empty(present["resources"]) || empty(desired["resources"])) {
-			return present
+	upsertWith(fields, list, desired, func(existing element) element {
+		if equalContainers(existing, desired) && (!empty(existing["resources"]) || empty(desired["resources"])) {
+			return existing
 		}
 		merged := maps.Clone(desired)
 		for _, field := range userFields {
-			if !empty(present[field]) {
-				merged[field] = present[field]
+			if !empty(existing[field]) {
+				merged[field] = existing[field]
 			}
 		}
 		return merged
 	})
 }
 
-func upsertAs(fields map[string]any, list string, desired element, instead func(present element) element) {
+// upsertWith replaces the first element of the name of desired by the result of replace, and deletes further ones, or appends desired.
+func upsertWith(fields map[string]any, list string, desired element, replace func(existing element) element) {
 	elements := slices.Clone(nested.List(fields, list))
 	found := nested.Indexes(elements, desired["name"])
 	if len(found) == 0 {
 		fields[list] = append(elements, desired)
 		return
 	}
-	elements[found[0]] = instead(nested.Map(elements[found[0]]))
+	elements[found[0]] = replace(nested.Map(elements[found[0]]))
 	for _, i := range slices.Backward(found[1:]) {
 		elements = slices.Delete(elements, i, i+1)
 	}
 	fields[list] = elements
 }
 
-// dropElements deletes the elements that match from a list, and the list with its last element.
+// dropElements deletes the elements that match from a list. It deletes the list if no element remains.
 func dropElements(fields map[string]any, list string, matches func(element) bool) {
 	elements := nested.List(fields, list)
 	remaining := slices.DeleteFunc(slices.Clone(elements), func(e any) bool {

@@ -28,7 +28,7 @@ type settingsFunc func(context.Context) (Settings, error)
 // reviewRequest is the admission request of a RayCluster.
 type reviewRequest struct {
 	cluster, old raycluster.Cluster
-	// shapeErrors are the errors with which the object cannot be validated further.
+	// shapeErrors are the errors because of which the object cannot be validated further.
 	shapeErrors field.ErrorList
 	// storedInvalid reports whether the stored cluster has the same errors: they must not block changes of finalizers.
 	storedInvalid bool

@@ -9,7 +9,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Settings are the inputs of the webhooks besides the object.
+// Settings are the inputs of the webhooks in addition to the object.
 type Settings struct {
 	config.RayCluster
 	raycluster.Platform
@@ -64,8 +64,8 @@ type plan struct {
 	cluster, old raycluster.Cluster
 	names        raycluster.Names
 	groups       []*group
-	// recreated reports whether the head pods are recreated anyway, or would not start. Certificates are only added or removed then, for pods
-	// with and without them cannot communicate.
+	// recreated reports whether the head pods are recreated anyway, or would not start. Certificates are added and removed only then, because
+	// pods with and without certificates cannot communicate.
 	recreated  bool
 	autoscaler autoscaler
 	// variables and mounts are those of the certificates, whether desired or not; token is the mount of the ServiceAccount's token.

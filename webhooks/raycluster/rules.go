@@ -32,8 +32,8 @@ const (
 const (
 	noContainer   = "needs the container in which Ray runs as its first entry: add it"
 	sidecarFirst  = "the first container must be the Ray container: put it before "
-	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: leave it out, and the operator secures the cluster"
-	unknownIssuer = `must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
+	kubeRayDenied = "the setting raycluster.kubeRaySecurity of the operator denies it: remove the field, and the operator secures the cluster"
+	unknownIssuer = `must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
 )
 
 // violations returns the differences of a new or updated cluster from its plan.
@@ -108,7 +108,7 @@ func (r *specValidator) issuer() {
 	}
 }
 
-// containers rejects groups without a container for Ray [R5], unless they are stored without one.
+// containers rejects groups without a container for Ray [R5], unless the stored group lacks it too.
 func (r *specValidator) containers(g *group) {
 	containers := g.podPath().child("containers")
 	stored := counterpart(g, groupsOf(r.old))
@@ -188,7 +188,7 @@ func (r *specValidator) element(list fieldPath, desired element, container bool,
 	return true
 }
 
-// warnings returns warnings about new fields that have another effect than users may expect.
+// warnings returns warnings about new fields whose effect may surprise users.
 func (p *plan) warnings() []string {
 	if !p.mode.Active() || p.mode.ByKubeRay {
 		return nil
@@ -236,21 +236,21 @@ func (p *plan) replacementWarnings() []string {
 	return out
 }
 
-// securityFields returns the fields by which a user has KubeRay secure a cluster, and the warning about each, which applies unless an
-// administrator trusts KubeRay with it.
+// securityFields returns the fields by which a user lets KubeRay secure a cluster, each with the warning that applies unless an administrator
+// trusts KubeRay to do so.
 func securityFields(user raycluster.UserSecurity) map[string]string {
 	out := map[string]string{}
 	if user.Token {
-		out["authOptions"] = "the sidecar stays before the dashboard as well, unless raycluster.kubeRaySecurity of the operator is trust"
+		out["authOptions"] = "the sidecar still protects the dashboard, unless raycluster.kubeRaySecurity of the operator is trust"
 	}
 	if user.MTLS {
-		out["tlsOptions"] = "the operator puts no certificates of its own into the pods, and does not publish the client port; KubeRay issues " +
-			"certificates with its feature gate RayClusterMTLS and cert-manager, and makes no pods for this cluster without the gate"
+		out["tlsOptions"] = "the operator adds no certificates to the pods and does not publish the client port; KubeRay issues " +
+			"certificates with its feature gate RayClusterMTLS and cert-manager, and creates no pods for this cluster without the gate"
 	}
 	if user.NetworkPolicy {
-		out["networkPolicy"] = "the NetworkPolicies of the operator stay as well, unless raycluster.kubeRaySecurity of the operator is trust, " +
-			"and what any of them admits is admitted; a mode that denies egress has to let the head reach DNS and the API server, which the sidecar " +
-			"asks; KubeRay makes no pods for this cluster without its feature gate RayClusterNetworkPolicy"
+		out["networkPolicy"] = "the NetworkPolicies of the operator stay, unless raycluster.kubeRaySecurity of the operator is trust, " +
+			"and traffic that any NetworkPolicy allows is allowed; a mode that denies egress must allow the head to reach DNS and the API server, " +
+			"which the sidecar calls; KubeRay creates no pods for this cluster without its feature gate RayClusterNetworkPolicy"
 	}
 	return out
 }

@@ -216,7 +216,7 @@ func TestGeneratedNames(t *testing.T) {
 
 func TestInvalidCertificateAnnotationIsRejected(t *testing.T) {
 	s := onOpenShift()
-	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod", or not set, for the setting of the operator`
+	const want = `metadata.annotations[ray.openshift.ai/certificates]: Invalid value: "x": must be "operator", "cert-manager" or "pod": remove the annotation to use the setting of the operator`
 	annotated := parse(t, minimal, put("x", "metadata", "annotations", raycluster.AnnotationCertificates))
 	expectRejected(t, s, applyDefaults(t, s, annotated, nil), nil, want)
 	stored := applyDefaults(t, s, annotated, nil)

@@ -38,8 +38,8 @@ type Options struct {
 	Version string
 }
 
-// Register adds the webhooks to the server of the manager. While the component is disabled, they allow clusters that refer to nothing of the
-// manager, with a warning.
+// Register adds the webhooks to the server of the manager. While the component is disabled, they warn, and deny only clusters that refer to
+// objects of the manager.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, o Options) {
 	server := mgr.GetWebhookServer()
 	validating := disabled.Unless(enabled, &validator{o.settings})

@@ -29,8 +29,8 @@ func (p *plan) isTemplateChanged(stored, submitted *group) bool {
 	return !reflect.DeepEqual(userSpec(stored), userSpec(submitted)) || submitted.head && !reflect.DeepEqual(headFields(p.old), headFields(p.cluster))
 }
 
-// schedulingFields are the fields of a pod spec that Kueue sets when it admits a workload, besides metadata. They choose the nodes and not
-// the content of pods, and Kueue compares the other fields with those it admitted.
+// schedulingFields are the fields of a pod spec, except metadata, that Kueue sets when it admits a workload. They select nodes and do not change
+// the content of pods. Kueue compares the other fields with those of the admitted workload.
 var schedulingFields = []string{"nodeSelector", "tolerations", "schedulingGates"}
 
 // userSpec returns the pod spec of a group without injected elements (by name) and without schedulingFields.
@@ -62,7 +62,7 @@ func withoutInjected(container any) any {
 	return normalize(fields)
 }
 
-// dropNamed deletes the elements with these names from a list, and the list with its last element.
+// dropNamed deletes the elements with these names from a list. It deletes the list if no element remains.
 func dropNamed(fields map[string]any, list string, names []string) {
 	dropElements(fields, list, func(e element) bool { return slices.Contains(names, nested.String(e, "name")) })
 }
@@ -122,13 +122,13 @@ var signedNames = regexp.MustCompile(`\\nDNS\.[56] = ([-a-z0-9.]*)`)
 // isKnownInitContainer reports whether an init container was injected into the group, possibly with another domain, or by the CodeFlare
 // operator, which set no security context.
 func (p *plan) isKnownInitContainer(stored element, g *group) bool {
-	security, byPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
+	security, issuedByPod := stored["securityContext"], p.mode.Issuer == raycluster.IssuerPod
 	switch {
 	case !equalContainers(stored, g.initContainer, "image", "command", "securityContext"):
 		return false
-	case empty(security) && !byPod, !empty(security) && !equalElements(security, g.initContainer["securityContext"]):
+	case empty(security) && !issuedByPod, !empty(security) && !equalElements(security, g.initContainer["securityContext"]):
 		return false
-	case !byPod:
+	case !issuedByPod:
 		return equalElements(stored["command"], g.initContainer["command"])
 	}
 	var names []string
@@ -139,8 +139,8 @@ func (p *plan) isKnownInitContainer(stored element, g *group) bool {
 		return false
 	}
 	command := raycluster.SignCommand(names...)
-	spaced := []any{command[0], command[1], strings.Replace(command[2], `">./`, `" >./`, 1)} // as version 0.1 wrote it
-	return equalElements(stored["command"], asAny(command)) || equalElements(stored["command"], spaced)
+	earlier := []any{command[0], command[1], strings.Replace(command[2], `">./`, `" >./`, 1)} // version 0.1 had a space
+	return equalElements(stored["command"], asAny(command)) || equalElements(stored["command"], earlier)
 }
 
 // isForeignName reports whether a name is not one of the head, with any domain.

@@ -111,8 +111,8 @@ func (p *plan) writeAutoscaler(object map[string]any) {
 	}
 }
 
-// writeAccount sets the ServiceAccount of the head, if there is or was an injected sidecar. An annotation stores the one of the user, to
-// restore it later [R28] [R30].
+// writeAccount sets the ServiceAccount of the head, if there is or was an injected sidecar. An annotation stores the ServiceAccount of the user,
+// to restore it later [R28] [R30].
 func (p *plan) writeAccount(object, pod map[string]any) {
 	hadSidecar := p.cluster.Injected().Sidecar.Sidecar() || p.old.Injected().Sidecar.Sidecar()
 	if p.groups[0].sidecar == nil && !hadSidecar {

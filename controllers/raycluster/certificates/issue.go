@@ -47,8 +47,8 @@ func (p *reconciliation) reconcileOperatorCA(ctx context.Context) error {
 		if !slices.Contains(due, leaf.secret) && p.memory.secrets[leaf.secret].authorityHash == hashContent(root.Data[raycluster.KeyCACert]) {
 			continue
 		}
-		keep := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, p.now) }
-		if err := p.reconcileLeaf(ctx, leaf.secret, leaf.role, keep); err != nil {
+		ensure := func(data map[string][]byte) (certs.Leaf, error) { return root.EnsureLeaf(data, leaf.options, p.now) }
+		if err := p.reconcileLeaf(ctx, leaf.secret, leaf.role, ensure); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (p *reconciliation) ensureRoot(ctx context.Context) (*certs.Root, error) {
 	}
 	root, err := certs.EnsureRoot(data, p.plan.root, p.now)
 	if err != nil {
-		return nil, fmt.Errorf("keeping the CA in Secret %s: %w", p.key(p.plan.authority), err)
+		return nil, fmt.Errorf("ensuring the CA in Secret %s: %w", p.key(p.plan.authority), err)
 	}
 	err = p.applySecret(ctx, p.plan.authority, "", root.Data,
 		secretState{role: roleAuthority, checkAt: root.Next, expires: root.Expires, authorityHash: hashContent(root.Data[raycluster.KeyCACert])})
@@ -167,8 +167,8 @@ func (p *reconciliation) loadForeignCA(live *corev1.Secret) *certs.Root {
 	return &root
 }
 
-// reconcileLeaf checks one certificate and issues it if needed. It skips a terminating Secret and a foreign one.
-func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string, keep func(data map[string][]byte) (certs.Leaf, error)) error {
+// reconcileLeaf checks one certificate and issues it if needed. It skips terminating and foreign Secrets.
+func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string, ensure func(data map[string][]byte) (certs.Leaf, error)) error {
 	live, err := p.getSecret(ctx, secret)
 	var data map[string][]byte
 	switch {
@@ -183,9 +183,9 @@ func (p *reconciliation) reconcileLeaf(ctx context.Context, secret, role string,
 	default:
 		data = live.Data
 	}
-	leaf, err := keep(data)
+	leaf, err := ensure(data)
 	if err != nil {
-		return fmt.Errorf("keeping the certificate in Secret %s: %w", p.key(secret), err)
+		return fmt.Errorf("ensuring the certificate in Secret %s: %w", p.key(secret), err)
 	}
 	s := secretState{
 		role: role, checkAt: leaf.Next, expires: leaf.Expires, authorityHash: hashContent(leaf.Data[raycluster.KeyCACert]),

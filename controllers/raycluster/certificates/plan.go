@@ -134,7 +134,7 @@ func planLeaf(role, secret string, algorithm certs.Algorithm, names []string, al
 	return p
 }
 
-// podsOfRole returns the pods of a role that have not finished. All others may still use their address.
+// podsOfRole returns the pods of a role that have not finished, because they may still use their addresses.
 func podsOfRole(role string, all []corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range all {

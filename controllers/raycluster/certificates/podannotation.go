@@ -38,8 +38,8 @@ func (p *reconciliation) annotatePods(ctx context.Context, all []corev1.Pod) err
 	return nil
 }
 
-// isCached reports whether the cache has the written version of the Secret, and so most likely kubelets too: a kubelet that is notified
-// earlier reads the previous one. The pending event of the Secret requeues the cluster.
+// isCached reports whether the cache has the written version of the Secret. Most likely kubelets then have it too: a kubelet that is notified
+// earlier reads the previous version. The pending event of the Secret requeues the cluster.
 func (p *reconciliation) isCached(ctx context.Context, secret string, s secretState) (bool, error) {
 	metadata, err := capability.GetMetadata(ctx, p.Cached, secretGVK, p.key(secret))
 	return metadata != nil && metadata.UID == s.uid && (metadata.ResourceVersion == s.version || isNewer(metadata, s.version)), err

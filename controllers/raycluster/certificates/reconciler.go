@@ -55,7 +55,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 }
 
-// Inputs are the inputs of the certificates besides the cluster.
+// Inputs are the inputs of the certificates in addition to the cluster.
 type Inputs struct {
 	config.RayCluster
 	Mode raycluster.Mode
@@ -233,15 +233,15 @@ func (p *reconciliation) event(severity, reason, format string, args ...any) {
 // secretState is the state of a checked Secret, by which each of its versions is read once. It contains no private keys.
 type secretState struct {
 	role string
-	// foreign reports that the Secret belongs to another owner. The cache does not hold it.
+	// foreign reports whether the Secret belongs to another owner. The cache does not hold such a Secret.
 	foreign bool
 	uid     types.UID
 	version string
-	// checkAt is the time of the next check, expires and issued are those of the certificate, written is the time of the last apply.
+	// checkAt is the time of the next check. The certificate was issued at issued and expires at expires. written is the time of the last apply.
 	checkAt, expires, issued, written time.Time
-	// cached reports whether the cache has shown the Secret since the last apply.
+	// cached reports whether the cache has contained the Secret since the last apply.
 	cached bool
-	// authority is the ca.crt of a Secret of the proxy; nil if it was not read. authorityHash is its hash in any Secret that is filled here.
+	// authority is ca.crt in the Secret of the proxy; nil if it was not read. authorityHash is the hash of ca.crt in every managed Secret.
 	authority     []byte
 	authorityHash string
 	// names and addresses are those of the certificate.
@@ -253,7 +253,7 @@ type secretState struct {
 type Memory struct {
 	key     types.NamespacedName
 	secrets map[string]secretState // by name of the Secret
-	trust   certs.Trust            // in the proxy
+	trust   certs.Trust            // the CAs of the proxy
 	// reported is the last reported number by topic.
 	reported map[string]int
 }
@@ -272,7 +272,7 @@ func (m *Memory) setReported(topic string, number int) bool {
 	return number > previous
 }
 
-// Forget drops the state of a deleted cluster, and its metrics.
+// Forget deletes the state of a deleted cluster and its metrics.
 func (m *Memory) Forget() { m.retainOnly(nil) }
 
 // Authority returns the CA certificates for the proxy Secret of that name, and whether the Secret is known. A foreign Secret may have none.
@@ -290,7 +290,7 @@ func (m *Memory) store(secret string, s secretState) {
 	expiry.WithLabelValues(m.key.Namespace, m.key.Name, s.role).Set(float64(s.expires.Unix()))
 }
 
-// retainOnly drops the state of all other Secrets.
+// retainOnly deletes the state and metrics of all other Secrets.
 func (m *Memory) retainOnly(secrets []string) {
 	maps.DeleteFunc(m.secrets, func(name string, s secretState) bool {
 		if slices.Contains(secrets, name) {

@@ -20,9 +20,9 @@ import (
 // AnnotationSummary is set on each Secret that the operator fills, so that a new process needs no read: it is in the cached metadata. The
 // value is a function of the content alone; otherwise a restart would write.
 //
-// It is believed only if the field manager of this operator owns it and all data, so another client cannot change either of them unnoticed. A client that
-// may write the Secret and pretends to be that field manager can break the certificate of its own cluster until the next check. Nothing
-// is ever signed with a key, or published from a CA, that was not read from the Secret.
+// It is trusted only if the field manager of this operator owns it and all data, so that changes by other clients are noticed. A client that
+// may write the Secret and uses the name of that field manager can break the certificate of its own cluster until the next check. Keys and
+// CAs that sign or are published are always read from the Secret.
 const AnnotationSummary = "platform.opendatahub.io/certificate"
 
 // summarize returns the annotation for a state: the hash of ca.crt, that of names and addresses, the times of expiry and of the next check
@@ -65,7 +65,7 @@ func (p *reconciliation) restore(ctx context.Context, plan leafPlan) (state secr
 	return state, p.now.Before(state.checkAt), nil
 }
 
-// secretConfig returns the apply configuration of a Secret. An empty annotation and an empty type are not part of it.
+// secretConfig returns the apply configuration of a Secret. It omits an empty annotation and an empty type.
 func (p *reconciliation) secretConfig(name string, kind corev1.SecretType, data map[string][]byte, summary string) *corev1ac.SecretApplyConfiguration {
 	config := corev1ac.Secret(name, p.cluster.GetNamespace()).WithLabels(map[string]string{raycluster.LabelClusterName: p.cluster.GetName()}).WithData(data)
 	if kind != "" {

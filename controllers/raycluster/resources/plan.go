@@ -10,7 +10,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 )
 
-// Inputs are the inputs of Build besides the cluster.
+// Inputs are the inputs of Build in addition to the cluster.
 type Inputs struct {
 	config.RayCluster
 	Mode raycluster.Mode
@@ -68,11 +68,11 @@ func (in Inputs) RetainsSidecar(c raycluster.Cluster) bool {
 // clientPortEncrypted reports whether the client port uses TLS: in all running heads, or in the template if none runs. Neither the setting
 // nor a newer template encrypts the port of a running head.
 func (in Inputs) clientPortEncrypted(c raycluster.Cluster) bool {
-	plain := func(has raycluster.Injected) bool { return !has.Encrypted }
+	isPlain := func(injected raycluster.Injected) bool { return !injected.Encrypted }
 	if len(in.Heads) == 0 {
-		return in.Mode.MTLS && !plain(c.Injected())
+		return in.Mode.MTLS && !isPlain(c.Injected())
 	}
-	return in.Mode.MTLS && !slices.ContainsFunc(in.Heads, plain)
+	return in.Mode.MTLS && !slices.ContainsFunc(in.Heads, isPlain)
 }
 
 // Exposure is how a dashboard is published.
@@ -81,7 +81,7 @@ type Exposure int
 const (
 	// Unpublished creates no route.
 	Unpublished Exposure = iota
-	// Unchanged retains existing routes and creates none, as long as no pod shows which is right.
+	// Unchanged retains existing routes and creates none, until the pods determine the exposure.
 	Unchanged
 	// ViaSidecar publishes the port of the sidecar.
 	ViaSidecar
@@ -89,8 +89,8 @@ const (
 	Direct
 )
 
-// Exposure returns how the dashboard is published. Direct requires the consent of an administrator; where that is a Ray token, all running
-// heads must require the token.
+// Exposure returns how the dashboard is published. Direct requires that an administrator allows it. If that depends on a Ray token, all
+// running heads must require the token.
 func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 	switch {
 	case in.Publish == config.PublishNone || !in.HasPods(c), in.Mode.ByKubeRay && !in.RetainsSidecar(c):
@@ -103,7 +103,7 @@ func (in Inputs) Exposure(c raycluster.Cluster) Exposure {
 		return ViaSidecar
 	case in.Mode.Auth == raycluster.AuthRay && len(in.Heads) == 0:
 		return Unchanged
-	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(has raycluster.Injected) bool { return !has.RayToken }),
+	case in.Mode.Auth == raycluster.AuthRay && slices.ContainsFunc(in.Heads, func(injected raycluster.Injected) bool { return !injected.RayToken }),
 		in.Mode.Auth == raycluster.AuthNone && in.OpenShift && in.Publish == config.PublishAuto:
 		return Unpublished
 	default:

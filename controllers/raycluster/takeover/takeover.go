@@ -44,8 +44,8 @@ func Add(mgr ctrl.Manager, applier *apply.Applier, kinds func() []schema.GroupVe
 	return o.delete, nil
 }
 
-// objects are those of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of this operator.
-// They are listed once per process, for all clusters.
+// objects deletes objects of the CodeFlare operator that are not adopted. The cache does not hold them, since they lack the label of this
+// operator. They are listed once per process, for all clusters.
 type objects struct {
 	live    client.Reader
 	applier *apply.Applier
@@ -57,7 +57,7 @@ type objects struct {
 
 // delete implements DeleteFunc.
 func (o *objects) delete(ctx context.Context, cluster *unstructured.Unstructured, desired apply.Desired) error {
-	legacy, err := o.of(ctx, client.ObjectKeyFromObject(cluster))
+	legacy, err := o.ofCluster(ctx, client.ObjectKeyFromObject(cluster))
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func isDesired(desired apply.Desired, object *metav1.PartialObjectMetadata) bool
 	})
 }
 
-// of returns the objects of a cluster.
-func (o *objects) of(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
+// ofCluster returns the objects of a cluster.
+func (o *objects) ofCluster(ctx context.Context, cluster types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.listed == nil {
@@ -154,7 +154,7 @@ func (w *webhookCleaner) Start(ctx context.Context) error {
 	for {
 		remaining, err := w.clean(ctx)
 		if err != nil && ctx.Err() == nil {
-			w.log.Error(err, "Removing webhooks of the CodeFlare operator", "retryAfter", webhookInterval)
+			w.log.Error(err, "Removing webhooks of the CodeFlare operator failed; retrying", "after", webhookInterval)
 		}
 		if err == nil && remaining == 0 {
 			return nil
@@ -202,7 +202,7 @@ func (w *webhookCleaner) cleanConfiguration(ctx context.Context, kind, name stri
 	}
 	object.Object["webhooks"] = kept
 	if err := w.writer.Patch(ctx, object, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{})); err != nil {
-		return remaining, fmt.Errorf("removing dead webhooks of %s: %w", name, err)
+		return remaining, fmt.Errorf("removing webhooks without a Service from %s: %w", name, err)
 	}
 	w.log.Info("Removed webhooks of the CodeFlare operator, whose Service does not exist", "configuration", name, "webhooks", len(webhooks)-len(kept))
 	return remaining, nil
