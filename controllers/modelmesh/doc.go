@@ -6,7 +6,7 @@
 // (deployment.go, containers.go, volumes.go); pkg/apply applies them in this order. The same reconcile passes the address of the Service
 // to package client and the name of the Service, a part of the etcd prefix, to package events (runtimes/service.go).
 //
-// Predictor to model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client (ask.go), reads
+// Predictor to model: models/setup.go watches it, models/reconcile.go registers it with the mesh through package client (register.go), reads
 // the model status (status.go) and writes the status of the object (source.go; condition.go for an InferenceService). Package events
 // watches etcd (through package etcd) and reports each change that the mesh stores; models/setup.go then enqueues the model.
 //

@@ -6,35 +6,34 @@ import (
 	"slices"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
+	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 )
 
 // Findings holds the findings of the runtimes controller about each namespace, by the name of a runtime or Predictor. The models controller
 // reports them. The zero value is ready to use.
 type Findings[V any] struct {
+	// Listeners are called with each namespace whose findings changed.
+	singleton.Listeners[string]
 	byNamespace reconciler.SyncMap[string, map[string]V]
-	onChange    func(namespace string)
 }
 
-// Get returns the finding of a name, and whether the findings of its namespace are known yet.
+// Get returns the finding about a name, and whether the findings of its namespace are known yet.
 func (f *Findings[V]) Get(namespace, name string) (V, bool) {
 	byName, known := f.byNamespace.Get(namespace)
 	return byName[name], known
 }
 
-// Set stores the findings of a namespace and notifies the subscriber of changes. It must not be called concurrently for one namespace.
+// Set stores the findings of a namespace and notifies the listeners of changes. It must not be called concurrently for one namespace.
 func (f *Findings[V]) Set(namespace string, byName map[string]V) {
 	previous, known := f.byNamespace.Get(namespace)
 	f.byNamespace.Set(namespace, byName)
-	if f.onChange != nil && (!known || !reflect.DeepEqual(previous, byName)) {
-		f.onChange(namespace)
+	if !known || !reflect.DeepEqual(previous, byName) {
+		f.Notify(namespace)
 	}
 }
 
 // Forget removes a namespace that is not enabled any more.
 func (f *Findings[V]) Forget(namespace string) { f.byNamespace.Delete(namespace) }
-
-// Subscribe sets the handler that is called for each namespace with changed findings. It is called once, before the controllers start.
-func (f *Findings[V]) Subscribe(changed func(namespace string)) { f.onChange = changed }
 
 // Cause is the reason why a runtime has no serving pod.
 type Cause struct {

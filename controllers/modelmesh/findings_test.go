@@ -6,7 +6,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// The subscriber is called when the findings of a namespace change.
+// Listeners are called when the findings of a namespace change.
 func TestFindings(t *testing.T) {
 	lacks := func(name string) []reference.Missing {
 		return []reference.Missing{{Reference: reference.Reference{Kind: reference.Secret, Name: name}}}
@@ -14,7 +14,7 @@ func TestFindings(t *testing.T) {
 	var r Findings[[]reference.Missing]
 	r.Set("early", map[string][]reference.Missing{"m": lacks("s")}) // before the controller of models is started
 	changes := 0
-	r.Subscribe(func(string) { changes++ })
+	r.Subscribe(t.Context(), func(string) { changes++ })
 	for _, step := range []struct {
 		missing map[string][]reference.Missing
 		want    int

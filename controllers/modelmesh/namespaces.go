@@ -28,7 +28,7 @@ import (
 // LabelEnabled enables ModelMesh in a namespace.
 const LabelEnabled = "modelmesh-enabled"
 
-// LabelEnforce is the Pod Security Standard that a namespace enforces.
+// LabelEnforce is the label with the Pod Security Standard that a namespace enforces.
 const LabelEnforce = "pod-security.kubernetes.io/enforce"
 
 // Namespaces selects the namespaces in which ModelMesh is enabled. Only metadata of namespaces with LabelEnabled is cached.
@@ -59,8 +59,8 @@ func NewNamespaces(mgr ctrl.Manager, operatorNamespace string, singleNamespace b
 // SingleNamespace reports whether only the operator's namespace can be enabled.
 func (n *Namespaces) SingleNamespace() bool { return n.Cache == nil }
 
-// GetLabelled returns the metadata of a namespace with LabelEnabled, or nil if there is none of that name. The object is shared with the
-// cache and must not be changed.
+// GetLabelled returns the metadata of a namespace with LabelEnabled, or nil if it does not exist or lacks the label. The object is shared with
+// the cache and must not be changed.
 func (n *Namespaces) GetLabelled(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	if n.SingleNamespace() {
 		return nil, nil
@@ -95,7 +95,7 @@ func (n *Namespaces) NewCache(mgr ctrl.Manager, label string, transform toolscac
 }
 
 // Enabled reports whether ModelMesh is enabled in a namespace: LabelEnabled is "true" and the namespace is not terminating. The
-// operator's namespace is enabled without a label too. After an error nothing must be deleted.
+// operator's namespace is enabled without a label too. Callers must not delete anything after an error.
 func (n *Namespaces) Enabled(ctx context.Context, name string) (bool, error) {
 	if n.SingleNamespace() {
 		return name == n.OperatorNamespace, nil
@@ -170,13 +170,13 @@ func stripNamespace(in any) (any, error) {
 	return in, nil
 }
 
-// Enqueue enqueues the namespace of an object, also if it is not enabled: managed objects are deleted there. A Namespace enqueues itself, any
-// other object without a namespace all enabled namespaces.
+// Enqueue returns a handler that enqueues the namespace of an object, also if it is not enabled, so that managed objects are deleted there. It
+// enqueues a Namespace itself, and all enabled namespaces for any other cluster-scoped object.
 func (n *Namespaces) Enqueue() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(n.requestsFor)
 }
 
-// EnqueueEnabled is Enqueue for enabled namespaces. Other namespaces may hold thousands of such objects.
+// EnqueueEnabled is Enqueue without objects in other namespaces, which may hold thousands of them.
 func (n *Namespaces) EnqueueEnabled() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		if enabled, err := n.Enabled(ctx, o.GetNamespace()); o.GetNamespace() != "" && err == nil && !enabled {
@@ -201,7 +201,7 @@ func (n *Namespaces) requestsFor(ctx context.Context, o client.Object) []reconci
 func (n *Namespaces) Requests(ctx context.Context) []reconcile.Request {
 	list, err := n.List(ctx)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that are served")
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the enabled namespaces")
 	}
 	var requests []reconcile.Request
 	for _, name := range list {

@@ -56,47 +56,40 @@ type Options struct {
 	Clock  clock.Clock
 	// Applier applies as FieldOwner and takes over the fields of LegacyManagers.
 	Applier *apply.Applier
-	// Settings is a runnable of the program.
+	// Settings are those of all namespaces. The program adds the Source to the manager.
 	Settings       *meshsettings.Source
 	Subcontrollers []Subcontroller
 }
 
-// Setup registers the controllers with a manager. It runs when the API of Predictors is served, and is retried after an error.
+// Setup registers the controllers with a manager. It is called when the API of Predictors is served, and again after an error.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	dependencies, err := o.newDependencies(mgr)
+	operatorNamespace := o.Config.ModelMesh.Namespace
+	namespaces, err := NewNamespaces(mgr, operatorNamespace, o.Config.ModelMesh.NamespaceScope)
 	if err != nil {
 		return err
 	}
+	endpointSlices, err := namespaces.NewCache(mgr, pkgmodelmesh.LabelService, nil) // they have the labels of their Service
+	if err != nil {
+		return err
+	}
+	log := mgr.GetLogger().WithName(ComponentName)
+	shared := &Dependencies{
+		Options: o, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
+		Catalog: &Catalog{
+			Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
+		},
+		Pool:   meshclient.NewPool(log.WithName("mesh")),
+		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock, Log: log.WithName("events")}),
+	}
+	if err := errors.Join(mgr.Add(shared.Pool), mgr.Add(shared.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", endpointSlices, shared.Pool)); err != nil {
+		return err
+	}
 	for _, setup := range o.Subcontrollers {
-		if err := setup(ctx, mgr, dependencies); err != nil {
+		if err := setup(ctx, mgr, shared); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// newDependencies creates the dependencies of the subcontrollers and adds their runnables to the manager.
-func (o Options) newDependencies(mgr ctrl.Manager) (*Dependencies, error) {
-	operatorNamespace := o.Config.ModelMesh.Namespace
-	namespaces, err := NewNamespaces(mgr, operatorNamespace, o.Config.ModelMesh.NamespaceScope)
-	if err != nil {
-		return nil, err
-	}
-	log := mgr.GetLogger().WithName(ComponentName)
-	catalog := &Catalog{
-		Config: o.Config.ModelMesh, Cached: mgr.GetClient(), Namespaces: namespaces, Served: o.Served.Current, Settings: o.Settings.For,
-	}
-	d := &Dependencies{
-		Options: o, Catalog: catalog, Recorder: mgr.GetEventRecorder(ComponentName), Namespaces: namespaces,
-		Pool:   meshclient.NewPool(log.WithName("mesh")),
-		Events: meshevents.NewWatcher(meshevents.Options{OperatorNamespace: operatorNamespace, Clock: o.Clock, Log: log.WithName("events")}),
-	}
-	// EndpointSlices have the labels of their Service.
-	endpointSlices, err := namespaces.NewCache(mgr, pkgmodelmesh.LabelService, nil)
-	if err != nil {
-		return nil, err
-	}
-	return d, errors.Join(mgr.Add(d.Pool), mgr.Add(d.Events), meshclient.SetupEndpointSliceController(mgr, ComponentName+"-endpoints", endpointSlices, d.Pool))
 }
 
 // Dependencies are the objects that the subcontrollers share while the component runs.

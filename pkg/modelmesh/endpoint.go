@@ -97,7 +97,7 @@ type userError string
 func (r userError) Error() string { return string(r) }
 
 const (
-	multipleSocketDirsFormat = "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in %s and spec.grpcDataEndpoint in %s: use one directory"
+	multipleSocketDirsFormat = "Only one unix domain socket path is allowed: spec.grpcEndpoint is in %s and spec.grpcDataEndpoint in %s: use one directory"
 	adapterPortFormat        = `Built-in adapter grpcEndpoint must be of the form "port:N": %s`
 )
 

@@ -85,7 +85,7 @@ func TestEndpointsOf(t *testing.T) {
 		"no data endpoint":              {endpoints("unix:/tmp/own/a", "", false), "", "/tmp/own", ""},
 		"[M1] an adapter has a default": {endpoints("", "", true), "8085", "", ""},
 		"[M1] no endpoint":              {endpoints("", "", false), "", "", "spec.grpcEndpoint is missing"},
-		"two folders":                   {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint lies in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
+		"two folders":                   {endpoints("unix:/tmp/a/a", "unix:/tmp/b/b", false), "", "", "Only one unix domain socket path is allowed: spec.grpcEndpoint is in /tmp/a and spec.grpcDataEndpoint in /tmp/b: use one directory"},
 		"an adapter by a socket":        {endpoints("unix:/tmp/a/a", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": unix:/tmp/a/a`},
 		"an adapter by a word":          {endpoints("8085", "", true), "", "", `Built-in adapter grpcEndpoint must be of the form "port:N": 8085`},
 		"[M43] a word":                  {endpoints("8085", "", false), "", "", `spec.grpcEndpoint "8085" is neither`},

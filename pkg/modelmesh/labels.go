@@ -60,8 +60,8 @@ func protocolLabels(spec *v1alpha1.ServingRuntimeSpec, restProxy bool) []string 
 	return labels
 }
 
-// HasLabels reports whether a runtime has every part of a model's label, so that it supports the model. The label of a model that names
-// its runtime has no other part.
+// HasLabels reports whether a runtime supports a model, because it has every part of the model's label. The label of a model that names its
+// runtime has only that part.
 func HasLabels(runtimeLabels []string, modelLabel string) bool {
 	for part := range strings.SplitSeq(modelLabel, "|") {
 		if !slices.Contains(runtimeLabels, part) {
@@ -103,7 +103,7 @@ func TypeConstraints(runtimes map[string]*v1alpha1.ServingRuntimeSpec, restProxy
 			}
 		}
 	}
-	document, _ := json.Marshal(constraints) // strings: encoding cannot fail
+	document, _ := json.Marshal(constraints) // encoding strings cannot fail
 	return document
 }
 

@@ -29,7 +29,7 @@ type Model struct {
 	// Source is SourcePredictor, SourceInferenceService or the source of a plugin.
 	Source    string
 	Namespace string
-	// Name of the resource and ID of the vmodel.
+	// Name is the name of the resource and the ID of the vmodel.
 	Name string
 	UID  types.UID
 	// Terminating is true if the resource has a deletionTimestamp.
@@ -140,7 +140,7 @@ type modelKey struct {
 
 // ID returns the ID of the concrete model: another spec is another model in the mesh. It contains a hash of the spec's JSON.
 func (m Model) ID() string {
-	document, _ := json.Marshal(m.Spec) // strings, maps of strings and a bool: encoding cannot fail
+	document, _ := json.Marshal(m.Spec) // encoding strings, maps of strings and a bool cannot fail
 	digest := sha1.Sum(document)
 	return m.Name + "__" + m.Source + "-" + hex.EncodeToString(digest[:])[:HashLength]
 }
@@ -166,6 +166,6 @@ func (m Model) Key() string {
 			key.SchemaPath = m.Spec.SchemaPath
 		}
 	}
-	document, _ := json.Marshal(key) // strings and maps of strings: encoding cannot fail
+	document, _ := json.Marshal(key) // encoding strings and maps of strings cannot fail
 	return string(document)
 }

@@ -75,7 +75,7 @@ func allowed(warnings []string) admission.Response {
 	return pkgadmission.AddWarnings(admission.Allowed(""), warnings)
 }
 
-// newWarnings returns the warnings that do not apply to the stored runtime.
+// newWarnings returns the warnings that do not apply to the stored runtime too.
 func (v *validator) newWarnings(ctx context.Context, namespace string, current, old *v1alpha1.ServingRuntime) []string {
 	types := v.serverTypes(ctx, namespace)
 	texts := pkgmodelmesh.Warnings(&current.Spec, types)

@@ -28,7 +28,7 @@ func validateEncoding(malformed string, spec *v1alpha1.ServingRuntimeSpec) *viol
 		return &violation{"spec", malformed + ": correct the value"}
 	}
 	if n := spec.Replicas; n != nil && (*n < 0 || *n > pkgmodelmesh.MaxReplicas) {
-		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot read others", *n, pkgmodelmesh.MaxReplicas)}
+		return &violation{"spec.replicas", fmt.Sprintf("spec.replicas: Invalid value: %d: must be a number from 0 to %d: KServe cannot decode other values", *n, pkgmodelmesh.MaxReplicas)}
 	}
 	return nil
 }

@@ -118,7 +118,8 @@ func (p *Proxy) ServicePort() *corev1ac.ServicePortApplyConfiguration {
 		WithAppProtocol(resources.ProtocolHTTPS)
 }
 
-// HostAliases resolve the DNS name of the mesh certificate to the pod itself, so that the sidecar can verify the certificate.
+// HostAliases returns the aliases that resolve the DNS name of the mesh certificate to the pod itself, so that the sidecar can verify the
+// certificate.
 func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 	if !p.settings.TLS.Enabled() {
 		return nil
@@ -176,7 +177,7 @@ func (p *Proxy) oauthContainer() *corev1ac.ContainerApplyConfiguration {
 	return c
 }
 
-// rbacContainer has the port name of the OAuth proxy, which the Service targets.
+// rbacContainer returns kube-rbac-proxy. Its port has the name of the OAuth proxy's port, which the Service targets.
 func (p *Proxy) rbacContainer() *corev1ac.ContainerApplyConfiguration {
 	proxySettings := p.settings.AuthProxy
 	file := func(key string) rbacproxy.File {

@@ -139,9 +139,9 @@ func (c *connection) setEndpointSlices(endpoints []discoveryv1.EndpointSlice) (c
 	for _, address := range ready {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	former := c.addresses.Swap(&ready)
+	previous := c.addresses.Swap(&ready)
 	c.resolver.UpdateState(state)
-	return former == nil || !slices.Equal(*former, ready)
+	return previous == nil || !slices.Equal(*previous, ready)
 }
 
 // checkReachable returns ErrNoAddress if no pod is known to be ready.

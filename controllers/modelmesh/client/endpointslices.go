@@ -48,10 +48,10 @@ func RequestsForSlice(_ context.Context, slice *discoveryv1.EndpointSlice) []rec
 }
 
 // SetupEndpointSliceController adds a controller that updates the pool from a cache of EndpointSlices.
-func SetupEndpointSliceController(mgr ctrl.Manager, name string, held cache.Cache, pool *Pool) error {
+func SetupEndpointSliceController(mgr ctrl.Manager, name string, endpointSlices cache.Cache, pool *Pool) error {
 	err := reconciler.NewController(mgr, name).
-		WatchesRawSource(source.Kind(held, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(RequestsForSlice))).
-		Complete(&EndpointSliceReconciler{Slices: held, Pool: pool})
+		WatchesRawSource(source.Kind(endpointSlices, &discoveryv1.EndpointSlice{}, handler.TypedEnqueueRequestsFromMapFunc(RequestsForSlice))).
+		Complete(&EndpointSliceReconciler{Slices: endpointSlices, Pool: pool})
 	if err != nil {
 		return fmt.Errorf("building the controller of endpoints: %w", err)
 	}
@@ -67,7 +67,7 @@ func ReadyAddresses(endpoints []discoveryv1.EndpointSlice, port string) []string
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) > 0 && ptr.Deref(endpoint.Conditions.Ready, true) { // as the API defines for no condition
+			if len(endpoint.Addresses) > 0 && ptr.Deref(endpoint.Conditions.Ready, true) { // nil means ready
 				found[slice.AddressType] = append(found[slice.AddressType], net.JoinHostPort(endpoint.Addresses[0], port))
 			}
 		}

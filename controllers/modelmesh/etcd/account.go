@@ -20,7 +20,7 @@ type Account struct {
 }
 
 // NewAccount returns the account of a namespace with the given UID. The password is derived from that of the connection, so that it need
-// not be stored; it includes the UID, so that a recreated namespace gets another one. The error states why the connection cannot be used.
+// not be stored; it includes the UID, so that a recreated namespace gets another password. The error states why the connection cannot be used.
 func NewAccount(source map[string][]byte, namespace, uid string) (Account, error) {
 	connection, err := Parse(source)
 	switch {

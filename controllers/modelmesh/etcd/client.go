@@ -24,7 +24,7 @@ const (
 	keepAliveTimeout = 15 * time.Second
 )
 
-// maxAttempts of a request: the second one uses a new token. Longer retries are up to the caller.
+// maxAttempts is the number of attempts of a request. The second one uses a new token. The caller retries later.
 const maxAttempts = 2
 
 // Client reads from etcd. It is safe for concurrent use.
@@ -43,7 +43,7 @@ func New(data map[string][]byte) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to create etcd client config: %w", err)
 	}
-	config.Logger = zap.NewNop() // errors are returned
+	config.Logger = zap.NewNop() // the client returns its errors
 	config.MaxUnaryRetries = maxAttempts
 	config.MaxCallRecvMsgSize = maxMessageBytes
 	config.DialKeepAliveTime, config.DialKeepAliveTimeout = keepAliveTime, keepAliveTimeout
@@ -68,7 +68,7 @@ func (c *Client) Close() error {
 	if c.etcd == nil {
 		return nil
 	}
-	if err := c.etcd.Close(); err != nil && !errors.Is(err, context.Canceled) { // requests cancelled by Close itself
+	if err := c.etcd.Close(); err != nil && !errors.Is(err, context.Canceled) { // Close cancels requests
 		return fmt.Errorf("closing the connection to etcd: %w", err)
 	}
 	return nil
@@ -88,7 +88,7 @@ func (c *Client) connect(ctx context.Context) (*clientv3.Client, error) {
 		return nil, err
 	}
 	config := c.config
-	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of the client, which outlives this request
+	clientCtx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the client outlives this request
 	config.Context = clientCtx
 	defer context.AfterFunc(ctx, cancel)()
 	client, err := clientv3.New(config)
@@ -114,7 +114,7 @@ func abortOnDisconnect(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.Cl
 type abortingStream struct{ grpc.ClientStream }
 
 // RecvMsg implements grpc.ClientStream.
-func (e *abortingStream) RecvMsg(m any) error { return nonRetryable(e.ClientStream.RecvMsg(m)) }
+func (s *abortingStream) RecvMsg(m any) error { return nonRetryable(s.ClientStream.RecvMsg(m)) }
 
 // nonRetryable replaces the errors that the etcd client retries by one that it does not.
 func nonRetryable(err error) error {
@@ -138,7 +138,7 @@ const (
 	listingTimeout  = time.Minute
 )
 
-// ErrTooLarge means that a prefix holds more data than the state of ModelMesh can have.
+// ErrTooLarge is returned for a prefix with more data than the state of ModelMesh can have.
 var ErrTooLarge = fmt.Errorf("more than %d keys or %d MiB cannot be the state of ModelMesh: check root_prefix and endpoints in Secret model-serving-etcd", MaxKeys, maxListingBytes>>20)
 
 // Entry is a key-value pair.

@@ -26,8 +26,8 @@ type Connection struct {
 	Password  string `json:"password,omitempty"`
 	// RootPrefix is the prefix of all keys.
 	RootPrefix string `json:"root_prefix,omitempty"`
-	// Certificate is the CA as PEM; CertificateFile is the key of the Secret that holds it and takes precedence. The client key and
-	// certificate work alike.
+	// Certificate is the CA as PEM; CertificateFile is the key of the Secret that holds it and takes precedence. The same applies to the client
+	// key and certificate.
 	Certificate           string `json:"certificate,omitempty"`
 	CertificateFile       string `json:"certificate_file,omitempty"`
 	ClientKey             string `json:"client_key,omitempty"`

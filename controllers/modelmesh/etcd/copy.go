@@ -26,7 +26,7 @@ func Copy(source map[string][]byte, operatorNamespace, namespace string, account
 		connection.UserID, connection.Password = account.Name, account.Password
 	}
 	connection.Endpoints = qualifyHosts(connection.Endpoints, operatorNamespace)
-	data[ConnectionKey], _ = json.Marshal(connection) // strings: encoding cannot fail
+	data[ConnectionKey], _ = json.Marshal(connection) // encoding strings cannot fail
 	return data, nil
 }
 
@@ -43,7 +43,7 @@ func qualifyHosts(endpoints, namespace string) string {
 			host = rest[:end]
 		}
 		_, err := netip.ParseAddr(rest)
-		isAddress := err == nil || strings.HasPrefix(rest, "[") // an IPv6 address may have no brackets
+		isAddress := err == nil || strings.HasPrefix(rest, "[") // ParseAddr accepts an IPv6 address without brackets
 		if host == "" || isAddress || strings.Contains(host, ".") || host == "localhost" {
 			continue
 		}

@@ -31,7 +31,7 @@ const (
 	registryPrefix = "/registry/"
 )
 
-// parseVModel returns the owner of a vmodel and its ID. The default owner is the source of Predictors.
+// parseVModel returns the owner of a vmodel and its ID. A vmodel without an owner belongs to the source of Predictors.
 func parseVModel(id string, value []byte) (source, name string, err error) {
 	var vmodel struct {
 		Owner string `json:"o"`

@@ -13,7 +13,7 @@ import (
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 )
 
-// Pauses after an error. A watch that ran for longer than maxBackoff resets the backoff.
+// Delays after an error. A watch that ran for longer than maxBackoff resets the backoff.
 const (
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
@@ -63,24 +63,24 @@ func (p *prefixWatch) copyState(previous *prefixWatch) {
 
 // run watches the prefix until ctx is done.
 func (p *prefixWatch) run(ctx context.Context) {
-	pause := minBackoff
+	delay := minBackoff
 	for {
-		began := p.clock.Now()
+		started := p.clock.Now()
 		err := p.listAndWatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if p.clock.Since(began) > maxBackoff {
-			pause = minBackoff
+		if p.clock.Since(started) > maxBackoff {
+			delay = minBackoff
 		}
 		p.gauge.Set(0)
 		p.logError(err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.clock.After(wait.Jitter(pause, jitter)):
+		case <-p.clock.After(wait.Jitter(delay, jitter)):
 		}
-		pause = min(2*pause, maxBackoff)
+		delay = min(2*delay, maxBackoff)
 	}
 }
 
@@ -117,15 +117,15 @@ func (p *prefixWatch) listAndWatch(ctx context.Context) error {
 	})
 }
 
-// handleListing notifies of new, changed and deleted keys. For the first list, and for another etcd cluster, all keys are new.
+// handleListing notifies of new, changed and deleted keys. In the first list, and in that of another etcd cluster, all keys are new.
 func (p *prefixWatch) handleListing(listing meshetcd.Listing) {
-	lastKnown, same := p.known, p.clusterID == listing.ClusterID
+	lastKnown, isSameCluster := p.known, p.clusterID == listing.ClusterID
 	p.clusterID, p.known = listing.ClusterID, make(map[string]knownKey, len(listing.Entries))
 	for _, entry := range listing.Entries {
 		id := strings.TrimPrefix(entry.Key, p.prefix)
 		previous, found := lastKnown[id]
 		delete(lastKnown, id)
-		if found && same && previous.revision == entry.Revision {
+		if found && isSameCluster && previous.revision == entry.Revision {
 			p.known[id] = previous
 			continue
 		}
@@ -148,7 +148,7 @@ func (p *prefixWatch) handleEntry(entry meshetcd.Entry) {
 	p.onPut(id, entry, previous)
 }
 
-// onDelete notifies of a deleted vmodel. A deleted concrete model causes no event: the key of its vmodel has its own.
+// onDelete notifies of a deleted vmodel. It ignores a deleted concrete model, because the key of its vmodel changes too.
 func (p *prefixWatch) onDelete(previous knownKey) {
 	if previous.event != nil && !p.keysOnly {
 		p.notify(*previous.event)

@@ -124,8 +124,8 @@ func (w *Watcher) Grant(ctx context.Context, account meshetcd.Account) error {
 	return client.Ensure(ctx, account)
 }
 
-// ConnectOwn is Connect for the Secret of a namespace with a separate etcd. Nil data returns to the etcd of the operator. It may be called
-// before Ensure; Forget reverts it.
+// ConnectOwn is Connect for the Secret of a namespace with a separate etcd. With nil data the namespace uses the etcd of the operator again.
+// ConnectOwn may be called before Ensure; Forget closes the connection.
 func (w *Watcher) ConnectOwn(namespace string, data map[string][]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,11 +153,11 @@ func (w *Watcher) setConnection(current *connection, data map[string][]byte, res
 }
 
 // closeConnection closes a connection that no watch uses.
-func (w *Watcher) closeConnection(l connection) {
-	if l.client == nil {
+func (w *Watcher) closeConnection(c connection) {
+	if c.client == nil {
 		return
 	}
-	if err := l.client.Close(); err != nil {
+	if err := c.client.Close(); err != nil {
 		w.Log.Error(err, "Closing the previous connection to etcd failed")
 	}
 }
@@ -223,15 +223,15 @@ func (w *Watcher) Start(ctx context.Context) error {
 // missing from a new etcd, or from behind a new Service, are reported.
 func (w *Watcher) restartWatches(namespace string, watched *namespaceWatch) {
 	watched.stop(namespace)
-	client, unprefixed := w.shared.client, w.OperatorNamespace
+	client, unprefixedNamespace := w.shared.client, w.OperatorNamespace
 	if watched.own.client != nil {
-		client, unprefixed = watched.own.client, namespace // the root prefix of a separate etcd belongs to the namespace
+		client, unprefixedNamespace = watched.own.client, namespace // the root prefix of a separate etcd belongs to the namespace
 	}
 	if w.ctx == nil || client == nil || watched.service == "" {
 		return
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
-	base := KeyPrefix(client.RootPrefix(), unprefixed, namespace, watched.service)
+	base := KeyPrefix(client.RootPrefix(), unprefixedNamespace, namespace, watched.service)
 	startWatch := func(watch prefixWatch, keys string, previous *prefixWatch) *prefixWatch {
 		watch.client, watch.namespace, watch.clock, watch.log, watch.notify = client, namespace, w.Clock, w.Log.WithValues("namespace", namespace), w.Notify
 		watch.done, watch.gauge = make(chan struct{}), watchingGauge.WithLabelValues(namespace, keys)

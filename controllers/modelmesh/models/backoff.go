@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// minBackoff and maxBackoff bound the pauses between calls without an event.
+	// minBackoff and maxBackoff limit the delay between calls without an event.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
-	// maxPollInterval is the longest pause while an instance loads a model: the mesh writes the begin and the failure of a load to etcd,
-	// but not its success.
+	// maxPollInterval is the maximum delay while an instance loads a model: the mesh writes the start and the failure of a load to etcd, but
+	// not its success.
 	maxPollInterval = 3 * time.Second
-	// maxWaitInterval is the longest pause while a model waits for a pod, after fastPolls calls. A new pod resets the backoff.
+	// maxWaitInterval is the maximum delay while a model waits for a pod, after fastPolls calls. A new pod resets the backoff.
 	maxWaitInterval = 15 * time.Second
 	fastPolls       = 10
 	// runtimeGracePeriod is the time until the mesh must know a runtime: the kubelet updates the labels in the pods within minutes.
 	runtimeGracePeriod = 5 * time.Minute
 	// jitter spreads the calls of many models after one event.
 	jitter = 0.3
-	// busyBackoff is the first pause when the mesh of a namespace has maxConcurrentCalls calls in flight.
+	// busyBackoff is the first delay when the mesh of a namespace has maxConcurrentCalls calls in flight.
 	busyBackoff = 25 * time.Millisecond
 	// maxFailures is the number of failed calls in a row after which the status reports the failure.
 	maxFailures = 3
 )
 
-// backoff returns the pause before an attempt, counted from 1.
+// backoff returns the delay before an attempt, counted from 1.
 func backoff(attempt int, minimum, maximum time.Duration) time.Duration {
 	d := minimum
 	for ; attempt > 1 && d < maximum; attempt-- {
@@ -48,7 +48,7 @@ func (e *modelState) scheduleCall(now time.Time, maximum time.Duration) {
 	e.nextCall = now.Add(backoff(e.attempts, minBackoff, maximum))
 }
 
-// maxInterval returns the longest pause before the next call about a model in progress.
+// maxInterval returns the maximum delay before the next call about a model in progress.
 func (e *modelState) maxInterval(s v1alpha1.PredictorStatus) time.Duration {
 	if waitsForPod(s) && e.attempts >= fastPolls {
 		return maxWaitInterval
@@ -56,8 +56,8 @@ func (e *modelState) maxInterval(s v1alpha1.PredictorStatus) time.Duration {
 	return maxPollInterval
 }
 
-// idle cancels the scheduled call: the next event triggers the next call.
-func (e *modelState) idle() { e.nextCall, e.attempts = time.Time{}, 0 }
+// cancelCall cancels the scheduled call: the next event triggers the next call.
+func (e *modelState) cancelCall() { e.nextCall, e.attempts = time.Time{}, 0 }
 
 // needsCall reports whether the mesh has to be called for the request.
 func (e *modelState) needsCall(requestKey string, now time.Time) bool {
@@ -86,8 +86,8 @@ func (e *modelState) waitsForRuntime(now time.Time) bool {
 }
 
 const (
-	// probeTimeout is how long one call probes a mesh that failed, while the other models of its namespace are not called. A call may
-	// last ten seconds, and all namespaces share the workers.
+	// probeTimeout is the time for one call to a mesh that failed, during which its namespace has no other calls. A call may last ten seconds,
+	// and all namespaces share the workers.
 	probeTimeout = 10 * time.Second
 	// maxConcurrentCalls limits the calls in flight per namespace: a slow mesh must not occupy all workers.
 	maxConcurrentCalls = 4
@@ -116,24 +116,24 @@ type circuitBreaker struct {
 func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.byNamespace[namespace]
-	if s == nil {
-		s = &circuitBreaker{}
+	breaker := b.byNamespace[namespace]
+	if breaker == nil {
+		breaker = &circuitBreaker{}
 		if b.byNamespace == nil {
 			b.byNamespace = map[string]*circuitBreaker{}
 		}
-		b.byNamespace[namespace] = s
+		b.byNamespace[namespace] = breaker
 	}
 	switch {
-	case s.inFlight >= maxConcurrentCalls:
+	case breaker.inFlight >= maxConcurrentCalls:
 		return errTooManyCalls
-	case s.nextProbe.IsZero():
-	case now.Before(s.nextProbe):
-		return fmt.Errorf("%w: %w", errCircuitOpen, s.lastErr)
+	case breaker.nextProbe.IsZero():
+	case now.Before(breaker.nextProbe):
+		return fmt.Errorf("%w: %w", errCircuitOpen, breaker.lastErr)
 	default:
-		s.nextProbe = now.Add(probeTimeout)
+		breaker.nextProbe = now.Add(probeTimeout)
 	}
-	s.inFlight++
+	breaker.inFlight++
 	return nil
 }
 
@@ -141,26 +141,27 @@ func (b *circuitBreakers) allow(namespace string, now time.Time) error {
 func (b *circuitBreakers) done(namespace string, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.byNamespace[namespace]
-	s.inFlight--
+	breaker := b.byNamespace[namespace]
+	breaker.inFlight--
 	if code := status.Code(err); code == codes.Unavailable || code == codes.DeadlineExceeded {
-		s.nextProbe, s.lastErr = now.Add(minBackoff), err
+		breaker.nextProbe, breaker.lastErr = now.Add(minBackoff), err
 		return
 	}
-	s.nextProbe, s.lastErr = time.Time{}, nil
-	if s.inFlight == 0 {
-		delete(b.byNamespace, namespace)
-	}
+	b.closeCircuit(namespace)
 }
 
 // reset closes the circuit of a namespace, whose pods changed.
 func (b *circuitBreakers) reset(namespace string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.byNamespace[namespace]; s != nil {
-		s.nextProbe, s.lastErr = time.Time{}, nil
-		if s.inFlight == 0 {
-			delete(b.byNamespace, namespace)
-		}
+	b.closeCircuit(namespace)
+}
+
+// closeCircuit allows calls to a namespace again. mu is held.
+func (b *circuitBreakers) closeCircuit(namespace string) {
+	if breaker := b.byNamespace[namespace]; breaker != nil && breaker.inFlight > 0 {
+		breaker.nextProbe, breaker.lastErr = time.Time{}, nil
+	} else {
+		delete(b.byNamespace, namespace)
 	}
 }

@@ -22,18 +22,18 @@ var requiredKServeConditions = []string{"ExplainerReady", "IngressReady", "Route
 // toPredictorStatus returns the fields of the status of an InferenceService that describe its model.
 func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStatus {
 	out := v1alpha1.PredictorStatus{ActiveModelState: v1alpha1.Pending, ObservedGeneration: s.ObservedGeneration}
-	m := cmp.Or(s.ModelStatus, &v1beta1.ModelStatus{})
-	out.TransitionStatus = m.TransitionStatus
-	if m.States != nil {
-		out.ActiveModelState, out.TargetModelState = cmp.Or(m.States.ActiveModelState, v1alpha1.Pending), m.States.TargetModelState
+	model := cmp.Or(s.ModelStatus, &v1beta1.ModelStatus{})
+	out.TransitionStatus = model.TransitionStatus
+	if model.States != nil {
+		out.ActiveModelState, out.TargetModelState = cmp.Or(model.States.ActiveModelState, v1alpha1.Pending), model.States.TargetModelState
 	}
 	if isBlockedAtFirst(out) {
 		out.TransitionStatus = v1alpha1.UpToDate
 	}
-	if m.Copies != nil {
-		out.FailedCopies, out.TotalCopies = m.Copies.FailedCopies, m.Copies.TotalCopies
+	if model.Copies != nil {
+		out.FailedCopies, out.TotalCopies = model.Copies.FailedCopies, model.Copies.TotalCopies
 	}
-	if f := m.LastFailureInfo; f != nil && *f != (v1beta1.FailureInfo{}) {
+	if f := model.LastFailureInfo; f != nil && *f != (v1beta1.FailureInfo{}) {
 		out.LastFailureInfo = &v1alpha1.FailureInfo{Location: f.Location, Reason: f.Reason, Message: f.Message, ModelID: f.ModelRevisionName, Time: f.Time}
 	}
 	for _, c := range s.Conditions {
@@ -46,8 +46,8 @@ func toPredictorStatus(s *v1beta1.InferenceServiceStatus) v1alpha1.PredictorStat
 	return out
 }
 
-// isBlockedAtFirst reports whether the first model of an InferenceService failed to load. KServe calls that BlockedByFailedLoad and ModelMesh
-// UpToDate, which clients such as Argo CD take for a model that is still loading.
+// isBlockedAtFirst reports whether the first model of an InferenceService failed to load. KServe reports BlockedByFailedLoad for it. ModelMesh
+// reports UpToDate, which clients such as Argo CD interpret as a model that is still loading.
 func isBlockedAtFirst(s v1alpha1.PredictorStatus) bool {
 	return s.TransitionStatus == v1alpha1.BlockedByFailedLoad && s.ActiveModelState == v1alpha1.FailedToLoad
 }
@@ -125,7 +125,7 @@ func unavailableReason(s v1alpha1.PredictorStatus) (reason, message string) {
 	}
 }
 
-// setCondition sets a condition. Its time changes only with its status. Conditions are sorted by type, as KServe sorts them.
+// setCondition sets a condition. Its transition time changes only with its status. Conditions are sorted by type, as KServe sorts them.
 func setCondition(s *v1beta1.InferenceServiceStatus, c v1beta1.Condition, now time.Time) {
 	c.LastTransitionTime = *metaTime(now)
 	index := slices.IndexFunc(s.Conditions, func(o v1beta1.Condition) bool { return o.Type == c.Type })
@@ -158,7 +158,7 @@ func withConditions(s v1alpha1.PredictorStatus, generation int64) v1alpha1.Predi
 	return s
 }
 
-// pendingSpec returns why the present spec is not served yet, or nil.
+// pendingSpec returns the reason why the current spec is not served yet, or nil.
 func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pending {
 	switch {
 	case isStuck(s):
@@ -168,7 +168,7 @@ func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pendi
 		return &conditions.Pending{Reason: string(s.LastFailureInfo.Reason), Message: s.LastFailureInfo.Message}
 	case s.ObservedGeneration != generation:
 		return &conditions.Pending{Reason: string(v1alpha1.InProgress), Message: "ModelMesh has not reported the state of the current spec yet"}
-	case s.ActiveModelState == v1alpha1.Loading: // requests wait until it is loaded, and loading may fail
+	case s.ActiveModelState == v1alpha1.Loading: // requests wait until the model is loaded, and loading may fail
 		reason, message := unavailableReason(s)
 		return &conditions.Pending{Reason: cmp.Or(reason, "ModelLoading"), Message: message}
 	case s.TransitionStatus != v1alpha1.UpToDate:
@@ -177,7 +177,7 @@ func pendingSpec(s v1alpha1.PredictorStatus, generation int64) *conditions.Pendi
 	return nil
 }
 
-// isStuck reports whether the model needs a change of its spec, of a runtime or of the stored files.
+// isStuck reports whether the model stays in its state until its spec, a runtime or the stored files change.
 func isStuck(s v1alpha1.PredictorStatus) bool {
 	if s.TransitionStatus == v1alpha1.InvalidSpec || s.TransitionStatus == v1alpha1.BlockedByFailedLoad {
 		return true

@@ -120,7 +120,7 @@ func TestEntryIsDueAfterChangeOrDelay(t *testing.T) {
 	if e.attempts != 2 || e.nextCall.Before(now.Add(2*minBackoff)) {
 		t.Errorf("got %+v after two calls, want twice the minimal backoff", e)
 	}
-	if e.idle(); e.attempts != 0 || !e.nextCall.IsZero() {
-		t.Errorf("got %+v after idle, want no attempts and no scheduled call", e)
+	if e.cancelCall(); e.attempts != 0 || !e.nextCall.IsZero() {
+		t.Errorf("got %+v after cancelCall, want no attempts and no scheduled call", e)
 	}
 }

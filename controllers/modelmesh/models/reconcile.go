@@ -30,7 +30,7 @@ type modelReconciler struct {
 	enabled func(ctx context.Context, namespace string) (bool, error)
 	// supported reports whether a namespace has a runtime for models with a label.
 	supported func(ctx context.Context, namespace, label string) (bool, error)
-	// cause returns why no runtime of a namespace has a pod for models with a label, and whether that is known yet.
+	// cause returns the reason why no runtime of a namespace has a pod for models with a label, and whether it is known yet.
 	cause    func(ctx context.Context, namespace, label string) (modelmeshcontroller.Cause, bool, error)
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
@@ -46,7 +46,7 @@ func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	model, err := source.get(ctx, name)
 	switch {
 	case errors.Is(err, errSourceUnavailable):
-		return ctrl.Result{}, nil // eventSource enqueues all models of a source that becomes available
+		return ctrl.Result{}, nil // eventSource enqueues the models when the source becomes available
 	case err != nil:
 		return ctrl.Result{}, err
 	case model == nil:
@@ -59,7 +59,7 @@ func (r *modelReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	return ctrl.Result{RequeueAfter: retry}, err
 }
 
-// reconcile registers the model with the mesh and updates its status. It returns the time until the next reconcile; zero for none.
+// reconcile registers the model with the mesh and updates its status. It returns the delay until the next reconcile, or 0 for none.
 func (r *modelReconciler) reconcile(ctx context.Context, key types.NamespacedName, source modelSource, model *resourceModel) (time.Duration, error) {
 	if model.isPaused() { // the state stays dirty until reconciliation is resumed
 		_, err := source.updateStatus(ctx, model, model.status)
@@ -131,15 +131,15 @@ func scheduleNextCall(ctx context.Context, state *modelState, next v1alpha1.Pred
 	case state.result == statusReceived && isProgressing(next):
 		state.scheduleCall(now, state.maxInterval(next))
 	default: // each further change causes an event
-		state.idle()
+		state.cancelCall()
 	}
 	if failure == nil {
 		state.failures, state.lastError = 0, ""
 	}
 }
 
-// withCallError reports in the status that the mesh does not answer, after maxFailures calls. The other fields keep their values, because
-// the mesh may still serve inference requests.
+// withCallError returns the status with the failure that the mesh does not answer, after maxFailures calls. The other fields keep their values,
+// because the mesh may still serve inference requests.
 func (r *modelReconciler) withCallError(model *resourceModel, state *modelState, next v1alpha1.PredictorStatus) v1alpha1.PredictorStatus {
 	if state.failures < maxFailures || model.specError != "" {
 		return next

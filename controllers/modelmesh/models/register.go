@@ -17,7 +17,7 @@ import (
 )
 
 // callMesh registers a model with the mesh and stores the result. With an invalid spec, or after a conflict, it reads the vmodel that the
-// mesh has. An error leaves the earlier result.
+// mesh has. After an error the previous result is kept.
 func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) error {
 	var info *meshpb.VModelStatusInfo
 	var err error
@@ -25,11 +25,11 @@ func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client
 	if model.specError == "" {
 		info, err = r.register(ctx, client, model, state)
 	}
-	clash := status.Code(err) == codes.AlreadyExists
-	if clash || model.specError != "" {
+	hasConflict := status.Code(err) == codes.AlreadyExists
+	if hasConflict || model.specError != "" {
 		info, err = client.GetVModelStatus(ctx, &meshpb.GetVModelStatusRequest{VModelId: model.Name, Owner: model.Source})
 	}
-	if clash {
+	if hasConflict {
 		result = conflictResult(info, model)
 	}
 	switch {
@@ -38,7 +38,7 @@ func (r *modelReconciler) callMesh(ctx context.Context, client meshclient.Client
 	case errors.Is(err, meshclient.ErrNoAddress):
 		state.result = noAddress
 	default:
-		return fmt.Errorf("asking the mesh of namespace %s about the model: %w", model.Namespace, err)
+		return fmt.Errorf("registering the model with the mesh of namespace %s: %w", model.Namespace, err)
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func (r *modelReconciler) register(ctx context.Context, client meshclient.Client
 	return info, err
 }
 
-// shouldLoadNow returns LoadNow of the request. After a change of the pods an evicted model is not loaded, because its next inference
-// request loads it. Without a supporting runtime it is, because only LoadNow makes the mesh report that no runtime supports it.
+// shouldLoadNow returns LoadNow of the request. After a change of the pods it is false for an evicted model, which its next inference request
+// loads, unless no runtime supports the model: the mesh reports that only for LoadNow.
 func (r *modelReconciler) shouldLoadNow(ctx context.Context, model *resourceModel, state *modelState) (bool, error) {
 	switch {
 	case model.Terminating:
@@ -93,13 +93,13 @@ func (r *modelReconciler) isSupported(ctx context.Context, model *resourceModel)
 	return supported, nil
 }
 
-// desiredStatus returns the status for the last result, or the present status without a result.
+// desiredStatus returns the status for the last result, or the current status if there is no result.
 func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.Client, model *resourceModel, state *modelState) (v1alpha1.PredictorStatus, error) {
 	next := *model.status.DeepCopy()
-	var a vmodelStatus
+	var vmodel vmodelStatus
 	if state.result == statusReceived || state.result == specMismatch {
 		var err error
-		if a, err = r.interpretResult(ctx, model, state); err != nil {
+		if vmodel, err = r.interpretResult(ctx, model, state); err != nil {
 			return next, err
 		}
 		next.GRPCEndpoint, next.HTTPEndpoint = client.URLs()
@@ -107,17 +107,17 @@ func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.C
 	switch {
 	case model.specError != "":
 		if state.result == statusReceived {
-			next = withStates(next, a)
+			next = withStates(next, vmodel)
 		}
 		next = withFailure(next, v1alpha1.InvalidPredictorSpec, model.specError, model.modelID())
 	case state.result == statusReceived:
-		next = withVModelStatus(next, a, r.clock.Now())
+		next = withVModelStatus(next, vmodel, r.clock.Now())
 	case state.result == noAddress:
 		next = withFailure(clearInvalidSpec(next), v1alpha1.RuntimeUnhealthy, messageNoPods, model.modelID())
 	case state.result == idConflict:
 		next = withFailure(next, v1alpha1.InvalidPredictorSpec, messageIDConflict, model.modelID())
 	case state.result == specMismatch:
-		next = withFailure(withStates(next, a), v1alpha1.InvalidPredictorSpec, messageSpecMismatch, model.modelID())
+		next = withFailure(withStates(next, vmodel), v1alpha1.InvalidPredictorSpec, messageSpecMismatch, model.modelID())
 	default:
 		return next, nil
 	}
@@ -125,10 +125,10 @@ func (r *modelReconciler) desiredStatus(ctx context.Context, client meshclient.C
 	return r.withCause(ctx, model, next)
 }
 
-// withCause appends the cause why the runtime has no pod to the failure message. Until the cause is known, it keeps the stored message.
+// withCause appends the reason why the runtime has no pod to the failure message. Until the reason is known, it keeps the stored message.
 func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, next v1alpha1.PredictorStatus) (v1alpha1.PredictorStatus, error) {
-	text := waitingPrefix(next.LastFailureInfo)
-	if text == "" {
+	prefix := waitingPrefix(next.LastFailureInfo)
+	if prefix == "" {
 		return next, nil
 	}
 	cause, known, err := r.cause(ctx, model.Namespace, model.Label())
@@ -136,46 +136,46 @@ func (r *modelReconciler) withCause(ctx context.Context, model *resourceModel, n
 		return next, fmt.Errorf("looking for the cause: %w", err)
 	}
 	stored, failure := model.status.LastFailureInfo, *next.LastFailureInfo
-	same := waitingPrefix(stored) == text && stored.ModelID == failure.ModelID
+	isSame := waitingPrefix(stored) == prefix && stored.ModelID == failure.ModelID
 	switch {
-	case !known && same:
+	case !known && isSame:
 		failure.Message = stored.Message
 	case cause.Invalid:
-		failure.Message = text + invalidRuntimeInfix + cause.Message
+		failure.Message = prefix + invalidRuntimeInfix + cause.Message
 	case cause.Message != "":
-		failure.Message = text + ": " + cause.Message
+		failure.Message = prefix + ": " + cause.Message
 	default:
-		failure.Message = text
+		failure.Message = prefix
 	}
 	failure.Message = conditions.Clip(redact.Text(failure.Message), maxMessage)
-	if same && failure.Time != nil && stored.Time != nil {
+	if isSame && failure.Time != nil && stored.Time != nil {
 		failure.Time = stored.Time
 	}
 	next.LastFailureInfo = &failure
 	return next, nil
 }
 
-// interpretResult parses the last answer and corrects it with the runtimes of the namespace.
+// interpretResult parses the last answer of the mesh, and corrects it if the mesh does not know a runtime of the namespace yet.
 func (r *modelReconciler) interpretResult(ctx context.Context, model *resourceModel, state *modelState) (vmodelStatus, error) {
-	a := parseVModelStatus(state.info)
-	if !a.active.known || a.hasTargetStatus && !a.target.known {
+	vmodel := parseVModelStatus(state.info)
+	if !vmodel.active.known || vmodel.hasTargetStatus && !vmodel.target.known {
 		log.FromContext(ctx).V(1).Info("The mesh does not know the state of a model that it has", "status", state.info.GetStatus().String())
 	}
-	withoutMessage := a.targetHasNoMessage()
-	if !a.active.isUnsupported() && !a.target.isUnsupported() && !withoutMessage || model.specError != "" {
-		return a, nil
+	withoutMessage := vmodel.targetHasNoMessage()
+	if !vmodel.active.isUnsupported() && !vmodel.target.isUnsupported() && !withoutMessage || model.specError != "" {
+		return vmodel, nil
 	}
 	supported, err := r.isSupported(ctx, model)
 	if err != nil {
-		return a, err
+		return vmodel, err
 	}
 	if withoutMessage {
-		a.target = unsupportedLabel(model.Label())
+		vmodel.target = unsupportedLabel(model.Label())
 	}
 	if supported && state.waitsForRuntime(r.clock.Now()) {
-		a.active, a.target = a.active.waitIfUnsupported(), a.target.waitIfUnsupported()
+		vmodel.active, vmodel.target = vmodel.active.waitIfUnsupported(), vmodel.target.waitIfUnsupported()
 	}
-	return a, nil
+	return vmodel, nil
 }
 
 // clearInvalidSpec replaces the transition InvalidSpec of a spec that is valid again and not registered yet.

@@ -33,7 +33,7 @@ const controllerName = modelmeshcontroller.ComponentName + "-models"
 
 // +kubebuilder:rbac:groups=serving.kserve.io,resources=predictors/status;inferenceservices/status,verbs=patch
 
-// Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a part of the component modelmesh.
+// Setup adds the controller for the models of Predictors and InferenceServices to a manager. It is a modelmesh.Subcontroller.
 func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.Dependencies) error {
 	r := &modelReconciler{
 		client: shared.Pool.Client, enabled: shared.Namespaces.Enabled, supported: shared.Catalog.HasSupportingRuntime, cause: shared.Catalog.Cause, clock: shared.Clock,
@@ -45,18 +45,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 	if withServices {
 		r.sources[modelmesh.SourceInferenceService] = &inferenceServiceSource{client: mgr.GetClient(), served: shared.Served.Current, clock: shared.Clock, writes: reconciler.NewStatusWrites(shared.Clock, 0)}
 	}
-	w := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
+	meshSource := &eventSource{states: r.states, sources: r.sources, breakers: &r.breakers}
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).
 		WithOptions(reconciler.ControllerOptions(maxConcurrentReconciles)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.Predictor{}), enqueueFor(modelmesh.SourcePredictor))).
-		WatchesRawSource(w)
+		WatchesRawSource(meshSource)
 	if withServices {
 		b.WatchesRawSource(shared.Served.Kind(mgr.GetCache(), capability.InferenceService, &v1beta1.InferenceService{}, enqueueFor(modelmesh.SourceInferenceService)))
 	}
 	if err := b.Complete(reconciler.ClassifyErrors(r)); err != nil {
 		return fmt.Errorf("building the controller of models: %w", err)
 	}
-	w.subscribe(ctx, shared)
+	meshSource.subscribe(ctx, shared)
 	return nil
 }
 
@@ -64,8 +64,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, shared *modelmeshcontroller.De
 func (w *eventSource) subscribe(ctx context.Context, shared *modelmeshcontroller.Dependencies) {
 	shared.Pool.Subscribe(ctx, w.onEndpointsChanged)
 	enqueueNamespace := func(namespace string) { w.enqueue(w.states.keysOfNamespace(namespace)...) }
-	shared.Catalog.MissingReferences.Subscribe(enqueueNamespace)
-	shared.Catalog.Causes.Subscribe(enqueueNamespace)
+	shared.Catalog.MissingReferences.Subscribe(ctx, enqueueNamespace)
+	shared.Catalog.Causes.Subscribe(ctx, enqueueNamespace)
 	shared.Events.Subscribe(ctx, func(e meshevents.Event) { w.onEtcdEvent(e.Source, e.Namespace, e.Name) })
 	shared.Served.Subscribe(ctx, func(s capability.Set) {
 		if s.Has(capability.InferenceService) {
@@ -118,7 +118,7 @@ func (w *eventSource) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// onEtcdEvent is called for each write of the mesh to etcd. It also enqueues models of other sources, which may wait for the name.
+// onEtcdEvent is called for each change that the mesh stores in etcd. It also enqueues models of other sources, which may wait for the name.
 func (w *eventSource) onEtcdEvent(id, namespace, name string) {
 	model := types.NamespacedName{Namespace: namespace, Name: name}
 	if _, known := w.sources[id]; known {

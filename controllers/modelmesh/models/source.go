@@ -27,7 +27,7 @@ import (
 )
 
 // errSourceUnavailable is returned while the API of a source is not served, and the existence of its models is unknown.
-var errSourceUnavailable = errors.New("the source of the model is missing")
+var errSourceUnavailable = errors.New("the API of the model is not served")
 
 // resourceModel is the model and the status of one resource.
 type resourceModel struct {
@@ -35,7 +35,7 @@ type resourceModel struct {
 	status v1alpha1.PredictorStatus
 	// writes holds the last status updates of its kind.
 	writes *reconciler.StatusWrites
-	// specError is the error of an invalid spec; empty for a valid one.
+	// specError is the error of an invalid spec; empty for a valid spec.
 	specError string
 	object    client.Object
 }
@@ -57,8 +57,8 @@ func (r *resourceModel) isPaused() bool {
 type modelSource interface {
 	// get returns nil for a resource that does not exist or that another controller serves.
 	get(ctx context.Context, name types.NamespacedName) (*resourceModel, error)
-	// write stores a status if that changes anything, and reports whether it did. Nothing is written over an object that has changed
-	// since it was read: its event starts another reconcile.
+	// updateStatus writes a status that differs from the stored one, and reports whether it did. It returns a conflict if the object has
+	// changed since it was read.
 	updateStatus(ctx context.Context, r *resourceModel, status v1alpha1.PredictorStatus) (written bool, err error)
 }
 
@@ -183,12 +183,12 @@ func (s *inferenceServiceSource) updateStatus(ctx context.Context, r *resourceMo
 	if equality.Semantic.DeepEqual(original.Status, updated.Status) {
 		return false, nil
 	}
-	// A merge patch of the difference: KServe owns the rest of the status.
+	// The merge patch contains only the difference, because KServe owns the other fields of the status.
 	return patchStatus(ctx, s.client, s.writes, original, updated, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 }
 
-// patchStatus patches the status and reports whether it did. It ignores a deleted object, and skips a status that the API server is known
-// not to store.
+// patchStatus patches the status and reports whether it did. It ignores a deleted object. It skips a status whose differing fields the API server
+// did not store before.
 func patchStatus(ctx context.Context, c client.Client, writes *reconciler.StatusWrites, original, updated client.Object, patch client.Patch) (written bool, err error) {
 	if writes.Covers(original, updated) {
 		return false, nil

@@ -22,8 +22,8 @@ const (
 	specMismatch              // the mesh has a model with this ID and other attributes
 )
 
-// loadReason is the reason for LoadNow in the next call. A model that is merely not in memory is not a reason: an instance may have evicted
-// it for other models, and loading all evicted models would cause evictions without end.
+// loadReason is the reason for LoadNow in the next call. A model that is not in memory is no reason: an instance may have evicted it for other
+// models, and loading all evicted models would cause endless evictions.
 type loadReason int
 
 const (
@@ -50,7 +50,7 @@ type modelState struct {
 	// nextCall is the time of the next call without an event, after attempts calls; zero for no call.
 	nextCall time.Time
 	attempts int
-	// waitingSince is the time since when the namespace has a runtime for the model that the mesh does not know yet; zero for no runtime.
+	// waitingSince is the time since which the namespace has a runtime for the model that the mesh does not know yet; zero for no runtime.
 	waitingSince time.Time
 }
 
@@ -67,7 +67,7 @@ const maxFromEtcd = meshetcd.MaxKeys
 type stateCache struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]modelState
-	// fromEtcd counts the states with fromEtcd by namespace of their keys.
+	// fromEtcd is the number of states with fromEtcd, by the namespace of their keys.
 	fromEtcd map[string]int
 }
 

@@ -29,8 +29,8 @@ const (
 // copies: the API server would reject it.
 const maxMessage = 32 << 10
 
-// noInstancePrefix begins the error of the mesh for a model that no live instance may load. The type of the model and the required labels
-// follow, or noRuntimeSuffix if no runtime supports the type.
+// noInstancePrefix is the prefix of the error of the mesh for a model that no live instance may load. The type of the model and the required
+// labels follow, or noRuntimeSuffix if no runtime supports the type.
 const (
 	noInstancePrefix = "There are no running instances that meet the label requirements of type "
 	noRuntimeSuffix  = "[_no_runtime]"
@@ -68,11 +68,11 @@ func parseConcreteStatus(m *meshpb.ModelStatusInfo) concreteStatus {
 	return r
 }
 
-// grpcErrorPrefix begins the message of a failure until the mesh has stored it.
+// grpcErrorPrefix is the prefix of the message of a failure that the mesh has not stored yet.
 const grpcErrorPrefix = "io.grpc.StatusRuntimeException: "
 
-// parseLoadFailure distinguishes a failed load, which has a failed copy, from a load without an instance. For seconds after a pod started,
-// and after it ended until its lease expired, the mesh finds no instance.
+// parseLoadFailure distinguishes a failed load, which has a failed copy, from a load without an instance. The mesh finds no instance for seconds
+// after the start of a pod, and after its end until its lease expires.
 func parseLoadFailure(message string, copies []*meshpb.ModelStatusInfo_ModelCopyInfo) concreteStatus {
 	r := concreteStatus{state: v1alpha1.FailedToLoad, reason: v1alpha1.ModelLoadFailed, message: message, known: true}
 	label, found := strings.CutPrefix(message, noInstancePrefix)
@@ -208,14 +208,14 @@ func withVModelStatus(s v1alpha1.PredictorStatus, a vmodelStatus, now time.Time)
 	return s
 }
 
-// failure returns why the target is not served, or nil.
+// failure returns the reason why the target is not served, or nil.
 func (a vmodelStatus) failure(stored *v1alpha1.FailureInfo, now time.Time) *v1alpha1.FailureInfo {
 	switch {
 	case !a.hasTargetStatus || a.target.state == v1alpha1.Loaded:
 		return nil
 	case a.target.reason == "":
 		if stored != nil && stored.Reason == v1alpha1.RuntimeUnhealthy && !isMeshUnreachable(stored) && a.target.state != v1alpha1.Standby {
-			return stored // the model waits until it is loaded
+			return stored // it applies until the model is loaded
 		}
 		return nil
 	}
@@ -293,8 +293,8 @@ func isAvailable(s v1alpha1.PredictorStatus) bool {
 	}
 }
 
-// needsLoad reports whether the mesh must load the model before its first request: a new model, a failed one, a replacement, or one that
-// waits for a pod. Only LoadNow makes the mesh report that no instance can load a model, and each call with LoadNow reports it again.
+// needsLoad reports whether the mesh must load the model before its first request: the model is new, failed, replaces another one, or waits
+// for a pod. The mesh reports that no instance can load a model only in answers to calls with LoadNow.
 func needsLoad(s v1alpha1.PredictorStatus) bool {
 	switch s.ActiveModelState {
 	case v1alpha1.Pending, v1alpha1.FailedToLoad:
@@ -309,23 +309,23 @@ func waitsForPod(s v1alpha1.PredictorStatus) bool {
 	return s.LastFailureInfo != nil && s.LastFailureInfo.Reason == v1alpha1.RuntimeUnhealthy
 }
 
-// invalidRuntimeInfix joins a waiting message and the error of the runtime that prevents a pod.
+// invalidRuntimeInfix separates a waiting message from the error of the runtime, because of which it has no pod.
 const invalidRuntimeInfix = ": invalid "
 
-// waitingPrefix returns the message with which a failure begins that waits for a pod, and "" for any other failure.
+// waitingPrefix returns the prefix of the message of a failure that waits for a pod, or "" for any other failure.
 func waitingPrefix(f *v1alpha1.FailureInfo) string {
-	for _, text := range []string{messageNoPods, messageNoSupportingPod} {
-		if f != nil && f.Reason == v1alpha1.RuntimeUnhealthy && strings.HasPrefix(f.Message, text) {
-			return text
+	for _, prefix := range []string{messageNoPods, messageNoSupportingPod} {
+		if f != nil && f.Reason == v1alpha1.RuntimeUnhealthy && strings.HasPrefix(f.Message, prefix) {
+			return prefix
 		}
 	}
 	return ""
 }
 
-// needsRuntimeChange reports whether a failure lasts until the runtime is changed.
+// needsRuntimeChange reports whether a failure lasts until the runtime changes.
 func needsRuntimeChange(f *v1alpha1.FailureInfo) bool {
-	text := waitingPrefix(f)
-	return text != "" && strings.HasPrefix(f.Message, text+invalidRuntimeInfix)
+	prefix := waitingPrefix(f)
+	return prefix != "" && strings.HasPrefix(f.Message, prefix+invalidRuntimeInfix)
 }
 
 // isMeshUnreachable reports whether the failure is that the mesh did not answer.

@@ -52,7 +52,7 @@ func newInferenceServiceReconciler(base baseReconciler, fullObjects client.Reade
 	return &inferenceServiceReconciler{baseReconciler: base, fullObjects: fullObjects, clock: clock, meshCAs: reference.NewSecretCache(base.cached, base.live, caOf)}
 }
 
-// caOf returns the CA of a TLS Secret, or the certificate if the Secret has no CA.
+// caOf returns the CA in a TLS Secret, or the certificate if the Secret has no CA.
 func caOf(secret *corev1.Secret) string {
 	if authority := secret.Data[corev1.ServiceAccountRootCAKey]; len(authority) > 0 {
 		return string(authority)
@@ -143,7 +143,7 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 	return r.applier.Prune(ctx, s, desired, []schema.GroupVersionKind{capability.Route}, legacy)
 }
 
-// recordProblem records an Event with the reason why a model is not published, once for each reason.
+// recordProblem records an Event about the problem because of which a model is not published, once for each message.
 func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
 	action := eventAction
 	if problem == "" && report.FirstProblem() != nil {
@@ -155,7 +155,7 @@ func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, 
 	}
 }
 
-// desiredRoutes returns the objects that publish an InferenceService, or the reason why a requested one is not possible.
+// desiredRoutes returns the objects that publish an InferenceService, or the problem that prevents it.
 func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1beta1.InferenceService) (apply.Desired, string, error) {
 	if !isModelMesh(s) || r.exposure.routeKind(r.Served()).Empty() {
 		return nil, "", nil
@@ -180,7 +180,7 @@ func (r *inferenceServiceReconciler) desiredRoutes(ctx context.Context, s *v1bet
 		kind := r.exposure.routeKind(r.Served())
 		present, err := capability.GetMetadata(ctx, r.live, kind, client.ObjectKeyFromObject(s))
 		if err != nil || present == nil || present.Labels[LabelInferenceService] != s.Name {
-			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters have names such as %s for theirs: recreate the InferenceService under another name", kind.Kind, s.Name), err
+			return nil, fmt.Sprintf("there is no %s, because registries and Ray clusters use names such as %s: recreate the InferenceService under another name", kind.Kind, s.Name), err
 		}
 	}
 	desired, problem := buildRoute(s, p)

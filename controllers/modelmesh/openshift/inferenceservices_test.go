@@ -74,8 +74,8 @@ func TestReservedNamesOfRoutes(t *testing.T) {
 		if writes := s.reconcileRoute(name); len(writes) > 0 {
 			t.Errorf("%s: unexpected writes: %q", name, writes)
 		}
-		if eventText := s.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters have names such as "+name) {
-			t.Errorf("%s: Events %q, want it to contain %q", name, eventText, "registries and Ray clusters have names such as "+name)
+		if eventText := s.takeEvents(); !strings.Contains(eventText, "registries and Ray clusters use names such as "+name) {
+			t.Errorf("%s: Events %q, want it to contain %q", name, eventText, "registries and Ray clusters use names such as "+name)
 		}
 		before := routeObject()
 		before.SetNamespace("team")

@@ -58,7 +58,7 @@ type namespaceReconciler struct {
 	// connections reads the metadata of data connections.
 	connections client.Reader
 	monitoring  string
-	// certificates issues those of sidecars.
+	// certificates issues the certificates of sidecars.
 	certificates *servingcert.Issuer
 	states       reconciler.SyncMap[string, *namespaceState]
 }
@@ -175,8 +175,8 @@ func classify(err error) (problem string, retry time.Duration, _ error) {
 	return "", 0, err
 }
 
-func (r *namespaceReconciler) recordWarning(about runtime.Object, text string) {
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(text, modelmesh.MaxEventNoteBytes))
+func (r *namespaceReconciler) recordWarning(object runtime.Object, message string) {
+	r.recorder.Eventf(object, nil, corev1.EventTypeWarning, ReasonNotApplied, eventAction, "%s", conditions.Clip(message, modelmesh.MaxEventNoteBytes))
 }
 
 // deleteObsolete deletes the managed objects of a namespace that are not in kept.
@@ -187,8 +187,8 @@ func (r *namespaceReconciler) deleteObsolete(ctx context.Context, uid types.UID,
 		return err
 	}
 	var errs []error
-	for p := range sets.New(append(possibleObjects(namespace, r.Served()), storages...)...).Difference(keep) {
-		metadata, err := r.getMetadata(ctx, p)
+	for key := range sets.New(append(possibleObjects(namespace, r.Served()), storages...)...).Difference(keep) {
+		metadata, err := r.getMetadata(ctx, key)
 		if metadata != nil && isManaged(metadata) {
 			err = r.applier.DeleteOwned(ctx, uid, metadata)
 		}
@@ -210,11 +210,11 @@ func (r *namespaceReconciler) listStorageSecrets(ctx context.Context, namespace 
 }
 
 // getMetadata returns the metadata of an object from the cache, or nil if it does not exist.
-func (r *baseReconciler) getMetadata(ctx context.Context, p apply.Key) (*metav1.PartialObjectMetadata, error) {
-	return capability.GetMetadata(ctx, r.cached, p.GroupVersionKind, p.NamespacedName)
+func (r *baseReconciler) getMetadata(ctx context.Context, key apply.Key) (*metav1.PartialObjectMetadata, error) {
+	return capability.GetMetadata(ctx, r.cached, key.GroupVersionKind, key.NamespacedName)
 }
 
-// isNamespaceTerminating reports whether an error contains only refusals of a terminating namespace.
+// isNamespaceTerminating reports whether all errors are rejections because the namespace is terminating.
 func isNamespaceTerminating(err error) bool {
 	return apply.AllErrorsMatch(err, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) })
 }
@@ -226,7 +226,7 @@ type namespaceState struct {
 	cookie []byte
 	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
 	storageVersions string
-	// Messages of the last Events about objects and about storage entries.
+	// lastApplyProblem and lastStorageProblem are the messages of the last Events about objects and about storage entries.
 	lastApplyProblem, lastStorageProblem string
 }
 

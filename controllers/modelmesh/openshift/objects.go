@@ -87,7 +87,7 @@ func possibleObjects(namespace string, served capability.Set) []apply.Key {
 	return all
 }
 
-// isManaged reports whether an object carries the labels of this component.
+// isManaged reports whether an object has the labels of this component.
 func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
 // Inputs determine the desired objects of one namespace.
@@ -111,36 +111,36 @@ type Inputs struct {
 }
 
 // desiredObjects returns the objects of a served namespace, in the order of their creation. The namespaced objects have no owner: they are
-// deleted with the namespace, or by name when obsolete. The owner of the ClusterRoleBinding is the Namespace.
+// deleted with the namespace, or by name when they are obsolete. The owner of the ClusterRoleBinding is the Namespace.
 func desiredObjects(in Inputs) apply.Desired {
 	var desired apply.Desired
-	unowned := func(config runtime.ApplyConfiguration, adopts func(*unstructured.Unstructured) bool, yields bool) {
-		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adopts, IgnoreIfForeign: yields})
+	addUnowned := func(config runtime.ApplyConfiguration, adoptIf func(*unstructured.Unstructured) bool, ignoreIfForeign bool) {
+		desired = append(desired, apply.Object{Config: config, Ownership: apply.Unowned, AdoptIf: adoptIf, IgnoreIfForeign: ignoreIfForeign})
 	}
 	if in.HasRuntimes && in.Monitoring != "" {
-		unowned(buildPrometheusBinding(in), isWrittenByLegacyController, true)
+		addUnowned(buildPrometheusBinding(in), isWrittenByLegacyController, true)
 	}
 	if !in.InUse {
 		return desired
 	}
 	if in.Account == authproxy.DefaultServiceAccount {
-		unowned(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
+		addUnowned(corev1ac.ServiceAccount(in.Account, in.Namespace), isWrittenByLegacyController, true)
 	}
 	if in.StorageData != nil {
-		unowned(corev1ac.Secret(in.Settings.StorageSecretName, in.Namespace).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
+		addUnowned(corev1ac.Secret(in.Settings.StorageSecretName, in.Namespace).WithLabels(map[string]string{LabelManaged: valueTrue}).WithData(in.StorageData), isLegacyStorageSecret, false)
 	}
 	if in.Proxy == nil {
 		return desired
 	}
 	if in.Proxy.NeedsCookieSecret() {
-		unowned(corev1ac.Secret(authproxy.CookieSecret, in.Namespace).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
+		addUnowned(corev1ac.Secret(authproxy.CookieSecret, in.Namespace).WithData(map[string][]byte{oauthproxy.KeyCookie: in.Cookie}), nil, false)
 	}
 	if len(in.CABundle) > 0 {
 		proxy := resources.Published{
 			Service: in.Settings.ServiceName, Port: intstr.FromString(authproxy.PortName), ServerName: proxyName(in.Settings, in.Namespace),
 		}
 		for _, config := range proxy.BackendTLS(metav1.ObjectMeta{Name: CAObjectName, Namespace: in.Namespace}, in.CABundle) {
-			unowned(config, nil, false)
+			addUnowned(config, nil, false)
 		}
 	}
 	return append(desired, apply.Object{Config: buildDelegatorBinding(in), AdoptIf: isWrittenByLegacyController})

@@ -72,19 +72,19 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	if !p.isRouteRequested() || kind.Empty() {
 		return nil, ""
 	}
-	server, why := p.buildBackend(s)
-	if why == "" && kind == ingressKind {
+	server, reason := p.buildBackend(s)
+	if reason == "" && kind == ingressKind {
 		host := s.Name + "-" + s.Namespace
 		if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
-			why = fmt.Sprintf(", because %s is not a valid label of a host name (%s): recreate the InferenceService under another name", host, errs[0])
+			reason = fmt.Sprintf(", because %s is not a valid label of a host name (%s): recreate the InferenceService under another name", host, errs[0])
 		}
 		server.Host = host + "." + p.exposure.IngressDomain
 	}
-	if why == "" && !p.served.Has(kind) && kind != ingressKind {
-		why = ", because the cluster does not serve the kind: install its API, or choose another --exposure"
+	if reason == "" && !p.served.Has(kind) && kind != ingressKind {
+		reason = ", because the cluster does not serve the kind: install its API, or choose another --exposure"
 	}
-	if why != "" {
-		return nil, "there is no " + kind.Kind + why
+	if reason != "" {
+		return nil, "there is no " + kind.Kind + reason
 	}
 	meta := metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: map[string]string{LabelInferenceService: s.Name}}
 	switch kind {
@@ -99,18 +99,18 @@ func buildRoute(s *v1beta1.InferenceService, p routeOptions) (objects apply.Desi
 	return objects, ""
 }
 
-// buildBackend returns the REST backend of a model, or the reason why no backend can be published.
-func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, why string) {
+// buildBackend returns the REST backend of a model, or the reason why it cannot be published, as the end of a message.
+func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resources.Published, reason string) {
 	rest := p.settings.RESTProxy
 	if !rest.Enabled {
 		return server, ", because restProxy.enabled is false: set it to true, so that REST is served"
 	}
-	port, name, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
+	port, serverName, tls := rest.Port, "", routev1.TLSConfig{Termination: routev1.TLSTerminationEdge}
 	switch {
 	case p.isAuthRequired() && p.proxy == nil:
 		return server, fmt.Sprintf(", because annotation %s is set and authProxy.mode is %s, so callers would not be authenticated: set authProxy.mode to always, or remove the annotation", modelmesh.AnnotationAuth, p.settings.AuthProxy.Mode)
 	case p.isAuthRequired():
-		port, name, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
+		port, serverName, tls.Termination = authproxy.Port, proxyName(p.settings, s.Namespace), routev1.TLSTerminationReencrypt
 	case p.isBlockedByNetworkPolicy():
 		return server, fmt.Sprintf(", because the NetworkPolicy closes REST without authentication to other namespaces: set annotation %s on the runtime", modelmesh.AnnotationAuth)
 	case p.settings.TLS.Enabled() && p.settings.TLS.ClientAuth == "require":
@@ -118,7 +118,7 @@ func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 	case p.settings.TLS.Enabled() && p.meshCA == "":
 		return server, fmt.Sprintf(" yet, because Secret %s holds no certificate: add tls.crt", p.settings.TLS.SecretName)
 	case p.settings.TLS.Enabled():
-		name = p.settings.ServiceName + "." + s.Namespace
+		serverName = p.settings.ServiceName + "." + s.Namespace
 		tls.Termination, tls.DestinationCACertificate = routev1.TLSTerminationReencrypt, p.meshCA
 	}
 	tls.InsecureEdgeTerminationPolicy = routev1.InsecureEdgeTerminationPolicyRedirect
@@ -127,7 +127,7 @@ func (p routeOptions) buildBackend(s *v1beta1.InferenceService) (server resource
 		Service:    p.settings.ServiceName,
 		Port:       intstr.FromInt32(port),
 		Path:       path,
-		ServerName: name,
+		ServerName: serverName,
 		TLS:        &tls,
 		Weight:     new(resources.RouteWeight),
 		Gateway:    p.exposure.gateway,

@@ -96,7 +96,8 @@ func (r *namespaceReconciler) listConnections(ctx context.Context, in *Inputs) (
 	return metadata, err
 }
 
-// readStorageData builds the storage entries from live reads. It omits connections that were deleted since: their event follows.
+// readStorageData reads the data connections from the API server and builds the storage entries. It omits deleted connections: their event
+// triggers another reconcile.
 func (r *namespaceReconciler) readStorageData(ctx context.Context, namespace string, metadata []*metav1.PartialObjectMetadata, withBundle bool) (map[string][]byte, error) {
 	var bundle corev1.ConfigMap
 	if withBundle {
@@ -174,7 +175,7 @@ func buildStorageData(connections []corev1.Secret, bundle string) map[string][]b
 	data := map[string][]byte{}
 	for i := range connections {
 		if members := buildStorageEntry(&connections[i], bundle); members != nil {
-			data[connections[i].Name], _ = json.Marshal(members) // strings: encoding cannot fail
+			data[connections[i].Name], _ = json.Marshal(members) // encoding strings cannot fail
 		}
 	}
 	if len(data) == 0 {

@@ -60,8 +60,8 @@ func Caches() []component.CacheNeed {
 	}
 }
 
-// Setup registers the controllers with a manager. It is a modelmesh.Part. If only one namespace is served, it registers no controller: the
-// objects require cluster-wide permissions.
+// Setup registers the controllers with a manager. It is a modelmesh.Subcontroller. In a single-namespace installation it registers no
+// controller, because the objects require cluster-wide permissions.
 func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) error {
 	if shared.Namespaces.SingleNamespace() {
 		return nil
@@ -79,16 +79,16 @@ func Setup(_ context.Context, mgr ctrl.Manager, shared *modelmesh.Dependencies) 
 	}
 	n := &namespaceReconciler{baseReconciler: base, connections: connections, monitoring: meshConfig.MonitoringNamespace,
 		certificates: &servingcert.Issuer{Cached: base.cached, Live: base.live, Applier: base.applier, Clock: shared.Clock}}
-	w := controllerBuilder{mgr: mgr, shared: shared}
-	if err := w.startNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
+	controllers := controllerBuilder{mgr: mgr, shared: shared}
+	if err := controllers.startNamespaceController(n, connections); err != nil || meshConfig.IgnoreInferenceServices {
 		return err
 	}
 	base.applier = routeApplier(shared.Applier)
-	return w.startInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
+	return controllers.startInferenceServiceController(newInferenceServiceReconciler(base, mgr.GetCache(), shared.Clock))
 }
 
-// routeApplier returns an applier that leaves fields of the legacy controller in place: they include the host, which the platform chose at
-// creation of the Route and clients depend on.
+// routeApplier returns an applier that keeps the fields of the legacy controller: they include the host, which the platform chose when the Route
+// was created, and on which clients depend.
 func routeApplier(a *apply.Applier) *apply.Applier {
 	options := a.Options
 	options.LegacyManagers = nil

@@ -79,7 +79,7 @@ func replaceOrAppend[T any](items []T, item T, name func(T) string) []T {
 	return append(items, item)
 }
 
-// buildRuntime builds a container of the runtime. It has no readiness probe: the mesh decides about the readiness of the pod.
+// buildRuntime builds a container of the runtime. It has no readiness probe: the mesh determines the readiness of the pod.
 func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.ContainerApplyConfiguration {
 	c := resources.MustApply[corev1ac.ContainerApplyConfiguration](container)
 	c.WithName(container.Name) // the conversion omits an empty name
@@ -140,11 +140,11 @@ func (p *podBuilder) podSecurity() *corev1ac.PodSecurityContextApplyConfiguratio
 
 // sidecarSecurity returns the security context of ModelMesh containers, whose images have a numeric user. The legacy controller set one
 // on some of them only.
-func (p *podBuilder) sidecarSecurity(legacyHad bool) *corev1ac.SecurityContextApplyConfiguration {
+func (p *podBuilder) sidecarSecurity(hadLegacyContext bool) *corev1ac.SecurityContextApplyConfiguration {
 	switch {
 	case !p.isLegacy():
 		return resources.ContainerSecurity().WithRunAsNonRoot(true)
-	case legacyHad:
+	case hadLegacyContext:
 		return dropAllCapabilities()
 	default:
 		return nil

@@ -60,8 +60,8 @@ func BuildDeployment(in RuntimeInputs) (Deployment, error) {
 
 // TemplateHash returns a hash of the pod template.
 func TemplateHash(d *appsv1ac.DeploymentApplyConfiguration) string {
-	text, _ := json.Marshal(d.Spec.Template) // an apply configuration: encoding cannot fail
-	sum := sha256.Sum256(text)
+	template, _ := json.Marshal(d.Spec.Template) // encoding an apply configuration cannot fail
+	sum := sha256.Sum256(template)
 	return hex.EncodeToString(sum[:])[:16]
 }
 
@@ -79,7 +79,7 @@ func (p *podBuilder) podLabels(labels map[string]string) map[string]string {
 	}{{"setting runtimePodLabels", p.Settings.RuntimePodLabels}, {"spec.labels", p.Spec.Labels}} {
 		for _, key := range slices.Sorted(maps.Keys(extra.labels)) {
 			if slices.Contains(reserved, key) && extra.labels[key] != labels[key] {
-				p.addNotice("%s: %s is ignored, pods are found by it: choose another key", extra.from, key)
+				p.addNotice("%s: label %s is ignored, because pods are selected by it: choose another key", extra.from, key)
 				continue
 			}
 			podLabels[key] = extra.labels[key]
@@ -149,12 +149,12 @@ func (p *podBuilder) pullSecrets() []*corev1ac.LocalObjectReferenceApplyConfigur
 // validateNames returns an error for duplicate volumes, duplicate mount paths and mounts of unknown volumes. The API server would reject
 // them too, but its message does not name the field of the runtime.
 func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes []*corev1ac.VolumeApplyConfiguration) error {
-	seen := map[string]bool{}
+	volumeNames := map[string]bool{}
 	for _, v := range volumes {
-		if seen[*v.Name] {
+		if volumeNames[*v.Name] {
 			return fmt.Errorf("spec.volumes: the pod would have two volumes named %q, one of them of ModelMesh or of a claim: choose another name", *v.Name)
 		}
-		seen[*v.Name] = true
+		volumeNames[*v.Name] = true
 	}
 	for _, c := range containers {
 		paths := map[string]bool{}
@@ -163,7 +163,7 @@ func validateNames(containers []*corev1ac.ContainerApplyConfiguration, volumes [
 				return fmt.Errorf("spec.containers[%s]: two volumes would be mounted at %q, one of them of ModelMesh: choose another path", *c.Name, *m.MountPath)
 			}
 			paths[*m.MountPath] = true
-			if !seen[*m.Name] {
+			if !volumeNames[*m.Name] {
 				return fmt.Errorf("spec.containers[%s]: there is no volume named %q to mount: add it to spec.volumes or choose another", *c.Name, *m.Name)
 			}
 		}

@@ -245,8 +245,8 @@ func TestReservedLabels(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff([]string{
-			"setting runtimePodLabels: modelmesh-service is ignored, pods are found by it: choose another key",
-			"spec.labels: name is ignored, pods are found by it: choose another key",
+			"setting runtimePodLabels: label modelmesh-service is ignored, because pods are selected by it: choose another key",
+			"spec.labels: label name is ignored, because pods are selected by it: choose another key",
 		}, d.Notices); diff != "" {
 			t.Errorf("%s: notices (-want +got):\n%s", form, diff)
 		}

@@ -21,7 +21,7 @@ const (
 	// Current is the pod template of this operator.
 	Current Form = iota
 	// Legacy is the pod template of the legacy controller, field by field. Adopted Deployments keep it until another change, so that no
-	// pod restarts. Unlike the original template it omits fields with which no pod could run, and unintended mounts of storage credentials.
+	// pod restarts. Unlike the template of that controller it omits fields with which no pod could run, and unintended mounts of storage credentials.
 	Legacy
 )
 

@@ -37,7 +37,7 @@ type Replicas struct {
 	Autoscaled bool
 	// IdleSince is the input of the next decision; zero while the runtime is needed.
 	IdleSince time.Time
-	// RequeueAfter is the rest of the grace period, or 0.
+	// RequeueAfter is the remaining grace period, or 0.
 	RequeueAfter time.Duration
 }
 

@@ -138,7 +138,7 @@ type ClaimInputs struct {
 func Claims(in ClaimInputs) (claims, missing []string) {
 	add := func(claim string, assumeExists bool) {
 		switch {
-		case len(validation.IsDNS1123Subdomain(claim)) > 0: // not a valid name of a claim
+		case len(validation.IsDNS1123Subdomain(claim)) > 0: // no claim can have the name
 			missing = append(missing, claim)
 		case assumeExists || in.Exists(claim):
 			claims = append(claims, claim)

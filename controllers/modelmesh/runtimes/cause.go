@@ -56,9 +56,9 @@ func (r *runtimeReconciler) findCause(ctx context.Context, state *namespaceState
 // availabilityChanged admits updates of a Deployment that change its availability or the reason why it is unavailable.
 func availabilityChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, isDeployment := e.ObjectOld.(*appsv1.Deployment)
-		current, isStill := e.ObjectNew.(*appsv1.Deployment)
-		return isDeployment && isStill && ((old.Status.AvailableReplicas > 0) != (current.Status.AvailableReplicas > 0) ||
+		old, ok := e.ObjectOld.(*appsv1.Deployment)
+		current, okNew := e.ObjectNew.(*appsv1.Deployment)
+		return ok && okNew && ((old.Status.AvailableReplicas > 0) != (current.Status.AvailableReplicas > 0) ||
 			conditions.Cause(old, nil) != conditions.Cause(current, nil))
 	}}
 }

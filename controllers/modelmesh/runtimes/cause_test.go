@@ -32,7 +32,7 @@ func TestFindCause(t *testing.T) {
 		t.Errorf("known %v before the first reconcile, %v", known, err)
 	}
 	var changes int
-	w.Causes.Subscribe(func(string) { changes++ })
+	w.Causes.Subscribe(t.Context(), func(string) { changes++ })
 	w.reconcileUntilStable("ns")
 	if got := w.catalogCause("mt:sklearn"); got != (modelmesh.Cause{}) {
 		t.Errorf("cause %+v of a Deployment without conditions", got)

@@ -22,14 +22,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// deleteAll deletes the managed objects of a namespace that is not enabled, and the state that is stored for it.
+// deleteAll deletes the managed objects and the state of a namespace that is not enabled or has no runtimes and models.
 func (r *runtimeReconciler) deleteAll(ctx context.Context, namespace string) error {
 	r.pool.Forget(namespace)
-	r.stream.Forget(namespace)
-	deploymentsLeft, err := r.pruneDeployments(ctx, namespace, nil)
-	if !deploymentsLeft {
+	r.etcdWatcher.Forget(namespace)
+	deploymentsFound, err := r.pruneDeployments(ctx, namespace, nil)
+	if !deploymentsFound {
 		err = errors.Join(err, r.pruneGuards(ctx, namespace, nil))
 	}
 	err = errors.Join(err,
@@ -72,7 +73,7 @@ func managedLabels() client.MatchingLabels { return names.Labels(modelmesh.Compo
 // isManaged reports whether an object belongs to this component.
 func isManaged(o metav1.Object) bool { return apply.HasComponentLabels(o, modelmesh.ComponentName) }
 
-// hasServiceLabel and isConstraints, and isLegacy for Secrets, exclude objects that other controllers of the component manage.
+// hasServiceLabel and isConstraints, and isLegacy for Secrets, do not match objects that other controllers of the component manage.
 func hasServiceLabel(o metav1.Object) bool { return o.GetLabels()[resources.LabelService] != "" }
 
 func isConstraints(o metav1.Object) bool { return o.GetName() == resources.ConstraintsName }
@@ -106,27 +107,19 @@ func (r *runtimeReconciler) pruneGuards(ctx context.Context, namespace string, d
 const legacyCleanupRetry = time.Minute
 
 // legacyCleaner deletes, once per process, the objects of the legacy controller that no reconcile adopts: those of runtimes and
-// namespaces that were disabled while no operator ran. They are not cached, because they lack the labels of this operator. It only
+// namespaces that were disabled while no operator ran. The cache does not hold them, because they lack the labels of this operator. It only
 // deletes objects that have a runtime or Namespace as controller, or the names and labels of the legacy controller. It runs on the leader.
 type legacyCleaner struct {
 	*runtimeReconciler
 	log logr.Logger
 }
 
-// Start implements manager.Runnable. It retries errors and never returns one.
+// Start implements manager.Runnable. It retries after an error, and always returns nil.
 func (l *legacyCleaner) Start(ctx context.Context) error {
-	for {
-		err := l.deleteLegacyObjects(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		l.log.Error(err, "Removing objects of the legacy operator failed; retrying", "after", legacyCleanupRetry)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.clock.After(legacyCleanupRetry):
-		}
-	}
+	servers.Retry(ctx, l.clock, legacyCleanupRetry, legacyCleanupRetry, l.deleteLegacyObjects, func(err error, after time.Duration) {
+		l.log.Error(err, "Removing objects of the legacy operator failed; retrying", "after", after)
+	})
+	return nil
 }
 
 // deleteLegacyObjects deletes the legacy objects of all kinds that are not desired.
@@ -173,8 +166,8 @@ func (l *legacyCleaner) deleteUnlessDesired(ctx context.Context, kind schema.Gro
 	return l.applier.DeleteOwned(ctx, controllerUID(o), o)
 }
 
-// isLegacyObject reports whether the legacy controller created an object for a runtime or a namespace. The label alone does not show
-// it: the Deployment of that controller has it too.
+// isLegacyObject reports whether the legacy controller created an object for a runtime or a namespace. The label is not sufficient, because the
+// Deployment of that controller has it too.
 func (l *legacyCleaner) isLegacyObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) bool {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch kind {

@@ -41,7 +41,7 @@ const (
 	ReasonReplaced = "PodsReplaced"
 )
 
-// reporter records the Events about runtimes in one namespace, each once instead of in every reconcile.
+// reporter records Events about the runtimes of one namespace, each only when its message changes.
 type reporter struct {
 	recorder     events.EventRecorder
 	namespace    string
@@ -79,13 +79,13 @@ func (r *reporter) reportPaused(object client.Object) bool {
 	message := ""
 	paused, _ := names.Paused(object.GetAnnotations())
 	if paused = paused && object.GetDeletionTimestamp().IsZero(); paused {
-		message = "annotation " + names.PausedAnnotation + " is set: its Deployment does not change"
+		message = "annotation " + names.PausedAnnotation + " is set: the Deployment of the runtime does not change: remove the annotation to resume"
 	}
 	r.event(corev1.EventTypeNormal, object, actionPause, ReasonPaused, message)
 	return paused
 }
 
-// reportInvalid records why a runtime is invalid. With a nil error it records once that the runtime is valid again.
+// reportInvalid records an Event about the error of an invalid runtime. With a nil error it records once that the runtime is valid again.
 func (r *reporter) reportInvalid(object client.Object, err error) {
 	message := ""
 	if err != nil {

@@ -65,14 +65,14 @@ func (r *runtimeReconciler) proxyReplacedMessage(in resources.RuntimeInputs, liv
 	if live == nil || !r.hasLegacyForm(live) || !hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return ""
 	}
-	text := fmt.Sprintf("Deployment %s is replaced once: the legacy controller gave its OAuth proxy a public cookie key; ", live.Name)
+	message := fmt.Sprintf("Deployment %s is replaced once: the legacy controller gave its OAuth proxy a public cookie key; ", live.Name)
 	switch {
 	case in.Proxy == nil:
-		return text + "the proxy was removed, and REST has no authentication"
+		return message + "the proxy was removed, and REST has no authentication"
 	case in.Proxy.NeedsCookieSecret():
-		return text + "the new key is in Secret " + authproxy.CookieSecret
+		return message + "the new key is in Secret " + authproxy.CookieSecret
 	default:
-		return text + "the new proxy has no cookies"
+		return message + "the new proxy has no cookies"
 	}
 }
 

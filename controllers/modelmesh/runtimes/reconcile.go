@@ -27,13 +27,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
-// pool and stream are the methods of meshclient.Pool and meshevents.Stream that a reconcile calls.
+// clientPool and etcdWatcher are the methods of meshclient.Pool and meshevents.Watcher that a reconcile calls.
 type (
-	pool interface {
+	clientPool interface {
 		Ensure(namespace string, target meshclient.Target) error
 		Forget(namespace string)
 	}
-	stream interface {
+	etcdWatcher interface {
 		Connect(data map[string][]byte) error
 		ConnectOwn(namespace string, data map[string][]byte) error
 		Ensure(namespace, service string)
@@ -51,8 +51,8 @@ type runtimeReconciler struct {
 	// live reads from the API server, claims and pods read from separate caches.
 	live, claims, pods client.Reader
 	applier            *apply.Applier
-	pool               pool
-	stream             stream
+	pool               clientPool
+	etcdWatcher        etcdWatcher
 
 	// etcd holds the Secret of the operator's namespace, namespaceEtcd the Secrets of other namespaces.
 	etcd          *reference.SecretCache[map[string][]byte]
@@ -79,13 +79,13 @@ type storageContent struct {
 	keys    sets.Set[string]
 }
 
-// newReconciler initializes the fields that depend on others.
-func newReconciler(s *runtimeReconciler) *runtimeReconciler {
-	s.etcd = reference.NewSecretCache(s.Cached, s.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
-	s.namespaceEtcd = reference.NewSecretCache(s.Cached, s.live, foreignSecretData)
-	s.storage = reference.NewSecretCache(s.Cached, s.live, readStorage)
-	s.tls = reference.NewSecretCache(s.Cached, s.live, readTLS)
-	return s
+// newReconciler returns the reconciler with the caches of Secrets, which read with its clients.
+func newReconciler(r *runtimeReconciler) *runtimeReconciler {
+	r.etcd = reference.NewSecretCache(r.Cached, r.live, func(secret *corev1.Secret) map[string][]byte { return secret.Data })
+	r.namespaceEtcd = reference.NewSecretCache(r.Cached, r.live, foreignSecretData)
+	r.storage = reference.NewSecretCache(r.Cached, r.live, readStorage)
+	r.tls = reference.NewSecretCache(r.Cached, r.live, readTLS)
+	return r
 }
 
 func readTLS(secret *corev1.Secret) tlsContent {
@@ -132,8 +132,8 @@ func (r *runtimeReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return toResult(requeueAfter, err)
 }
 
-// isUnused reports whether the operator's namespace has no runtime and no model. It is enabled without a label, but hosts other
-// components whose users do not expect a Service of ModelMesh.
+// isUnused reports whether the namespace is that of the operator and has no runtime and no model. That namespace is enabled without a label,
+// but clusters without ModelMesh must not get a Service there.
 func (r *runtimeReconciler) isUnused(state *namespaceState) bool {
 	return state.Namespace == state.OperatorNamespace && !state.SingleNamespace && len(state.runtimes) == 0 && len(state.models) == 0
 }
@@ -149,7 +149,7 @@ func toResult(requeueAfter time.Duration, err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// needsUserAction reports whether retries do not help: a foreign object has the name, or the API server rejects the object as invalid.
+// needsUserAction reports whether a user must resolve the error: a foreign object has the name, or the API server rejects the object as invalid.
 func needsUserAction(err error) bool {
 	switch e := any(err).(type) {
 	case *apply.ForeignError, *apply.TerminatingError:
@@ -198,9 +198,9 @@ func (r *runtimeReconciler) reconcileNamespace(ctx context.Context, state *names
 	}
 	r.Causes.Set(state.Namespace, causes)
 	state.forgetDeleted(existingRuntimes)
-	deploymentsLeft, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
+	deploymentsFound, err := r.pruneDeployments(ctx, state.Namespace, keptDeployments)
 	errs = append(errs, err)
-	if len(keptDeployments) > 0 || !deploymentsLeft {
+	if len(keptDeployments) > 0 || !deploymentsFound {
 		errs = append(errs, r.pruneGuards(ctx, state.Namespace, guards))
 	}
 	return requeueAfter, errors.Join(errs...)

@@ -56,7 +56,7 @@ func TestReconcileCreatesNamespaceObjects(t *testing.T) {
 		t.Errorf("target %+v", target)
 	}
 	if w.mesh.services["ns"] != "modelmesh-serving" || string(w.mesh.data["etcd_connection"]) == "" {
-		t.Errorf("the stream got %v and %q", w.mesh.services, w.mesh.data)
+		t.Errorf("the etcd watcher got %v and %q", w.mesh.services, w.mesh.data)
 	}
 	w.reads = nil
 	w.reconcileOnce("ns")
@@ -308,7 +308,7 @@ func TestServiceRename(t *testing.T) {
 		}
 	}
 	if w.mesh.services["ns"] != "other" || w.mesh.targets["ns"].Service != "other" {
-		t.Errorf("the stream has %v, the pool %v", w.mesh.services, w.mesh.targets)
+		t.Errorf("the etcd watcher has %v, the pool %v", w.mesh.services, w.mesh.targets)
 	}
 }
 

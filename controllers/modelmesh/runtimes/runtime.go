@@ -28,7 +28,7 @@ const productConfigMapAnnotation = "productConfig"
 // productMissingPrefix is the prefix of the legacy controller's message.
 const productMissingPrefix = "Unable to access ConfigMap"
 
-// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the rest of a grace period, or 0.
+// reconcileRuntime applies the Deployment of a runtime and its autoscaler. requeueAfter is the remaining grace period, or 0.
 func (r *runtimeReconciler) reconcileRuntime(ctx context.Context, state *namespaceState, name string, rt modelmesh.Runtime) (requeueAfter time.Duration, err error) {
 	problem, err := r.validate(ctx, state, rt)
 	if err != nil {
@@ -120,8 +120,8 @@ func (r *runtimeReconciler) validate(ctx context.Context, state *namespaceState,
 	return problem, err
 }
 
-// getDeployment returns the live Deployment of a runtime, or nil. A Deployment of the legacy controller is not cached, and one that was
-// just adopted not yet; it is read from the API server, because a wrong nil would restart its pods. The result must not be changed.
+// getDeployment returns the live Deployment of a runtime, or nil. It asks the API server if the cache has none: the cache does not hold a
+// Deployment of the legacy controller, and a wrong nil would restart its pods. The result must not be changed.
 func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceState, name string) (*appsv1.Deployment, error) {
 	key := namespacedName(state.Namespace, resources.DeploymentName(state.Settings.ServiceName, name))
 	deployment := &appsv1.Deployment{}
@@ -138,7 +138,7 @@ func (r *runtimeReconciler) getDeployment(ctx context.Context, state *namespaceS
 	return deployment, nil
 }
 
-// decideReplicas returns the replica count of a runtime and stores since when it is idle.
+// decideReplicas returns the replica count of a runtime and stores the time since which the runtime is idle.
 func (r *runtimeReconciler) decideReplicas(state *namespaceState, name string, rt modelmesh.Runtime, scale pkgmodelmesh.Autoscale, live *appsv1.Deployment) resources.Replicas {
 	in := state.replicaInputs(rt, scale, hasModelFor(state.models, pkgmodelmesh.Labels(name, rt.Spec, state.Settings.RESTProxy.Enabled)))
 	in.IdleSince, in.Now = state.idleSince[name], r.clock.Now()
@@ -175,7 +175,7 @@ func (r *runtimeReconciler) buildDeployment(ctx context.Context, state *namespac
 	return built.Config, notices, nil
 }
 
-// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment need not keep that form.
+// buildLegacyDeployment builds the Deployment in its legacy form, or returns nil if the live Deployment does not have that form.
 func (r *runtimeReconciler) buildLegacyDeployment(ctx context.Context, state *namespaceState, in resources.RuntimeInputs, live *appsv1.Deployment) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	if !r.hasLegacyForm(live) || hasLegacyProxy(&live.Spec.Template, in.Spec) {
 		return nil, nil

@@ -43,7 +43,7 @@ func TestEtcdSecretIsCopied(t *testing.T) {
 		t.Errorf("copy %q", data)
 	}
 	if string(w.mesh.data["ca"]) != "PEM" {
-		t.Error("the stream does not have it")
+		t.Error("the etcd watcher does not have it")
 	}
 	source.Data = map[string][]byte{"etcd_connection": []byte("{")}
 	w.must(w.api.Update(t.Context(), source))
@@ -69,7 +69,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 		}
 	}
 	if len(w.mesh.own["ns"]["etcd_connection"]) == 0 || w.mesh.own["own"] != nil {
-		t.Errorf("the stream got %q: it listens to what the pods use", w.mesh.own)
+		t.Errorf("the etcd watcher got %q: it listens to what the pods use", w.mesh.own)
 	}
 	w.reads = nil
 	w.reconcileOnce("ns")
@@ -83,7 +83,7 @@ func TestEtcdSecretAdoption(t *testing.T) {
 		t.Errorf("unexpected labels %v or data %q of the copied Secret", got.Labels, got.Data)
 	}
 	if len(w.mesh.own) != 0 {
-		t.Errorf("the stream got %q", w.mesh.own)
+		t.Errorf("the etcd watcher got %q", w.mesh.own)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 		t.Errorf("events %s", emitted)
 	}
 	if len(w.mesh.own["ns"]) == 0 {
-		t.Error("the stream does not have it")
+		t.Error("the etcd watcher does not have it")
 	}
 	w.mesh.failOwn = errors.New("no good")
 	w.reconcileOnce("ns")
@@ -110,7 +110,7 @@ func TestNamespaceEtcdSecretTakesPrecedence(t *testing.T) {
 	w.create(etcdSecret("own"))
 	w.reconcileUntilStable("ns")
 	if w.mesh.own["ns"] != nil || w.mesh.data == nil || !isManaged(w.copiedEtcdSecret()) {
-		t.Errorf("the stream got %q and %q", w.mesh.own, w.mesh.data)
+		t.Errorf("the etcd watcher got %q and %q", w.mesh.own, w.mesh.data)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestNamespaceEtcdMustBeAllowed(t *testing.T) {
 	w := newTestEnv(t, localRuntime("r", "onnx"), etcdSecret("ns"))
 	w.reconcileUntilStable("ns")
 	if emitted := strings.Join(recordedEvents(w.events), "\n"); !strings.Contains(emitted, "allowNamespaceEtcd") || len(w.mesh.own["ns"]) != 0 {
-		t.Errorf("the stream got %q, events %s", w.mesh.own, emitted)
+		t.Errorf("the etcd watcher got %q, events %s", w.mesh.own, emitted)
 	}
 }
 

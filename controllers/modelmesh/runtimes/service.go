@@ -28,13 +28,13 @@ func (r *runtimeReconciler) reconcileService(ctx context.Context, state *namespa
 	}
 	inputs := state.namespaceInputs(state.tls)
 	desired := apply.Desired{{Config: resources.BuildService(inputs), AdoptIf: adoptIfLegacy}}
-	hasOldName := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
-	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, hasOldName),
+	hasPreviousName := func(o metav1.Object) bool { return hasServiceLabel(o) && o.GetName() != state.Settings.ServiceName }
+	return errors.Join(r.applier.Apply(ctx, state.owner, desired), r.deleteManaged(ctx, state.Namespace, serviceKind, hasPreviousName),
 		r.connectClients(state), r.reconcileServiceMonitor(ctx, state, inputs))
 }
 
-// recreateService deletes the Service if it must become headless or the opposite, because clusterIP is immutable. It reports whether
-// the Service is terminating. The Service is read once, and when the setting has changed.
+// recreateService deletes the Service if its clusterIP, which is immutable, does not match the setting headlessService. It reports whether the
+// Service is terminating. It reads the Service once, and again when the setting has changed.
 func (r *runtimeReconciler) recreateService(ctx context.Context, state *namespaceState) (terminating bool, err error) {
 	if state.headless != nil && *state.headless == state.Settings.HeadlessService {
 		return false, nil
@@ -60,7 +60,7 @@ func (r *runtimeReconciler) connectClients(state *namespaceState) error {
 	if state.Settings.RESTProxy.Enabled {
 		target.RESTPort = state.Settings.RESTProxy.Port
 	}
-	r.stream.Ensure(state.Namespace, state.Settings.ServiceName)
+	r.etcdWatcher.Ensure(state.Namespace, state.Settings.ServiceName)
 	var err error
 	if state.Settings.TLS.Enabled() && state.clientKeyPair == nil {
 		state.tlsWarnings = append(state.tlsWarnings, fmt.Sprintf("TLS secret '%s' can be used neither from namespace %s nor from %s: models cannot be managed; create it there",
@@ -125,14 +125,14 @@ func (r *runtimeReconciler) reconcileEtcdSecret(ctx context.Context, state *name
 		return err
 	}
 	if foreignData != nil && !state.Settings.AllowNamespaceEtcd {
-		state.reportToAllRuntimes(actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s is not the manager's: delete it, or have the administrator set allowNamespaceEtcd", name, state.Namespace))
-		return r.stream.ConnectOwn(state.Namespace, nil)
+		state.reportToAllRuntimes(actionReadOwnEtcdSecret, fmt.Sprintf("Secret %s in namespace %s was not created by the operator and is not used: delete it, or ask an administrator to set allowNamespaceEtcd", name, state.Namespace))
+		return r.etcdWatcher.ConnectOwn(state.Namespace, nil)
 	}
-	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.stream.ConnectOwn(state.Namespace, foreignData)))
+	state.reportToAllRuntimes(actionReadOwnEtcdSecret, secretError(name, state.Namespace, r.etcdWatcher.ConnectOwn(state.Namespace, foreignData)))
 	problem := ""
 	switch {
 	case state.etcd != nil:
-		problem = secretError(name, operatorNamespace, r.stream.Connect(state.etcd))
+		problem = secretError(name, operatorNamespace, r.etcdWatcher.Connect(state.etcd))
 	case foreignData == nil:
 		problem = fmt.Sprintf("Could not get the controller etcd secret: there is no Secret %s in namespace %s; create it", name, operatorNamespace)
 	}
@@ -185,13 +185,13 @@ func (r *runtimeReconciler) grantAccount(ctx context.Context, state *namespaceSt
 	if account == nil {
 		return nil
 	}
-	found := state.granted.account == *account
-	if found && r.clock.Since(state.granted.grantedAt) < grantInterval {
+	isVerified := state.granted.account == *account
+	if isVerified && r.clock.Since(state.granted.grantedAt) < grantInterval {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
 	defer cancel()
-	if err := r.stream.Grant(ctx, *account); err != nil && found {
+	if err := r.etcdWatcher.Grant(ctx, *account); err != nil && isVerified {
 		return nil //nolint:nilerr // the next reconcile retries, and the watches report that etcd is unavailable
 	} else if err != nil {
 		return fmt.Errorf("creating the user of namespace %s: %w", state.Namespace, err)

@@ -83,7 +83,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, dependencies *modelmesh.Dependen
 	}
 	r := newReconciler(&runtimeReconciler{
 		Catalog: dependencies.Catalog, authors: dependencies.Config.Authors, clock: dependencies.Clock, recorder: dependencies.Recorder,
-		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, stream: dependencies.Events,
+		live: mgr.GetAPIReader(), claims: claims, pods: pods, applier: dependencies.Applier, pool: dependencies.Pool, etcdWatcher: dependencies.Events,
 	})
 	if err := r.watch(mgr, claims, pods, dependencies.Served, dependencies.Settings); err != nil {
 		return fmt.Errorf("building the controller of runtimes: %w", err)
@@ -116,8 +116,8 @@ func (r *runtimeReconciler) watch(mgr ctrl.Manager, claims, pods cache.Cache, se
 	return controllerBuilder.Complete(reconciler.ClassifyErrors(r))
 }
 
-// enqueueOperatorNamespace enqueues the operator's namespace once. It is enabled without a label, so there may be no event for it: the
-// settings may have been read before the controller subscribed to their changes.
+// enqueueOperatorNamespace enqueues the operator's namespace once. The namespace is enabled without a label, so there may be no event for it:
+// the settings may have been read before the controller subscribed to their changes.
 func (r *runtimeReconciler) enqueueOperatorNamespace() source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(modelmesh.RequestFor(r.Namespaces.OperatorNamespace))
@@ -164,7 +164,7 @@ func (r *runtimeReconciler) enqueueForSecret() handler.EventHandler {
 	})
 }
 
-// mayBeReferenced drops the ConfigMap that exists in each namespace. Any other may be referenced by a productConfig annotation.
+// mayBeReferenced reports whether an annotation productConfig may name a ConfigMap. It excludes the ConfigMap that exists in each namespace.
 func mayBeReferenced(o client.Object) bool { return o.GetName() != "kube-root-ca.crt" }
 
 // metadataChanged admits creation, deletion and changes of the metadata of managed objects. The cache stores only the managedFields

@@ -25,11 +25,11 @@ import (
 // namespaceCache is the state of a namespace between reconciles, which run one at a time.
 type namespaceCache struct {
 	reporter
-	// idleSince holds the time since which no model needs a runtime, by the name of the runtime; zero while one does.
+	// idleSince holds, by the name of a runtime, the time since which no model needs it; zero while a model does.
 	idleSince map[string]time.Time
 	// granted is the etcd account and the time of its last verification.
 	granted grantedAccount
-	// headless reports whether the Service is headless; nil if that is not known.
+	// headless reports whether the Service is headless; nil if unknown.
 	headless *bool
 }
 
@@ -139,11 +139,11 @@ func (state *namespaceState) addTLSWarning(namespace string, content tlsContent)
 	}
 }
 
-// reportToAllRuntimes records an Event on each runtime that needs a Deployment; an empty text clears the last one.
-func (state *namespaceState) reportToAllRuntimes(subject, text string) {
+// reportToAllRuntimes records an Event on each runtime that needs a Deployment. An empty message clears the last one.
+func (state *namespaceState) reportToAllRuntimes(action, message string) {
 	for _, name := range sortedNames(state.runtimes) {
 		if rt := state.runtimes[name]; rt.NeedsDeployment() {
-			state.warn(rt.Object, subject, ReasonRefused, text)
+			state.warn(rt.Object, action, ReasonRefused, message)
 		}
 	}
 }

@@ -55,7 +55,7 @@ type testEnv struct {
 	behind bool
 }
 
-// fakeClients records the calls of pool and stream.
+// fakeClients records the calls of clientPool and etcdWatcher.
 type fakeClients struct {
 	targets  map[string]meshclient.Target
 	services map[string]string
@@ -74,16 +74,16 @@ func (c *fakeClients) Ensure(namespace string, target meshclient.Target) error {
 }
 func (c *fakeClients) Forget(namespace string) { delete(c.targets, namespace) }
 
-// fakeStream implements stream.
-type fakeStream struct{ *fakeClients }
+// fakeEtcdWatcher implements etcdWatcher.
+type fakeEtcdWatcher struct{ *fakeClients }
 
-func (c fakeStream) Ensure(namespace, service string) { c.services[namespace] = service }
-func (c fakeStream) Grant(_ context.Context, account meshetcd.Account) error {
+func (c fakeEtcdWatcher) Ensure(namespace, service string) { c.services[namespace] = service }
+func (c fakeEtcdWatcher) Grant(_ context.Context, account meshetcd.Account) error {
 	c.granted = append(c.granted, account)
 	return c.failGrant
 }
-func (c fakeStream) Forget(namespace string) { delete(c.services, namespace) }
-func (c fakeStream) ConnectOwn(namespace string, data map[string][]byte) error {
+func (c fakeEtcdWatcher) Forget(namespace string) { delete(c.services, namespace) }
+func (c fakeEtcdWatcher) ConnectOwn(namespace string, data map[string][]byte) error {
 	if data == nil {
 		delete(c.own, namespace)
 	} else {
@@ -91,7 +91,7 @@ func (c fakeStream) ConnectOwn(namespace string, data map[string][]byte) error {
 	}
 	return c.failOwn
 }
-func (c fakeStream) Connect(data map[string][]byte) error {
+func (c fakeEtcdWatcher) Connect(data map[string][]byte) error {
 	c.data = data
 	return c.fail
 }
@@ -151,7 +151,7 @@ func (env *testEnv) restart() {
 			Client: writing, Live: live, FieldOwner: modelmesh.FieldOwner, Component: modelmesh.ComponentName, LegacyManagers: modelmesh.LegacyManagers(),
 			StripAnnotations: modelmesh.LegacyAnnotations(), FullObjectKinds: []schema.GroupVersionKind{deploymentKind},
 		}),
-		pool: env.mesh, stream: fakeStream{env.mesh},
+		pool: env.mesh, etcdWatcher: fakeEtcdWatcher{env.mesh},
 	})
 }
 
