@@ -46,7 +46,7 @@ func (r *clusterReconciler) ensureBinding(ctx context.Context, cluster *unstruct
 	if err := r.apply(ctx, cluster, "the sidecar cannot authenticate callers", apply.Desired{*b}); err != nil {
 		return err
 	}
-	r.stateOf(cluster).clearMessage(topicBinding)
+	r.stateOf(cluster).messages.Replace(topicBinding, "")
 	return r.deleteBindings(ctx, r.cached, cluster.GetUID(), c, name)
 }
 

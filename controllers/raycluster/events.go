@@ -15,6 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster/raysettings"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/routestatus"
 )
 
@@ -55,13 +56,13 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 		r.emitKubeRayEvents(cluster, in)
 		return
 	}
-	r.stateOf(cluster).clearMessage(topicPlatform)
+	r.stateOf(cluster).messages.Replace(topicPlatform, "")
 	reason, text := unpublishedReason(c, in)
 	severity, action := corev1.EventTypeNormal, eventAction
 	if text == "" && routes.FirstProblem() != nil {
 		reason, text, severity, action = ReasonNotPublished, routes.Message(), corev1.EventTypeWarning, routes.Action()
 	}
-	if text == "" && r.stateOf(cluster).clearMessage(topicPublication) && in.HasPods(c) {
+	if text == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && in.HasPods(c) {
 		domain := ""
 		if in.Domain != "" {
 			domain = " below " + in.Domain
@@ -83,8 +84,8 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 // incompatible with it.
 func (r *clusterReconciler) emitKubeRayEvents(cluster *unstructured.Unstructured, in resources.Inputs) {
 	state := r.stateOf(cluster)
-	state.clearMessage(topicPublication)
-	state.clearMessage(topicKubeRay)
+	state.messages.Replace(topicPublication, "")
+	state.messages.Replace(topicKubeRay, "")
 	r.normalEvent(cluster, topicPlatform, ReasonSecuredByKubeRay, "the KubeRay of the platform secures this cluster: the operator adds nothing to its pods, "+
 		"publishes nothing, and deletes the objects that it created")
 	text := ""
@@ -154,7 +155,7 @@ type clusterState struct {
 	deletedPods  map[types.UID]bool
 	certificates certificates.Memory
 	// messages holds the last message of each topic.
-	messages map[topic]string
+	messages reconciler.LastMessages[topic]
 }
 
 // stateOf returns the state of a cluster, which is empty at first.
@@ -162,7 +163,7 @@ func (r *clusterReconciler) stateOf(cluster *unstructured.Unstructured) *cluster
 	name := client.ObjectKeyFromObject(cluster)
 	state, found := r.states.Get(name)
 	if !found || state.uid != cluster.GetUID() {
-		state = &clusterState{uid: cluster.GetUID(), deletedPods: map[types.UID]bool{}, messages: map[topic]string{}}
+		state = &clusterState{uid: cluster.GetUID(), deletedPods: map[types.UID]bool{}, messages: reconciler.LastMessages[topic]{}}
 		r.states.Set(name, state)
 	}
 	return state
@@ -179,19 +180,3 @@ func (r *clusterReconciler) forget(name types.NamespacedName, uid types.UID) {
 
 // topic is the subject of an Event.
 type topic string
-
-// setMessage stores the message of a topic and reports whether it changed.
-func (s *clusterState) setMessage(t topic, text string) bool {
-	if s.messages[t] == text {
-		return false
-	}
-	s.messages[t] = text
-	return true
-}
-
-// clearMessage deletes the message of a topic and reports whether there was one.
-func (s *clusterState) clearMessage(t topic) bool {
-	_, found := s.messages[t]
-	delete(s.messages, t)
-	return found
-}

@@ -309,23 +309,17 @@ func TestBindingToCluster(t *testing.T) {
 func TestStateIsKeptPerUID(t *testing.T) {
 	r := &clusterReconciler{applier: apply.New(apply.Options{})}
 	u := clusterFrom(t, demoCluster("", plainHead))
-	r.stateOf(u).setMessage("a", "text")
-	if r.stateOf(u).setMessage("a", "text") || !r.stateOf(u).setMessage("a", "other") {
-		t.Error("setMessage does not report a changed message")
-	}
+	r.stateOf(u).messages.Replace("a", "other")
 	name := types.NamespacedName{Namespace: "team1", Name: "demo"}
 	if r.forget(name, u.GetUID()); r.stateOf(u).messages["a"] != "other" {
 		t.Error("forget with the UID of the cluster deleted its state")
 	}
 	u.SetUID("another")
-	if !r.stateOf(u).setMessage("a", "other") {
+	if !r.stateOf(u).messages.Replace("a", "other") {
 		t.Error("the state of a deleted cluster is used for a new one of its name")
 	}
 	r.forget(name, "")
 	if _, found := r.states.Get(name); found {
 		t.Error("forget after the deletion kept the state")
-	}
-	if r.stateOf(u).clearMessage("a") {
-		t.Error("clearMessage reports a change without a message")
 	}
 }

@@ -157,7 +157,7 @@ func (r *clusterReconciler) reconcileExposure(ctx context.Context, cluster *unst
 		errs = append(errs, r.apply(ctx, cluster, "some objects of the cluster could not be created", p.Exposure))
 	}
 	if errors.Join(errs...) == nil {
-		r.stateOf(cluster).clearMessage(topicApply)
+		r.stateOf(cluster).messages.Replace(topicApply, "")
 	}
 	errs = append(errs, r.prune(ctx, cluster, append(p.All(), certificates.Desired(c, certificateInputs(in, c))...)))
 	if p.Binding == nil {
@@ -194,7 +194,7 @@ func (r *clusterReconciler) prune(ctx context.Context, cluster *unstructured.Uns
 // of a RayCluster can set the annotation, so an administrator must allow it by the setting or by the same annotation on the namespace.
 func (r *clusterReconciler) paused(ctx context.Context, cluster *unstructured.Unstructured, in resources.Inputs) (paused bool, wait, err error) {
 	if !in.Mode.Active() || !isPaused(cluster.GetAnnotations()) {
-		r.stateOf(cluster).clearMessage(topicPaused)
+		r.stateOf(cluster).messages.Replace(topicPaused, "")
 		return false, nil, nil
 	}
 	wait = &reconciler.Wait{For: "the pause to be allowed or to end", Retry: reconciler.RequeueBlocked}
@@ -232,9 +232,7 @@ func (r *clusterReconciler) normalEvent(cluster *unstructured.Unstructured, topi
 }
 
 func (r *clusterReconciler) event(cluster *unstructured.Unstructured, topic topic, severity, reason, action, text string) {
-	if text == "" {
-		r.stateOf(cluster).clearMessage(topic)
-	} else if r.stateOf(cluster).setMessage(topic, text) {
+	if r.stateOf(cluster).messages.Replace(topic, text) && text != "" {
 		r.recorder.Eventf(cluster, nil, severity, reason, action, "%s", conditions.Clip(text, maxNote))
 	}
 }

@@ -60,7 +60,7 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		WithArgs(s.arguments().Args()...).
 		WithPorts(corev1ac.ContainerPort().WithName(PortProxyName).WithContainerPort(PortProxy).WithProtocol(corev1.ProtocolTCP)).
 		WithEnv(cookie).
-		WithVolumeMounts(mount(VolumeProxyTLS, oauthproxy.TLSDir), mount(VolumeToken, tokenDir)).
+		WithVolumeMounts(resources.ReadOnlyMount(VolumeProxyTLS, oauthproxy.TLSDir), resources.ReadOnlyMount(VolumeToken, tokenDir)).
 		WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
 }
@@ -91,12 +91,12 @@ func (s Sidecar) rbacProxy() *corev1ac.ContainerApplyConfiguration {
 		Certificate: file("tls.crt"), Key: file("tls.key"), TLS: s.TLS,
 	}.Container()
 	container.Ports[0].WithName(PortProxyName)
-	return container.WithVolumeMounts(mount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
+	return container.WithVolumeMounts(resources.ReadOnlyMount(VolumeToken, tokenDir)).WithResources(resources.Requirements(s.Resources.Requests, s.Resources.Limits))
 }
 
 // Volumes returns the volumes of the sidecar. No other container mounts them, so their files may be readable for all users.
 func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
-	volumes := []*corev1ac.VolumeApplyConfiguration{secretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
+	volumes := []*corev1ac.VolumeApplyConfiguration{resources.SecretVolume(VolumeProxyTLS, s.Names.ProxyTLS)}
 	if s.Auth == AuthProxy {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeProxyConfig).
 			WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.Names.ProxyConfig)))
@@ -107,7 +107,7 @@ func (s Sidecar) Volumes() []*corev1ac.VolumeApplyConfiguration {
 // tokenVolume returns a volume with the same files as the one that Kubernetes mounts for a ServiceAccount.
 func (s Sidecar) tokenVolume() *corev1ac.VolumeApplyConfiguration {
 	if s.SecretToken {
-		return secretVolume(VolumeToken, s.Names.TokenSecret)
+		return resources.SecretVolume(VolumeToken, s.Names.TokenSecret)
 	}
 	return corev1ac.Volume().WithName(VolumeToken).WithProjected(corev1ac.ProjectedVolumeSource().WithSources(
 		corev1ac.VolumeProjection().WithServiceAccountToken(corev1ac.ServiceAccountTokenProjection().WithPath("token").WithExpirationSeconds(tokenSeconds)),
@@ -119,12 +119,6 @@ func (s Sidecar) tokenVolume() *corev1ac.VolumeApplyConfiguration {
 }
 
 // TokenMount returns the mount of the token.
-func TokenMount() *corev1ac.VolumeMountApplyConfiguration { return mount(VolumeToken, tokenDir) }
-
-func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
-	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true)
-}
-
-func secretVolume(name, secret string, items ...*corev1ac.KeyToPathApplyConfiguration) *corev1ac.VolumeApplyConfiguration {
-	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithItems(items...))
+func TokenMount() *corev1ac.VolumeMountApplyConfiguration {
+	return resources.ReadOnlyMount(VolumeToken, tokenDir)
 }

@@ -48,7 +48,7 @@ func fieldEnv(name, path string) *corev1ac.EnvVarApplyConfiguration {
 func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	if t.Issuer == IssuerPod {
 		return []*corev1ac.VolumeApplyConfiguration{
-			secretVolume(VolumeCA, t.Names.CASecret),
+			resources.SecretVolume(VolumeCA, t.Names.CASecret),
 			corev1ac.Volume().WithName(VolumeServer).WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
 		}
 	}
@@ -57,8 +57,8 @@ func (t TLS) Volumes() []*corev1ac.VolumeApplyConfiguration {
 		secret = t.Names.HeadTLS
 	}
 	return []*corev1ac.VolumeApplyConfiguration{
-		secretVolume(VolumeCA, t.Names.CASecret, keyToPath(KeyCACert, "ca.crt")),
-		secretVolume(VolumeServer, secret, keyToPath(corev1.TLSCertKey, "server.crt"), keyToPath(corev1.TLSPrivateKeyKey, "server.key"), keyToPath(KeyCACert, "ca.crt")),
+		resources.SecretVolume(VolumeCA, t.Names.CASecret, keyToPath(KeyCACert, "ca.crt")),
+		resources.SecretVolume(VolumeServer, secret, keyToPath(corev1.TLSCertKey, "server.crt"), keyToPath(corev1.TLSPrivateKeyKey, "server.key"), keyToPath(KeyCACert, "ca.crt")),
 	}
 }
 
@@ -68,11 +68,11 @@ func keyToPath(key, path string) *corev1ac.KeyToPathApplyConfiguration {
 
 // Mounts returns the mounts of the Ray container and of the init container.
 func (t TLS) Mounts() []*corev1ac.VolumeMountApplyConfiguration {
-	server := corev1ac.VolumeMount().WithName(VolumeServer).WithMountPath(tlsDir)
+	server := resources.Mount(VolumeServer, tlsDir)
 	if t.Issuer != IssuerPod {
 		server.WithReadOnly(true)
 	}
-	return []*corev1ac.VolumeMountApplyConfiguration{mount(VolumeCA, caDir), server}
+	return []*corev1ac.VolumeMountApplyConfiguration{resources.ReadOnlyMount(VolumeCA, caDir), server}
 }
 
 // InitContainer returns the init container, which signs a certificate, or waits until the Secret contains one.

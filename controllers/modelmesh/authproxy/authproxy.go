@@ -130,7 +130,7 @@ func (p *Proxy) HostAliases() []*corev1ac.HostAliasApplyConfiguration {
 // Volumes returns the volumes of the sidecar. No other container mounts them.
 func (p *Proxy) Volumes() []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
-		corev1ac.Volume().WithName(VolumeTLS).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(TLSSecret)),
+		resources.SecretVolume(VolumeTLS, TLSSecret),
 	}
 	if !p.oauth {
 		volumes = append(volumes, corev1ac.Volume().WithName(VolumeRules).
@@ -168,11 +168,11 @@ func (p *Proxy) oauthContainer() *corev1ac.ContainerApplyConfiguration {
 		WithLivenessProbe(httpsProbe(30)).
 		WithReadinessProbe(httpsProbe(5)).
 		WithEnv(oauthproxy.CookieEnvVar(CookieSecret)).
-		WithVolumeMounts(mount(VolumeTLS, oauthproxy.TLSDir).WithReadOnly(true)).
+		WithVolumeMounts(resources.ReadOnlyMount(VolumeTLS, oauthproxy.TLSDir)).
 		WithResources(resources.Requirements(p.settings.AuthProxy.Resources.Requests, p.settings.AuthProxy.Resources.Limits)).
 		WithSecurityContext(resources.SidecarSecurity())
 	if p.settings.TLS.Enabled() {
-		c.WithVolumeMounts(mount(meshTLSVolume, meshTLSDir).WithReadOnly(true))
+		c.WithVolumeMounts(resources.ReadOnlyMount(meshTLSVolume, meshTLSDir))
 	}
 	return c
 }
@@ -190,7 +190,7 @@ func (p *Proxy) rbacContainer() *corev1ac.ContainerApplyConfiguration {
 	}
 	if p.settings.TLS.Enabled() {
 		sidecar.Upstream = &rbacproxy.Upstream{
-			Host: p.meshHost(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: mount(meshTLSVolume, meshTLSDir).WithReadOnly(true),
+			Host: p.meshHost(), CA: meshTLSDir + "/" + corev1.TLSCertKey, Mount: resources.ReadOnlyMount(meshTLSVolume, meshTLSDir),
 		}
 	}
 	if p.requiresClientCert() {
@@ -210,8 +210,4 @@ func httpsProbe(delaySeconds int32) *corev1ac.ProbeApplyConfiguration {
 		WithPeriodSeconds(5).
 		WithSuccessThreshold(1).
 		WithFailureThreshold(3)
-}
-
-func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
-	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 }

@@ -45,18 +45,3 @@ func TestMinNonZero(t *testing.T) {
 		}
 	}
 }
-
-func TestReplaceProblem(t *testing.T) {
-	var k namespaceState
-	for i, c := range []struct {
-		text string
-		news bool
-	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
-		if got := replaceProblem(&k.lastApplyProblem, c.text); got != c.news {
-			t.Errorf("%d: %q is news: %t", i, c.text, got)
-		}
-	}
-	if !replaceProblem(&k.lastStorageProblem, "b") {
-		t.Error("problems of different subjects share their state")
-	}
-}

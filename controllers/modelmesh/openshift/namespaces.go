@@ -100,7 +100,7 @@ func (r *namespaceReconciler) reconcile(ctx context.Context, namespace *metav1.P
 	}
 	state, found := r.states.Get(namespace.Name)
 	if !found {
-		state = &namespaceState{uid: namespace.UID}
+		state = &namespaceState{uid: namespace.UID, lastProblems: reconciler.LastMessages[string]{}}
 		r.states.Set(namespace.Name, state)
 	}
 	kept, err := r.collectSecrets(ctx, &in, state)
@@ -156,7 +156,7 @@ func (r *namespaceReconciler) reportProblem(namespace client.Object, err error, 
 	if problem != "" {
 		state.storageVersions = "" // Secrets are read again
 	}
-	if replaceProblem(&state.lastApplyProblem, problem) {
+	if state.lastProblems.Replace("objects", problem) && problem != "" {
 		r.recordWarning(namespace, problem)
 	}
 	return retry, err
@@ -226,15 +226,8 @@ type namespaceState struct {
 	cookie []byte
 	// storageVersions holds the versions of the sources of the storage entries and of their Secret.
 	storageVersions string
-	// lastApplyProblem and lastStorageProblem are the messages of the last Events about objects and about storage entries.
-	lastApplyProblem, lastStorageProblem string
-}
-
-// replaceProblem stores the message of a problem, and reports whether it is new. An empty message means no problem.
-func replaceProblem(last *string, message string) bool {
-	previous := *last
-	*last = message
-	return message != "" && message != previous
+	// lastProblems holds the messages of the last Events about objects and about storage.
+	lastProblems reconciler.LastMessages[string]
 }
 
 // getUsage reports whether a namespace has models or runtime pods, and whether it has runtimes. A namespace without models stays in use

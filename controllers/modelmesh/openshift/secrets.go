@@ -63,7 +63,7 @@ func (r *namespaceReconciler) collectStorage(ctx context.Context, in *Inputs, st
 // isStorageSecretForeign reports whether the storage Secret belongs to a user. It records an Event for such a Secret.
 func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existing *metav1.PartialObjectMetadata, state *namespaceState) (bool, error) {
 	if existing == nil || isManaged(existing) {
-		replaceProblem(&state.lastStorageProblem, "")
+		state.lastProblems.Replace("storage", "")
 		return false, nil
 	}
 	live := &unstructured.Unstructured{}
@@ -77,7 +77,7 @@ func (r *namespaceReconciler) isStorageSecretForeign(ctx context.Context, existi
 	}
 	text := fmt.Sprintf("the data connections of namespace %s are not added to Secret %s, which another client created: add them there, "+
 		"or label it %s=%s to let the operator manage it", existing.Namespace, existing.Name, LabelManaged, valueTrue)
-	if replaceProblem(&state.lastStorageProblem, text) {
+	if state.lastProblems.Replace("storage", text) {
 		r.recordWarning(existing, text)
 	}
 	return true, nil

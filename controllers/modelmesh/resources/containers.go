@@ -89,7 +89,7 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 	if !slices.ContainsFunc(runtimeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
 		return ptr.Deref(m.Name, "") == modelmesh.ModelsVolume && ptr.Deref(m.MountPath, "") == modelsDir
 	}) {
-		c.WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir))
+		c.WithVolumeMounts(resources.Mount(modelmesh.ModelsVolume, modelsDir))
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
 	for i := range runtimeMounts {
@@ -97,7 +97,7 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 		c.WithVolumeMounts(m.WithName(ptr.Deref(m.Name, "")).WithMountPath(ptr.Deref(m.MountPath, ""))) // the conversion omits empty values
 	}
 	if dir := p.endpoints.SocketDir(); dir != "" {
-		c.WithVolumeMounts(mount(volumeSocket, dir))
+		c.WithVolumeMounts(resources.Mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.runtimeSecurity(c.SecurityContext)
 	return c.WithLifecycle(waitForModels())
@@ -107,14 +107,6 @@ func (p *podBuilder) buildRuntime(container *corev1.Container) *corev1ac.Contain
 func waitForModels() *corev1ac.LifecycleApplyConfiguration {
 	return corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().WithHTTPGet(
 		corev1ac.HTTPGetAction().WithPath("/prestop").WithPort(intstr.FromInt32(preStopPort))))
-}
-
-func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
-	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
-}
-
-func readOnlyMount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
-	return mount(volume, path).WithReadOnly(true)
 }
 
 func tcpPort(name string, number int32) *corev1ac.ContainerPortApplyConfiguration {

@@ -10,6 +10,7 @@ import (
 
 	meshetcd "github.com/odh-platform/odh-platform-operator/controllers/modelmesh/etcd"
 	"github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 const (
@@ -38,11 +39,11 @@ func (p *podBuilder) buildMesh() *corev1ac.ContainerApplyConfiguration {
 		c.WithPorts(tcpPort(portMetrics, s.Metrics.Port))
 	}
 	if dir := p.endpoints.SocketDir(); dir != "" {
-		c.WithVolumeMounts(mount(volumeSocket, dir))
+		c.WithVolumeMounts(resources.Mount(volumeSocket, dir))
 	}
-	c.WithVolumeMounts(mount(volumeConstraints, constraintsDir), readOnlyMount(volumeEtcd, etcdDir))
+	c.WithVolumeMounts(resources.Mount(volumeConstraints, constraintsDir), resources.ReadOnlyMount(volumeEtcd, etcdDir))
 	if p.TLS != nil {
-		c.WithVolumeMounts(readOnlyMount(volumeTLS, tlsDir))
+		c.WithVolumeMounts(resources.ReadOnlyMount(volumeTLS, tlsDir))
 	}
 	c.SecurityContext = p.sidecarSecurity(true)
 	return c

@@ -30,11 +30,11 @@ func (p *podBuilder) buildAdapter() *corev1ac.ContainerApplyConfiguration {
 		WithEnv(p.adapterEnv()...).
 		WithResources(requirements(p.Settings.StorageHelper.Resources)).
 		WithLifecycle(waitForModels()).
-		WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir)).
+		WithVolumeMounts(resources.Mount(modelmesh.ModelsVolume, modelsDir)).
 		WithVolumeMounts(p.claimMounts()...).
-		WithVolumeMounts(readOnlyMount(volumeStorage, storageDir))
+		WithVolumeMounts(resources.ReadOnlyMount(volumeStorage, storageDir))
 	if dir := p.endpoints.SocketDir(); dir != "" {
-		c.WithVolumeMounts(mount(volumeSocket, dir))
+		c.WithVolumeMounts(resources.Mount(volumeSocket, dir))
 	}
 	c.SecurityContext = p.sidecarSecurity(true)
 	return c
@@ -104,7 +104,7 @@ func (p *podBuilder) buildRESTProxy() *corev1ac.ContainerApplyConfiguration {
 		WithPorts(tcpPort(portREST, s.RESTProxy.Port)).
 		WithResources(requirements(s.RESTProxy.Resources))
 	if p.TLS != nil {
-		c.WithVolumeMounts(readOnlyMount(volumeTLS, tlsDir))
+		c.WithVolumeMounts(resources.ReadOnlyMount(volumeTLS, tlsDir))
 	}
 	c.SecurityContext = p.sidecarSecurity(false)
 	return c
@@ -126,9 +126,9 @@ func (p *podBuilder) buildPuller() *corev1ac.ContainerApplyConfiguration {
 		WithEnv(env...).
 		WithPorts(tcpPort(portGRPC, pullerPort)).
 		WithResources(requirements(helper.Resources)).
-		WithVolumeMounts(mount(modelmesh.ModelsVolume, modelsDir), readOnlyMount(volumeStorage, storageDir))
+		WithVolumeMounts(resources.Mount(modelmesh.ModelsVolume, modelsDir), resources.ReadOnlyMount(volumeStorage, storageDir))
 	if dir := p.endpoints.Management.Dir(); dir != "" {
-		c.WithVolumeMounts(mount(volumeSocket, dir))
+		c.WithVolumeMounts(resources.Mount(volumeSocket, dir))
 	}
 	c.WithVolumeMounts(p.claimMounts()...)
 	c.SecurityContext = p.sidecarSecurity(false)

@@ -40,21 +40,17 @@ func (p *podBuilder) buildVolumes() []*corev1ac.VolumeApplyConfiguration {
 	}
 	volumes = append(volumes,
 		corev1ac.Volume().WithName(volumeConstraints).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(ConstraintsName)),
-		secretVolume(volumeEtcd, p.Settings.EtcdSecretName))
+		resources.SecretVolume(volumeEtcd, p.Settings.EtcdSecretName))
 	if p.TLS != nil {
-		volumes = append(volumes, secretVolume(volumeTLS, p.TLS.SecretName))
+		volumes = append(volumes, resources.SecretVolume(volumeTLS, p.TLS.SecretName))
 	}
 	return volumes
-}
-
-func secretVolume(name, secret string) *corev1ac.VolumeApplyConfiguration {
-	return corev1ac.Volume().WithName(name).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret))
 }
 
 // storageVolume returns the volume of the storage Secret. It is optional: models without credentials load without it, and the kubelet
 // adds its files when it is created.
 func (p *podBuilder) storageVolume() *corev1ac.VolumeApplyConfiguration {
-	v := secretVolume(volumeStorage, p.Settings.StorageSecretName)
+	v := resources.SecretVolume(volumeStorage, p.Settings.StorageSecretName)
 	if !p.isLegacy() {
 		v.Secret.WithOptional(true)
 	}
@@ -114,7 +110,7 @@ func hashedVolumeName(claim string) string {
 func (p *podBuilder) claimMounts() []*corev1ac.VolumeMountApplyConfiguration {
 	var mounts []*corev1ac.VolumeMountApplyConfiguration
 	for _, c := range p.claims {
-		mounts = append(mounts, readOnlyMount(c.volume, claimsDir+"/"+c.claim))
+		mounts = append(mounts, resources.ReadOnlyMount(c.volume, claimsDir+"/"+c.claim))
 	}
 	return mounts
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/odh-platform/odh-platform-operator/controllers/modelmesh"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -45,7 +46,7 @@ const (
 type reporter struct {
 	recorder     events.EventRecorder
 	namespace    string
-	lastMessages map[eventKey]string
+	lastMessages reconciler.LastMessages[eventKey]
 }
 
 // eventKey identifies the last message of an object and action.
@@ -62,11 +63,7 @@ func (r *reporter) warn(object client.Object, action, reason, message string) (c
 
 // event is warn for Events of the given type.
 func (r *reporter) event(eventType string, object client.Object, action, reason, message string) (changed bool) {
-	key := eventKey{object.GetUID(), action}
-	changed = r.lastMessages[key] != message
-	if r.lastMessages[key] = message; message == "" {
-		delete(r.lastMessages, key)
-	}
+	changed = r.lastMessages.Replace(eventKey{object.GetUID(), action}, message)
 	if changed && message != "" {
 		related, prefix := eventScope(object, r.namespace)
 		r.recorder.Eventf(object, related, eventType, reason, action, "%s", conditions.Clip(prefix+message, modelmesh.MaxEventNoteBytes))

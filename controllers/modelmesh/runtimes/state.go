@@ -19,6 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	pkgmodelmesh "github.com/odh-platform/odh-platform-operator/pkg/modelmesh"
+	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
 )
 
@@ -79,7 +80,7 @@ func (r *runtimeReconciler) collectState(ctx context.Context, namespace string) 
 	var found bool
 	if state.namespaceCache, found = r.caches.Get(namespace); !found {
 		state.namespaceCache = &namespaceCache{
-			reporter:  reporter{recorder: r.recorder, namespace: namespace, lastMessages: map[eventKey]string{}},
+			reporter:  reporter{recorder: r.recorder, namespace: namespace, lastMessages: reconciler.LastMessages[eventKey]{}},
 			idleSince: map[string]time.Time{},
 		}
 		r.caches.Set(namespace, state.namespaceCache)
