@@ -2,13 +2,11 @@ package admission
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,23 +70,6 @@ func AddWarnings(response admission.Response, warnings []string) admission.Respo
 	for _, text := range warnings {
 		response = response.WithWarnings(strings.Join(strings.Fields(text), " "))
 	}
-	return response
-}
-
-// Operation is one step of a JSON patch.
-type Operation = jsonpatch.Operation
-
-// PatchResponse allows a request with a JSON patch, which may be empty.
-func PatchResponse(patch []Operation) admission.Response {
-	response := admission.Allowed("")
-	if len(patch) == 0 {
-		return response
-	}
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return CheckFailed("encoding the patch", err)
-	}
-	response.Patch, response.PatchType = body, new(admissionv1.PatchTypeJSONPatch)
 	return response
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return pkgadmission.PatchResponse(patch)
+	return admission.Patched("", patch...)
 }
 
 // validator is the validating webhook.
@@ -147,7 +148,7 @@ func settingsFailed(err error) admission.Response {
 const maxLabelLength = 63
 
 // labelsPatch returns the patch that sets the creator labels and, if there is no queue label, the default queue; nil if nothing changes.
-func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]pkgadmission.Operation, error) {
+func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]jsonpatch.Operation, error) {
 	object := &metav1.PartialObjectMetadata{}
 	if err := kjson.Unmarshal(raw, object); err != nil {
 		return nil, fmt.Errorf("reading the labels: %w", err)
@@ -161,7 +162,7 @@ func labelsPatch(raw []byte, user authenticationv1.UserInfo, queue string) ([]pk
 	if maps.Equal(current, desired) {
 		return nil, nil
 	}
-	return []pkgadmission.Operation{{Operation: "add", Path: "/metadata/labels", Value: desired}}, nil
+	return []jsonpatch.Operation{{Operation: "add", Path: "/metadata/labels", Value: desired}}, nil
 }
 
 // Sanitize converts a user name or UID to a label value: it truncates to 63 bytes, replaces invalid characters by "_", and trims "-", "_" and

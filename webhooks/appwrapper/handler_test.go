@@ -28,21 +28,21 @@ func validatorOf(c *cluster) *validator {
 func TestDefaulterAnswers(t *testing.T) {
 	d := &defaulter{settingsOf(Settings{DefaultQueueName: "q"})}
 	response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, wrapperOf(t, component(pod)), nil))
-	if !response.Allowed || *response.PatchType != admissionv1.PatchTypeJSONPatch || !strings.Contains(string(response.Patch), `"kueue.x-k8s.io/queue-name":"q"`) {
+	if !response.Allowed || len(response.Patches) != 1 || !strings.Contains(response.Patches[0].Json(), `"kueue.x-k8s.io/queue-name":"q"`) {
 		t.Errorf("unexpected response: %+v", response)
 	}
 	labelled := wrapperOf(t, component(pod))
 	labelled.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "own", v1beta2.LabelUser: "alice_example.org", v1beta2.LabelUserID: "u_1"}
-	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, labelled, nil)); !response.Allowed || response.Patch != nil {
-		t.Errorf("nothing to do, and yet %s", response.Patch)
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, labelled, nil)); !response.Allowed || len(response.Patches) > 0 {
+		t.Errorf("nothing to do, and yet %s", response.Patches)
 	}
-	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !response.Allowed || response.Patch != nil {
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Update, labelled, labelled)); !response.Allowed || len(response.Patches) > 0 {
 		t.Errorf("an update is not labelled: %+v", response)
 	}
 	// A deletionTimestamp of a new object has no effect.
 	forged := wrapperOf(t, component(pod))
 	forged.DeletionTimestamp = &metav1.Time{}
-	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); response.Patch == nil {
+	if response := d.Handle(t.Context(), requestOf(t, admissionv1.Create, forged, nil)); len(response.Patches) == 0 {
 		t.Error("the AppWrapper did not get the labels of its creator")
 	}
 	broken := requestOf(t, admissionv1.Create, nil, nil)

@@ -2,14 +2,15 @@ package appwrapper
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
+	jsonpatchv5 "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
 // [D32] Names and UIDs of users are converted to label values.
@@ -53,31 +54,24 @@ func FuzzSanitize(f *testing.F) {
 	})
 }
 
-// applied applies a patch of add operations.
-func applied(t *testing.T, raw, patch []byte) map[string]any {
+// applied applies a patch.
+func applied(t *testing.T, raw []byte, operations []jsonpatch.Operation) map[string]any {
 	t.Helper()
+	encoded, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatchv5.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := patch.Apply(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := json.Unmarshal(result, &object); err != nil {
 		t.Fatal(err)
-	}
-	if patch == nil {
-		return object
-	}
-	var operations []pkgadmission.Operation
-	if err := json.Unmarshal(patch, &operations); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range operations {
-		if o.Operation != "add" {
-			t.Fatalf("operation %+v", o)
-		}
-		at := object
-		parts := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
-		for _, part := range parts[:len(parts)-1] {
-			at = at[part].(map[string]any)
-		}
-		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[len(parts)-1])
-		at[key] = o.Value
 	}
 	return object
 }
@@ -87,12 +81,8 @@ func TestQueueAndUserLabelsAreSet(t *testing.T) {
 	const user, id, queue = "workload.codeflare.dev/user", "workload.codeflare.dev/userid", "kueue.x-k8s.io/queue-name"
 	userLabels := map[string]any{user: "alice_example.org", id: "u_1"}
 	with := func(more map[string]any) map[string]any {
-		all := map[string]any{}
-		for _, m := range []map[string]any{userLabels, more} {
-			for k, v := range m {
-				all[k] = v
-			}
-		}
+		all := maps.Clone(userLabels)
+		maps.Copy(all, more)
 		return all
 	}
 	for name, tc := range map[string]struct {
@@ -116,14 +106,13 @@ func TestQueueAndUserLabelsAreSet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patch := pkgadmission.PatchResponse(operations).Patch
-			object := applied(t, []byte(tc.raw), patch)
+			object := applied(t, []byte(tc.raw), operations)
 			metadata := object["metadata"].(map[string]any)
 			if diff := cmp.Diff(tc.want, metadata["labels"]); diff != "" {
 				t.Error(diff)
 			}
 			if len(operations) != tc.operations {
-				t.Errorf("%d operations, want %d: %s", len(operations), tc.operations, patch)
+				t.Errorf("%d operations, want %d: %s", len(operations), tc.operations, operations)
 			}
 			if name == "unknown fields stay" && (object["future"] != 1.0 || metadata["future"] != 2.0) {
 				t.Errorf("lost: %v", object)
@@ -135,7 +124,7 @@ func TestQueueAndUserLabelsAreSet(t *testing.T) {
 	}
 	// A user without UID, for example of a certificate, gets an empty label and not a forged one.
 	operations, err := labelsPatch([]byte(`{"metadata":{"labels":{"workload.codeflare.dev/userid":"bad"}}}`), authenticationv1.UserInfo{Username: "cert"}, "")
-	if patch := pkgadmission.PatchResponse(operations).Patch; err != nil || !strings.Contains(string(patch), `userid":""`) {
-		t.Errorf("unexpected patch %s, error %v", patch, err)
+	if err != nil || !strings.Contains(operations[0].Json(), `userid":""`) {
+		t.Errorf("unexpected patch %s, error %v", operations, err)
 	}
 }

@@ -156,13 +156,13 @@ func applyDefaults(t testing.TB, s Settings, object, old map[string]any) map[str
 		t.Fatalf("unexpected response.Result: %+v", response.Result)
 	}
 	raw := request.Object.Raw
-	if response.Patch != nil {
-		patch, err := jsonpatch.DecodePatch(response.Patch)
+	if len(response.Patches) > 0 {
+		patch, err := jsonpatch.DecodePatch(encoded(t, response.Patches))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("unexpected error: %v\n%s", err, response.Patch)
+			t.Fatalf("unexpected error: %v\n%s", err, response.Patches)
 		}
 	}
 	c, err := raycluster.Parse(raw)

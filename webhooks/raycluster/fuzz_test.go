@@ -1,7 +1,6 @@
 package raycluster
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,16 +56,16 @@ func checkInvariants(t testing.TB, s Settings, object, old []byte) {
 	d, v := &defaulter{s.source}, &validator{s.source}
 	v.Handle(t.Context(), request(object, old))
 	response := d.Handle(t.Context(), request(object, old))
-	if !response.Allowed || response.Patch == nil {
+	if !response.Allowed || len(response.Patches) == 0 {
 		return
 	}
-	done := applied(t, object, response.Patch)
-	if again := d.Handle(t.Context(), request(done, old)); again.Patch != nil {
-		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patch, response.Patch, object, old)
+	done := applied(t, object, encoded(t, response.Patches))
+	if again := d.Handle(t.Context(), request(done, old)); len(again.Patches) > 0 {
+		t.Errorf("a second patch %s\nafter %s\nof %s\nold %s", again.Patches, response.Patches, object, old)
 	}
 	before, after := foreign(t, object), foreign(t, done)
 	if !reflect.DeepEqual(before, after) {
-		t.Errorf("touched what is not ours: %s\nof %s\nold %s", response.Patch, object, old)
+		t.Errorf("touched what is not ours: %s\nof %s\nold %s", response.Patches, object, old)
 	}
 	verdict := v.Handle(t.Context(), request(done, old))
 	if verdict.Allowed {
@@ -164,24 +163,16 @@ func FuzzEdit(f *testing.F) {
 			delete(object, where)
 			upsertContainer(object, where, element{"name": name})
 		}
-		operations, err := createPatch(c.Object(), object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patch, err := json.Marshal(operations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := raw
-		if len(operations) > 0 {
-			done = applied(t, raw, patch)
+		done, patches := raw, patchResponse(c.Object(), object).Patches
+		if len(patches) > 0 {
+			done = applied(t, raw, encoded(t, patches))
 		}
 		got, err := raycluster.Parse(done)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got.Object(), object) {
-			t.Errorf("%s\nmakes %v\nand not %v", patch, got.Object(), object)
+			t.Errorf("%s\nmakes %v\nand not %v", patches, got.Object(), object)
 		}
 	})
 }

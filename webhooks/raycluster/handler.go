@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,25 +98,15 @@ func (d *defaulter) Handle(ctx context.Context, request admission.Request) admis
 	allow := func(*reviewRequest) admission.Response { return admission.Allowed("") }
 	return d.settings.handle(ctx, request, allow, func(a *reviewRequest, s Settings) admission.Response {
 		finished, warnings := a.withDefaults(s, request.UID)
-		patch, err := createPatch(a.cluster.Object(), finished)
-		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
-		}
-		return pkgadmission.PatchResponse(patch).WithWarnings(warnings...)
+		return patchResponse(a.cluster.Object(), finished).WithWarnings(warnings...)
 	})
 }
 
-// createPatch returns the JSON patch from one object to another.
-func createPatch(original, modified map[string]any) ([]jsonpatch.Operation, error) {
-	from, err := json.Marshal(original)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the RayCluster: %w", err)
-	}
-	to, err := json.Marshal(modified)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the finished RayCluster: %w", err)
-	}
-	return jsonpatch.CreatePatch(from, to)
+// patchResponse allows a request with the JSON patch from one object to another.
+func patchResponse(original, modified map[string]any) admission.Response {
+	originalJSON, _ := json.Marshal(original) // encoding decoded JSON cannot fail
+	modifiedJSON, _ := json.Marshal(modified)
+	return admission.PatchResponseFromRaw(originalJSON, modifiedJSON)
 }
 
 // withDefaults returns the cluster of a request with all injections, and warnings about replaced elements. A generateName is completed by

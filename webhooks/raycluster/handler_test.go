@@ -2,19 +2,18 @@ package raycluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/raycluster"
@@ -36,7 +35,7 @@ func TestIgnoredClusters(t *testing.T) {
 		"deleted, broken": {parse(t, "metadata: {deletionTimestamp: x}\nspec: {workerGroupSpecs: 5}"), parse(t, minimal, deleted)},
 	} {
 		for kind, handler := range handlers(onOpenShift().source) {
-			if response := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !response.Allowed || response.Patch != nil || len(response.Warnings) > 0 {
+			if response := handler.Handle(t.Context(), requestOf(t, test.object, test.old)); !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) > 0 {
 				t.Errorf("%s, %s: want an unchanged object, got %+v", name, kind, response)
 			}
 		}
@@ -64,7 +63,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 			request := requestOf(t, parse(t, minimal), nil)
 			request.Operation, request.Object = operation, runtime.RawExtension{}
-			if response := handler.Handle(t.Context(), request); !response.Allowed || response.Patch != nil {
+			if response := handler.Handle(t.Context(), request); !response.Allowed || len(response.Patches) > 0 {
 				t.Errorf("%s %s: want an unchanged object, got %+v", kind, operation, response)
 			}
 		}
@@ -146,7 +145,7 @@ func TestSettings(t *testing.T) {
 
 func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 	response := disabled.Handle(t.Context(), requestOf(t, parse(t, headless), nil))
-	if !response.Allowed || response.Patch != nil || len(response.Warnings) != 1 || response.Warnings[0] != string(disabled) {
+	if !response.Allowed || len(response.Patches) > 0 || len(response.Warnings) != 1 || response.Warnings[0] != string(disabled) {
 		t.Errorf("unexpected response: %+v", response)
 	}
 }
@@ -155,17 +154,13 @@ func TestDisabledComponentAllowsWithWarning(t *testing.T) {
 func TestPatchesAreSmall(t *testing.T) {
 	s := onOpenShift()
 	done := applyDefaults(t, s, parse(t, full), nil)
-	if response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); response.Patch != nil {
-		t.Errorf("unexpected response.Patch: %s", response.Patch)
+	if response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, done, done)); len(response.Patches) > 0 {
+		t.Errorf("unexpected patches: %s", response.Patches)
 	}
 	broken := copyOf(done, changeOf(in(worker0, "containers", "0", "env"), "RAY_USE_TLS", set("0", "value")))
 	response := (&defaulter{s.source}).Handle(t.Context(), requestOf(t, broken, done))
-	var patch []pkgadmission.Operation
-	if err := json.Unmarshal(response.Patch, &patch); err != nil {
-		t.Fatal(err)
-	}
-	want := []pkgadmission.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
-	if diff := cmp.Diff(want, patch); diff != "" {
+	want := []jsonpatch.Operation{{Operation: "replace", Path: "/spec/workerGroupSpecs/0/template/spec/containers/0/env/2/value", Value: "1"}}
+	if diff := cmp.Diff(want, response.Patches); diff != "" {
 		t.Error(diff)
 	}
 }
