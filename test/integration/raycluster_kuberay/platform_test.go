@@ -28,6 +28,7 @@ func onOpenShift(ctx context.Context) {
 		for i := range all.Items {
 			if strings.HasSuffix(all.Items[i].Spec.Group, ".openshift.io") {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, &all.Items[i]))).To(Succeed())
+				env.WaitDeleted(ctx, &all.Items[i]) // the next spec may install it again
 			}
 		}
 		admitsWith(ctx, "", raycluster.InitCertificate)
