@@ -66,6 +66,7 @@ func (e *Env) Applier(mgr ctrl.Manager, o apply.Options) *apply.Applier {
 
 // serverDeps returns the dependencies of the controllers of registries and the catalog, with appliers of the given options.
 func (e *Env) serverDeps(mgr ctrl.Manager, o apply.Options) servers.Deps {
+	o.LegacyManagers, o.StripAnnotations = []string{servers.LegacyManager}, []string{servers.LegacyCopyAnnotation}
 	return servers.Deps{
 		Settings: servers.Settings{Authors: e.Config.Authors, ModelRegistry: e.Config.ModelRegistry},
 		Served:   e.Capabilities, Domain: e.Domain, Hub: e.Hub, Dynamic: e.Dynamic, Clock: e.Clock,

@@ -32,7 +32,6 @@ func modelCatalogSpec(env *Env) componentSpec {
 			Controllers: func(ctx context.Context, mgr ctrl.Manager) error {
 				return modelcatalog.Setup(ctx, mgr, env.serverDeps(mgr, apply.Options{
 					FieldOwner: modelcatalog.FieldOwner, Component: modelcatalog.ComponentName,
-					LegacyManagers: []string{modelcatalog.LegacyManager}, StripAnnotations: []string{modelcatalog.LastApplied},
 				}))
 			},
 		},

@@ -35,7 +35,6 @@ func modelRegistrySpec(env *Env) componentSpec {
 			Controllers: func(_ context.Context, mgr ctrl.Manager) error {
 				return modelregistry.Setup(mgr, env.serverDeps(mgr, apply.Options{
 					FieldOwner: modelregistry.FieldOwner, Component: modelregistry.ComponentName, Indexed: true,
-					LegacyManagers: modelregistry.LegacyManagers(), StripAnnotations: []string{modelregistry.LastApplied},
 				}))
 			},
 		},

@@ -10,13 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
-	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
@@ -43,7 +43,7 @@ func (r *mlflowReconciler) reconcileClaim(ctx context.Context, m *mlflowv1.MLflo
 	difference := claimDifference(claim, m)
 	if isManagedClaim(claim) {
 		err = r.updateClaim(ctx, m, claim)
-		nonFatal.add("keeping the volume claim", err)
+		nonFatal.add("updating the PersistentVolumeClaim", err)
 	}
 	if err == nil || apierrors.IsConflict(err) {
 		reportClaim(m, difference)
@@ -58,7 +58,7 @@ func (r *mlflowReconciler) updateClaim(ctx context.Context, m *mlflowv1.MLflow, 
 		reason, err = ReasonExpansionRefused, r.Applier.PatchExisting(ctx, claim, func() { expandClaim(claim, m) })
 	}
 	if err == nil {
-		reason, err = ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
+		reason, err = ReasonApplyFailed, r.Applier.PatchExisting(ctx, claim, func() { servers.SetStorageClassIfUnbound(claim, m.Spec.Storage.StorageClassName) })
 	}
 	if err != nil && !apierrors.IsConflict(err) {
 		cause := err
@@ -89,7 +89,7 @@ func setClaimMetadata(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 
 // expandClaim requests the size of the spec if it is larger. The API server accepts an expansion only of a bound claim.
 func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
-	if pkgresources.IsUnbound(claim) {
+	if servers.IsUnbound(claim) {
 		return
 	}
 	requests := claim.Spec.Resources.Requests
@@ -102,26 +102,19 @@ func expandClaim(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) {
 	}
 }
 
-// claimDifference returns a message about the first field of spec.storage that the claim cannot follow, or "".
+// claimDifference returns a message about the first field of spec.storage that differs from the claim and cannot be changed, or "".
 func claimDifference(claim *corev1.PersistentVolumeClaim, m *mlflowv1.MLflow) string {
-	fix := "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
-	spec := m.Spec.Storage
-	if pkgresources.IsUnbound(claim) {
-		fix = "; " + pkgresources.UnboundHint(claim)
+	storage := m.Spec.Storage
+	spec := servers.ClaimSpec{Class: storage.StorageClassName, SizeField: "spec.storage.resources.requests.storage", ClassField: "spec.storage.storageClassName"}
+	if size, set := storage.Resources.Requests[corev1.ResourceStorage]; set {
+		spec.Size = &size
 	}
-	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(servers.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim"
+	if ptr.Deref(spec.Class, "") == "" {
+		spec.Class = nil // "" means the default class
 	}
-	current := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if desired, set := spec.Resources.Requests[corev1.ResourceStorage]; set && (desired.Cmp(current) < 0 || pkgresources.IsUnbound(claim) && desired.Cmp(current) != 0) {
-		return fmt.Sprintf("spec.storage.resources.requests.storage is %s and PersistentVolumeClaim %s has %s%s",
-			desired.String(), claim.Name, current.String(), fix)
+	difference := spec.Difference(claim)
+	if difference == "" && len(storage.AccessModes) > 0 && !slices.Equal(storage.AccessModes, claim.Spec.AccessModes) {
+		difference = servers.ClaimDifference(claim, "spec.storage.accessModes", fmt.Sprint(storage.AccessModes), fmt.Sprint(claim.Spec.AccessModes))
 	}
-	if len(spec.AccessModes) > 0 && !slices.Equal(spec.AccessModes, claim.Spec.AccessModes) {
-		return fmt.Sprintf("spec.storage.accessModes is %v and PersistentVolumeClaim %s has %v%s", spec.AccessModes, claim.Name, claim.Spec.AccessModes, fix)
-	}
-	if class := spec.StorageClassName; class != nil && *class != "" && claim.Spec.StorageClassName != nil && *class != *claim.Spec.StorageClassName {
-		return fmt.Sprintf("spec.storage.storageClassName is %q and PersistentVolumeClaim %s has %q%s", *class, claim.Name, *claim.Spec.StorageClassName, fix)
-	}
-	return ""
+	return difference
 }

@@ -31,13 +31,13 @@ var exposureErrors = map[string]exposureError{
 	servers.Ingress.Kind:             {ConditionRoute, ReasonHTTPRouteFailed, "Ingress"},
 }
 
-// applyExposure writes Services, routes, monitors and disruption budgets, regardless of the state of the server and its database.
-// Each failure but that of a Service has a condition of its own; serviceErr makes the server unreachable.
+// applyExposure applies Services, routes, monitors and disruption budgets, regardless of the state of the server and its database. It
+// reports each failure in the condition of the kind, and returns that of a Service, without which the server is unreachable.
 func (r *mlflowReconciler) applyExposure(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, exposed apply.Desired, nonFatal *nonFatalErrors) (serviceErr error) {
 	reported := map[string]bool{}
 	for _, object := range exposed {
 		err := r.Applier.Apply(ctx, m, apply.Desired{object})
-		nonFatal.add("publishing the server", err)
+		nonFatal.add("applying the exposure", err)
 		if err == nil || apply.IsTerminating(err) {
 			continue
 		}
@@ -63,15 +63,15 @@ func reportExposureError(m *mlflowv1.MLflow, err error) (condition string, ok bo
 	if !ok {
 		return "", false
 	}
-	p, ok := exposureErrors[failed.Kind]
+	report, ok := exposureErrors[failed.Kind]
 	if !ok {
 		return "", false
 	}
-	if p.condition == ConditionRoute {
+	if report.condition == ConditionRoute {
 		clearURL(m, failed.Name)
 	}
-	setCondition(m, p.condition, metav1.ConditionFalse, p.reason, fmt.Sprintf("Failed to reconcile %s: %v", p.object, failed.Err))
-	return p.condition, true
+	setCondition(m, report.condition, metav1.ConditionFalse, report.reason, fmt.Sprintf("Failed to reconcile %s: %v", report.object, failed.Err))
+	return report.condition, true
 }
 
 // checkRoutes clears the external URL while the Gateway rejects its route, and sets ConditionRoute unless it is already reported.

@@ -39,12 +39,12 @@ func (r *mlflowReconciler) planMigration(ctx context.Context, m *mlflowv1.MLflow
 	return d, nil
 }
 
-// applyDecision returns the desired objects with the workloads scaled down, suspended or left out, as the decision requires.
+// applyDecision returns the objects to apply: workloads are scaled to zero, suspended or omitted, as the decision requires.
 func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs apply.Desired) {
 	server, cronJobs = without[*corev1ac.PersistentVolumeClaimApplyConfiguration](p.Server), p.CronJobs // reconcileClaim writes the claim
 	if d.Workloads == migration.ScaleToZero || d.Workloads == migration.Drain {
 		for _, o := range cronJobs {
-			if job, is := o.Config.(*batchv1ac.CronJobApplyConfiguration); is {
+			if job, ok := o.Config.(*batchv1ac.CronJobApplyConfiguration); ok {
 				job.Spec.WithSuspend(true)
 			}
 		}
@@ -52,8 +52,8 @@ func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs a
 	switch d.Workloads {
 	case migration.ScaleToZero:
 		for _, o := range server {
-			if server, is := o.Config.(*appsv1ac.DeploymentApplyConfiguration); is {
-				server.Spec.WithReplicas(0)
+			if deployment, ok := o.Config.(*appsv1ac.DeploymentApplyConfiguration); ok {
+				deployment.Spec.WithReplicas(0)
 			}
 		}
 	case migration.Drain:
@@ -68,8 +68,8 @@ func applyDecision(p *resources.Plan, d *migration.Decision) (server, cronJobs a
 // without returns the objects of all kinds but T.
 func without[T runtime.ApplyConfiguration](desired apply.Desired) apply.Desired {
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
-		_, is := o.Config.(T)
-		return is
+		_, ok := o.Config.(T)
+		return ok
 	})
 }
 

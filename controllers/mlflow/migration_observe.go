@@ -59,13 +59,13 @@ func (r *mlflowReconciler) observeWorkloads(ctx context.Context, m *mlflowv1.MLf
 
 func (r *mlflowReconciler) observeAll(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, f *migration.Facts) (*migration.Workloads, error) {
 	workloads, namespace := &migration.Workloads{}, client.InNamespace(in.Namespace)
-	jobs, pods, crons := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
+	jobs, pods, cronJobs := &batchv1.JobList{}, &corev1.PodList{}, &batchv1.CronJobList{}
 	// CronJobs first: a Job that a CronJob created before it was suspended is in the later list of Jobs.
-	if err := r.APIReader.List(ctx, crons, namespace, workloadSelector(m)); err != nil {
+	if err := r.APIReader.List(ctx, cronJobs, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing CronJobs: %w", err)
 	}
 	if err := r.APIReader.List(ctx, jobs, namespace); err != nil {
-		return nil, fmt.Errorf("listing migration Jobs: %w", err)
+		return nil, fmt.Errorf("listing Jobs: %w", err)
 	}
 	for i := range jobs.Items {
 		if err := r.observeJob(ctx, m, in, &jobs.Items[i], f.JobName, workloads); err != nil {
@@ -75,8 +75,8 @@ func (r *mlflowReconciler) observeAll(ctx context.Context, m *mlflowv1.MLflow, i
 	if err := r.APIReader.List(ctx, pods, namespace, workloadSelector(m)); err != nil {
 		return nil, fmt.Errorf("listing the pods that use the database: %w", err)
 	}
-	for i := range crons.Items {
-		observeCronJob(&crons.Items[i], jobs.Items, pods.Items, workloads)
+	for i := range cronJobs.Items {
+		observeCronJob(&cronJobs.Items[i], jobs.Items, pods.Items, workloads)
 	}
 	return workloads, r.observeServers(ctx, m, pods.Items, workloads)
 }
@@ -136,7 +136,7 @@ func (r *mlflowReconciler) jobState(ctx context.Context, m *mlflowv1.MLflow, in 
 	}
 	pods := &corev1.PodList{}
 	if err := r.APIReader.List(ctx, pods, client.InNamespace(in.Namespace), client.MatchingLabels{jobUIDLabel: string(job.UID)}); err != nil {
-		return state, fmt.Errorf("list pods for migration Job %s: %w", job.Name, err)
+		return state, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
 	if state.Phase != migration.JobRunning {
 		state.ExitCode, state.ImageReport = migration.ReportFromPods(pods.Items)
@@ -169,16 +169,16 @@ func (r *mlflowReconciler) podCreationError(ctx context.Context, job *batchv1.Jo
 	events := &corev1.EventList{}
 	err := r.APIReader.List(ctx, events, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID)})
 	if err != nil {
-		return "", fmt.Errorf("list Events of migration Job %s: %w", job.Name, err)
+		return "", fmt.Errorf("listing the Events of Job %s: %w", job.Name, err)
 	}
 	return conditions.PodCreationFailure(events.Items, job.CreationTimestamp.Time, func(name string) bool { return name == job.Name }), nil
 }
 
 // observeCronJob adds the unfinished Jobs of a CronJob, even of one that is no longer desired.
-func observeCronJob(cron *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, workloads *migration.Workloads) {
-	workloads.CronJobsActive = workloads.CronJobsActive || cron.Spec.Suspend == nil || !*cron.Spec.Suspend
+func observeCronJob(cronJob *batchv1.CronJob, jobs []batchv1.Job, pods []corev1.Pod, workloads *migration.Workloads) {
+	workloads.CronJobsActive = workloads.CronJobsActive || cronJob.Spec.Suspend == nil || !*cronJob.Spec.Suspend
 	for i := range jobs {
-		if job := &jobs[i]; metav1.IsControlledBy(job, cron) && migration.PhaseOf(job) == migration.JobRunning {
+		if job := &jobs[i]; metav1.IsControlledBy(job, cronJob) && migration.PhaseOf(job) == migration.JobRunning {
 			workloads.CronJobRuns = append(workloads.CronJobRuns, cronJobRunState(job, pods))
 		}
 	}
@@ -286,8 +286,8 @@ func describePods(pods []corev1.Pod) string {
 	return migration.WithCause(text, conditions.Diagnose(pods))
 }
 
-// podFailureCause returns why pods do not run: the reason in their status, else a missing Secret or key, which the status does not
-// report, else "".
+// podFailureCause returns why pods do not run: the reason in their status, or else a missing Secret or key, which the status does not
+// report. It returns "" if neither is found.
 func (r *mlflowReconciler) podFailureCause(ctx context.Context, m *mlflowv1.MLflow, pods []corev1.Pod) (string, error) {
 	if cause := conditions.Diagnose(pods); cause != "" {
 		return cause, nil

@@ -344,8 +344,8 @@ func TestObserveReturnsReadErrors(t *testing.T) {
 		job    *batchv1.Job
 		text   string
 	}{
-		"Jobs":               {&batchv1.JobList{}, nil, "listing migration Jobs: not now"},
-		"the pods of a Job":  {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "list pods for migration Job mlflow-mg-3140-g2: not now"},
+		"Jobs":               {&batchv1.JobList{}, nil, "listing Jobs: not now"},
+		"the pods of a Job":  {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "listing the pods of Job mlflow-mg-3140-g2: not now"},
 		"other pods":         {&corev1.PodList{}, nil, "listing the pods that use the database: not now"},
 		"the CronJobs of it": {&batchv1.CronJobList{}, nil, "listing CronJobs: not now"},
 	} {

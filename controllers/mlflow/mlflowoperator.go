@@ -95,24 +95,24 @@ type platformGate struct {
 	spec atomic.Pointer[platformv1alpha1.MLflowOperatorSpec]
 }
 
-// wait is a phase that returns a Wait until the gate is open. Events of the MLflowOperator and its API start the next reconcile.
+// wait is a phase that returns a Wait until the gate is open. An event of the MLflowOperator or of its API triggers the next reconcile.
 func (g *platformGate) wait(ctx context.Context, m *mlflowv1.MLflow) error {
 	if !g.settings.Platform {
 		conditions.Remove(&m.Status.Conditions, ConditionMLflowOperator)
 		return nil
 	}
-	v, err := g.currentState(ctx)
+	state, err := g.currentState(ctx)
 	if err != nil {
 		return err
 	}
-	if v.ready != "" {
-		setCondition(m, ConditionMLflowOperator, v.ready, v.reason, v.message)
+	if state.ready != "" {
+		setCondition(m, ConditionMLflowOperator, state.ready, state.reason, state.message)
 	}
-	if v.open {
+	if state.open {
 		return nil
 	}
-	setCondition(m, ConditionAvailable, metav1.ConditionFalse, v.reason, v.message)
-	setCondition(m, ConditionProgressing, metav1.ConditionTrue, v.reason, v.message)
+	setCondition(m, ConditionAvailable, metav1.ConditionFalse, state.reason, state.message)
+	setCondition(m, ConditionProgressing, metav1.ConditionTrue, state.reason, state.message)
 	return &reconciler.Wait{For: "MLflowOperator " + platformv1alpha1.MLflowOperatorName}
 }
 
@@ -176,7 +176,7 @@ func setupFinalizerRemover(mgr ctrl.Manager, served *capability.Watcher) error {
 		WatchesRawSource(served.Kind(mgr.GetCache(), mlflowOperatorKind, nil, &handler.EnqueueRequestForObject{})).
 		Complete(reconciler.ClassifyErrors(&finalizerRemover{client: mgr.GetClient()}))
 	if err != nil {
-		return fmt.Errorf("building the controller that releases MLflowOperators: %w", err)
+		return fmt.Errorf("building the controller that removes finalizers of MLflowOperators: %w", err)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (r *finalizerRemover) Reconcile(ctx context.Context, request reconcile.Requ
 	ctrl.LoggerFrom(ctx).Info("Removing the finalizer of an MLflowOperator, because the component platform is disabled")
 	err := r.client.Patch(ctx, operator, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("taking the finalizer off MLflowOperator %s: %w", request.Name, err)
+		return reconcile.Result{}, fmt.Errorf("removing the finalizer of MLflowOperator %s: %w", request.Name, err)
 	}
 	return reconcile.Result{}, nil
 }

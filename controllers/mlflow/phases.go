@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +25,7 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/mlflow"
 )
 
-// mlflowReconciler reconciles the children of an MLflow.
+// mlflowReconciler reconciles the child objects of an MLflow.
 type mlflowReconciler struct {
 	*servers.Reconciler
 
@@ -36,17 +35,17 @@ type mlflowReconciler struct {
 	feedback    Feedback
 	// stores reports which keys of Secrets hold URIs of stores that two servers can share.
 	stores *reference.SecretCache[map[string]bool]
-	// idle holds when no workload of an MLflow used its database.
+	// idle holds the time at which no workload of an MLflow was found to use its database.
 	idle reconciler.UIDMap[time.Time]
 }
 
 func (r *mlflowReconciler) phases() []reconciler.Phase[*mlflowv1.MLflow] {
 	return []reconciler.Phase[*mlflowv1.MLflow]{
-		{Name: "relaying feedback", Run: reportFeedback(r.feedback)},
-		{Name: "passing the gate", Run: r.platform.wait},
+		{Name: "reporting namespace RBAC", Run: reportFeedback(r.feedback)},
+		{Name: "checking the MLflowOperator", Run: r.platform.wait},
 		{Name: "checking the references of the pods", Run: r.checkReferences},
 		{Name: "publishing addresses", Run: r.publishAddresses},
-		{Name: "checking the server for artifacts", Run: r.checkArtifactsServer},
+		{Name: "checking the artifacts server", Run: r.checkArtifactsServer},
 		{Name: "checking the CA bundle", Run: r.checkCABundle},
 		{Name: "reconciling objects", Run: r.reconcile},
 	}
@@ -65,9 +64,9 @@ func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLf
 		return &reconciler.Wait{For: "a valid spec", Stalled: true}
 	}
 	if err := r.reconcileClaim(ctx, m, nonFatal); err != nil {
-		return fmt.Errorf("keeping the volume claim: %w", err)
+		return fmt.Errorf("reconciling the PersistentVolumeClaim: %w", err)
 	}
-	nonFatal.add("keeping the serving certificate", r.reconcileCertificates(ctx, m))
+	nonFatal.add("issuing the serving certificate", r.reconcileCertificates(ctx, m))
 	if err := r.applyObjects(ctx, m, nonFatal); err != nil {
 		return fmt.Errorf("applying objects: %w", err)
 	}
@@ -77,16 +76,16 @@ func (r *mlflowReconciler) reconcileObjects(ctx context.Context, m *mlflowv1.MLf
 // nonFatalErrors collects the errors of a reconcile that do not block its other steps. Each has its own condition.
 type nonFatalErrors []error
 
-func (t *nonFatalErrors) add(what string, err error) {
+func (e *nonFatalErrors) add(action string, err error) {
 	if err != nil {
-		*t = append(*t, fmt.Errorf("%s: %w", what, err))
+		*e = append(*e, fmt.Errorf("%s: %w", action, err))
 	}
 }
 
 // join returns the collected errors joined with result. A write that the API server rejects becomes a Wait, so that the backoff
 // of the workqueue does not delay other steps.
-func (t *nonFatalErrors) join(ctx context.Context, result error) error {
-	for _, err := range *t {
+func (e *nonFatalErrors) join(ctx context.Context, result error) error {
+	for _, err := range *e {
 		wait, waits := reconciler.AsWait(err)
 		switch {
 		case waits:
@@ -109,18 +108,18 @@ func isRefusal(err error) bool {
 	return status && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
 }
 
-// checkReferences rejects references that no author may give to pods. The webhook rejects them too, but an MLflow may have been
-// stored while it was not running. Running pods are unaffected.
+// checkReferences rejects references that are forbidden for all users. The webhook rejects them too, but may not have been running when
+// the MLflow was stored. Running pods are not changed.
 func (r *mlflowReconciler) checkReferences(_ context.Context, m *mlflowv1.MLflow) error {
 	err := r.authorRules.Forbidden(webhook.References(r.authorRules, m, r.inputs().Namespace))
 	if err == nil {
 		return nil
 	}
 	fail(m, ReasonForbidden, err.Error())
-	return &reconciler.Wait{For: "a spec without forbidden fields", Stalled: true}
+	return &reconciler.Wait{For: "a spec without forbidden references", Stalled: true}
 }
 
-// publishAddresses sets the URLs in the status and warns of passwords in the spec.
+// publishAddresses sets the URLs in the status and the condition for passwords in the spec.
 func (r *mlflowReconciler) publishAddresses(_ context.Context, m *mlflowv1.MLflow) error {
 	in := r.inputs()
 	m.Status.Address = nil
@@ -173,37 +172,37 @@ func (r *mlflowReconciler) applyObjects(ctx context.Context, m *mlflowv1.MLflow,
 	if err != nil {
 		return reportApplyError(m, err)
 	}
-	p := resources.NewPlan(m, in)
-	for _, d := range p.Server.Deployments() {
+	plan := resources.NewPlan(m, in)
+	for _, d := range plan.Server.Deployments() {
 		hashes[*d.Name].Apply(d)
 	}
-	d, err := r.planMigration(ctx, m, in)
+	decision, err := r.planMigration(ctx, m, in)
 	if err != nil {
 		return err
 	}
-	server, cronJobs := applyDecision(&p, &d)
+	server, cronJobs := applyDecision(&plan, &decision)
 	if err := r.Applier.Apply(ctx, m, server); err != nil {
 		return reportApplyError(m, err)
 	}
-	if err := r.scaleDownArtifactsServer(ctx, m, &d); err != nil {
+	if err := r.scaleDownArtifactsServer(ctx, m, &decision); err != nil {
 		return reportApplyError(m, err)
 	}
-	nonFatal.add("scheduling jobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
+	nonFatal.add("applying the CronJobs", reportNonFatal(m, ConditionCronJobs, ReasonScheduledJobsFailed,
 		"Garbage collection or trace archival could not be set up", r.Applier.Apply(ctx, m, cronJobs)))
 	nonFatal.add("deleting objects that are no longer desired", reportNonFatal(m, ConditionPruned, ReasonRemovalFailed,
-		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, p.All(), &d)))
-	result := r.executeDecision(ctx, m, in, &d)
+		"Deleting an object that is no longer desired failed", r.prune(ctx, m, in, plan.All(), &decision)))
+	result := r.executeDecision(ctx, m, in, &decision)
 	if result == nil {
-		result = r.waitForRollout(ctx, m, &d)
+		result = r.waitForRollout(ctx, m, &decision)
 	}
-	if serviceErr := r.applyExposure(ctx, m, in, p.Exposure, nonFatal); serviceErr != nil {
+	if serviceErr := r.applyExposure(ctx, m, in, plan.Exposure, nonFatal); serviceErr != nil {
 		failApply(m, serviceErr)
 	}
 	return result
 }
 
-// prune deletes objects that are no longer desired, including those of the legacy operator. The artifacts server and its serving
-// certificate are deleted only after a running migration, which waits for the Deployment to scale down.
+// prune deletes objects that are no longer desired, including those of the legacy operator. It deletes the artifacts server and its
+// serving certificate only when no migration runs, because a migration waits for the Deployment to scale down.
 func (r *mlflowReconciler) prune(ctx context.Context, m *mlflowv1.MLflow, in resources.Inputs, desired apply.Desired, d *migration.Decision) error {
 	kinds, pruneArtifacts := prunableKinds(in), !resources.HasArtifactsServer(m) && d.Workloads == migration.RunAsSpecified
 	if pruneArtifacts {
@@ -286,12 +285,11 @@ func (r *mlflowReconciler) observeServer(ctx context.Context, m *mlflowv1.MLflow
 
 // diagnose returns why the pods of a server do not run, or "" when the cause is unknown.
 func (r *mlflowReconciler) diagnose(ctx context.Context, m *mlflowv1.MLflow, s resources.Server) (string, error) {
-	pods := &corev1.PodList{}
-	serverPods := client.MatchingLabels{resources.LabelApp: s.Name}
-	if err := r.APIReader.List(ctx, pods, client.InNamespace(r.inputs().Namespace), serverPods, client.Limit(20)); err != nil {
-		return "", fmt.Errorf("listing the pods of the server: %w", err)
+	pods, err := r.ListPods(ctx, r.inputs().Namespace, s.Selector())
+	if err != nil {
+		return "", err
 	}
-	return r.podFailureCause(ctx, m, pods.Items)
+	return r.podFailureCause(ctx, m, pods)
 }
 
 func (r *mlflowReconciler) configMapExists(ctx context.Context, name string) (bool, error) {

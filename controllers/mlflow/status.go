@@ -96,7 +96,7 @@ func failApply(m *mlflowv1.MLflow, err error) {
 	fail(m, ReasonApplyFailed, text)
 }
 
-// reportNonFatal sets a condition that exists only while there is an error, and returns the error.
+// reportNonFatal sets the condition of an error, or removes it without an error. It returns the error.
 func reportNonFatal(m *mlflowv1.MLflow, condition, reason, prefix string, err error) error {
 	if err == nil {
 		conditions.Remove(&m.Status.Conditions, condition)
@@ -119,15 +119,15 @@ func reportReady(m *mlflowv1.MLflow) {
 // reportRollout reports the rollout of an unready server. cause is why pods do not start, or "". An available server stays
 // available while any of its pods serves, even one of an earlier template.
 func reportRollout(m *mlflowv1.MLflow, s resources.Server, r conditions.RolloutState, cause string) {
-	what := "MLflow deployment"
+	subject := "MLflow deployment"
 	if s.Name != resources.NameOf(m) {
-		what = "MLflow artifacts deployment"
+		subject = "MLflow artifacts deployment"
 	}
-	text := what + " scaled to zero replicas"
+	text := subject + " scaled to zero replicas"
 	if r.Desired > 0 {
-		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", what, r.ReadyReplicas, r.Desired)
+		text = fmt.Sprintf("%s not ready: %d/%d replicas ready", subject, r.ReadyReplicas, r.Desired)
 		if r.ReadyReplicas >= r.Desired { // pods of an earlier template
-			text = what + " not ready: the new replicas are not ready, and the previous replicas still serve"
+			text = subject + " not ready: the new replicas are not ready, and the previous replicas still serve"
 		}
 	}
 	if cause != "" {
@@ -152,7 +152,7 @@ func reportProgress(m *mlflowv1.MLflow, progressing metav1.ConditionStatus, reas
 	setCondition(m, ConditionProgressing, progressing, reason, message)
 }
 
-// reportClaim sets ConditionStorage to the difference between spec.storage and the claim, or removes it.
+// reportClaim sets ConditionStorage to False with the difference between spec.storage and the claim, or removes it without one.
 func reportClaim(m *mlflowv1.MLflow, difference string) {
 	if difference == "" {
 		conditions.Remove(&m.Status.Conditions, ConditionStorage)
@@ -161,7 +161,7 @@ func reportClaim(m *mlflowv1.MLflow, difference string) {
 	setCondition(m, ConditionStorage, metav1.ConditionFalse, ReasonClaimDiffers, difference)
 }
 
-// reportCredentials warns of passwords in the spec, which all readers of the MLflow, its Deployment or its pods can see.
+// reportCredentials sets ConditionCredentials if the spec contains passwords.
 func reportCredentials(m *mlflowv1.MLflow) {
 	var found, fixes []string
 	for _, s := range resources.Stores(m) {

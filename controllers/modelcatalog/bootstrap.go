@@ -90,14 +90,14 @@ func (b *bootstrap) run(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(err)
 }
 
-// deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog whose finalizer was removed by hand: a ServiceAccount of the same name
-// would get its rights.
+// deleteOrphanedBinding deletes the ClusterRoleBinding of a Catalog that was deleted without its finalizer: a ServiceAccount of the
+// same name would get its permissions.
 func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
 	binding, err := capability.GetMetadata(ctx, b.client, servers.ClusterRoleBinding, client.ObjectKey{Name: resources.DelegatorBinding})
 	if err != nil || binding == nil || !isManaged(binding) {
 		return err
 	}
-	return b.applier.DeleteOwned(ctx, "", binding) // the cache has those with our labels, and the deletion is of this UID only
+	return b.applier.DeleteOwned(ctx, "", binding) // it has the managed labels, and the deletion is of this UID only
 }
 
 // targetNamespace returns the namespace for a new Catalog, or "" if the settings request none and no legacy operator ran one.
@@ -105,15 +105,15 @@ func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	if b.settings.RequestModelCatalog && b.settings.Namespace != "" {
 		return b.settings.Namespace, nil
 	}
-	running, err := b.legacyNamespaces(ctx)
-	if err != nil || len(running) == 0 {
+	namespaces, err := b.legacyNamespaces(ctx)
+	if err != nil || len(namespaces) == 0 {
 		return "", err
 	}
-	return running[0], nil
+	return namespaces[0], nil
 }
 
-// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog. Deployments controlled by a Catalog do not count: it was
-// deleted, and the garbage collector is not done. Neither do Deployments in untrusted namespaces, because users can set labels, and the
+// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog. It ignores Deployments that
+// the garbage collector has yet to delete with their Catalog. It also ignores untrusted namespaces, because users can set labels, and the
 // ServiceAccount of the catalog may create access reviews for all users.
 func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	trusted, err := b.trustedNamespaces(ctx)
@@ -123,7 +123,7 @@ func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	list := capability.MetadataListOf(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	legacyLabels := client.MatchingLabels{resources.LabelComponent: resources.Name, resources.LabelCreatedBy: resources.CreatedBy}
 	if err := b.apiReader.List(ctx, list, client.InNamespace(b.settings.Namespace), legacyLabels); err != nil {
-		return nil, fmt.Errorf("looking for the catalog of an older operator: %w", err)
+		return nil, fmt.Errorf("listing the Deployments of a legacy catalog: %w", err)
 	}
 	var namespaces []string
 	for i := range list.Items {

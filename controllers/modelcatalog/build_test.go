@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
@@ -51,7 +52,7 @@ func TestGolden(t *testing.T) {
 		"custom": {sample(withoutProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}),
 			func(s *aihubv1alpha1.CatalogSpec) {
-				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 				s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
 				s.Proxy = &aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://proxy.example.com:3128"), NoProxy: new(".svc,.cluster.local")}
 				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
@@ -61,8 +62,8 @@ func TestGolden(t *testing.T) {
 			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},
 		"connection": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{
 			SecretName: "catalog-app", SSLMode: "verify-full", CASecretName: "catalog-ca"}})), kubernetes()},
-		"tls-plain":     {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})), kubernetes()},
-		"tls-openshift": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})), openShift()},
+		"tls-plain":     {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), kubernetes()},
+		"tls-openshift": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), openShift()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), buildObjects(t, c.catalog, c.inputs))
@@ -304,7 +305,7 @@ func TestReadersBindingRequiresAuthenticatedAccess(t *testing.T) {
 		t.Error("by default, the RoleBinding of readers is missing")
 	}
 	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
-		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 	})
 	if find(buildObjects(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
 		t.Error("the RoleBinding of readers exists, although spec.access.authenticated is Disabled")

@@ -14,6 +14,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
@@ -44,10 +45,10 @@ func TestProxyOfTheServer(t *testing.T) {
 		"unset":                           {nil, all},
 		"proxy of the Catalog only":       {&aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://mine:8080")}, own},
 		"no proxy":                        {&aihubv1alpha1.CatalogProxy{}, nil},
-		"empty httpProxy":                 {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: aihubv1alpha1.Enabled}, nil},
-		"only mode":                       {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}, all},
+		"empty httpProxy":                 {&aihubv1alpha1.CatalogProxy{HTTPProxy: new(""), Mode: server.Enabled}, nil},
+		"only mode":                       {&aihubv1alpha1.CatalogProxy{Mode: server.Disabled}, all},
 		"only certificateSecretName":      {&aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}, all},
-		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
+		"legacy mode and a proxy setting": {&aihubv1alpha1.CatalogProxy{Mode: server.Enabled, HTTPSProxy: new("http://mine:8080")}, own},
 	} {
 		catalog := sample(func(s *aihubv1alpha1.CatalogSpec) { s.Proxy = c.proxy })
 		with := openShift(func(in *resources.Inputs) { in.Proxy = ofCluster })
@@ -128,7 +129,7 @@ func TestReconcileWaitsForTheClusterProxy(t *testing.T) {
 
 // spec.authProxy configures authentication, or else the deprecated fields of spec.proxy. [modelregistry-119]
 func TestAuthProxy(t *testing.T) {
-	const on, off = aihubv1alpha1.Enabled, aihubv1alpha1.Disabled
+	const on, off = server.Enabled, server.Disabled
 	for name, c := range map[string]struct {
 		now    *aihubv1alpha1.CatalogAuthProxy
 		before *aihubv1alpha1.CatalogProxy

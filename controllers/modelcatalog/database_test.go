@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
 // The certificate of the database is issued if enabled, and its renewal restarts the pods of server and database.
 func TestDatabaseTLS(t *testing.T) {
-	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
+	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})))
 	b.reconcileUntilStable()
 	secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseCertificate)}
 	if !b.get(secret) || len(secret.Data["ca.crt"]) == 0 || !metav1.IsControlledBy(secret, sample()) {
@@ -42,7 +43,7 @@ func TestDatabaseTLS(t *testing.T) {
 
 // The database does not start without its certificate, so that no pod is replaced before it exists.
 func TestDatabaseTLSErrors(t *testing.T) {
-	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled})))
+	b := newTestEnv(t, sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})))
 	b.fail = func(string) error {
 		if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.DatabaseCertificate) {
 			return errBroken

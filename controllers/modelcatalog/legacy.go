@@ -96,8 +96,8 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// recreateOutdated deletes outdated Deployments and waits until their pods are deleted. Before, it applies the other objects, which removes
-// their owner references to them. Deployments are deleted for no other reason.
+// recreateOutdated deletes outdated Deployments and returns a Wait until their pods are deleted. It first applies the other objects, which
+// removes the owner references of these objects to the Deployments. Deployments are deleted for no other reason.
 func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range desired.Deployments() {
@@ -120,7 +120,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of an older release to be deleted", Retry: reconciler.RequeueSoon}
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of the legacy operator to be deleted", Retry: reconciler.RequeueSoon}
 }
 
 // isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
@@ -143,7 +143,7 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 		}
 		maps.Copy(m.Labels, names.Labels(ComponentName))
 	}
-	delete(m.Annotations, LastApplied)
+	delete(m.Annotations, servers.LegacyCopyAnnotation)
 	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, isLegacyOwner)
 	text, err := withoutLegacyDefault(m.Data[resources.SourcesKey])
 	if err != nil {
@@ -177,9 +177,9 @@ func withoutLegacyDefault(text string) (string, error) {
 		if list.Kind != yaml.SequenceNode {
 			return "", fmt.Errorf("%s must be a list", section)
 		}
-		before := len(list.Content)
+		length := len(list.Content)
 		list.Content = slices.DeleteFunc(list.Content, isLegacyDefault)
-		removed = removed || len(list.Content) != before
+		removed = removed || len(list.Content) != length
 	}
 	if !removed {
 		return "", nil

@@ -16,6 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
@@ -31,7 +32,7 @@ func deploymentOwner(name string, uid types.UID) metav1.OwnerReference {
 func legacyDeployment(name string, labels map[string]string, refs ...metav1.OwnerReference) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: nameMeta(name)}
 	d.UID, d.OwnerReferences = types.UID("old-"+name), refs
-	d.Annotations = map[string]string{LastApplied: "x"}
+	d.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x"}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
 	return d
@@ -42,7 +43,7 @@ func legacyDeployment(name string, labels map[string]string, refs ...metav1.Owne
 func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}
 	account.OwnerReferences = []metav1.OwnerReference{platformOwner()}
-	account.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
+	account.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
 	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
 	controlled.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.DatabaseName, "d")}
 	controlled.OwnerReferences[0].Controller = new(true)
@@ -56,7 +57,7 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
 			t.Errorf("%T has owner references %v, want the Catalog only", o, refs)
 		}
-		if _, left := o.GetAnnotations()[LastApplied]; left {
+		if _, left := o.GetAnnotations()[servers.LegacyCopyAnnotation]; left {
 			t.Errorf("%T still has the annotation of the legacy operator: %v", o, o.GetAnnotations())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
@@ -27,7 +28,7 @@ func (v variant) catalog() *aihubv1alpha1.Catalog {
 		c.Spec.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db"}}
 	}
 	if v.closed {
-		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 	}
 	return c
 }
@@ -203,7 +204,7 @@ func TestJourney(t *testing.T) {
 	c := sample()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
-			s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+			s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 		},
 		withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"}),
 		func(s *aihubv1alpha1.CatalogSpec) { *s = aihubv1alpha1.CatalogSpec{} },

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,8 +67,9 @@ type cachedState struct {
 	// validVersions holds the versions of validated objects by name.
 	validVersions map[string]string
 	// foundAt holds the time when an object that pods mount was last found, by kind and name.
-	foundAt         map[string]time.Time
-	additionLimiter flowcontrol.PassiveRateLimiter // of new sources
+	foundAt map[string]time.Time
+	// additionLimiter limits the additions of sources.
+	additionLimiter flowcontrol.PassiveRateLimiter
 	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is set if further
 	// sources wait for the limiter.
 	mountedSources []string
@@ -102,15 +102,15 @@ func (r *catalogReconciler) forget(uid types.UID) {
 
 func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] {
 	return []reconciler.Phase[*aihubv1alpha1.Catalog]{
-		{Name: "finding the Catalog in charge", Run: r.validateActive},
+		{Name: "checking for an older Catalog", Run: r.validateActive},
 		{Name: "checking the spec", Run: r.validateSpec},
-		{Name: "keeping the sources of users", Run: r.ensureUserSources},
-		{Name: "keeping the Secret of the database", Run: r.ensureDatabaseSecret},
-		{Name: "keeping the certificates", Run: r.ensureCertificates},
+		{Name: "ensuring the sources of users", Run: r.ensureUserSources},
+		{Name: "ensuring the Secret of the database", Run: r.ensureDatabaseSecret},
+		{Name: "issuing certificates", Run: r.ensureCertificates},
 		{Name: "applying objects", Run: r.applyObjects},
 		{Name: "deleting objects that are no longer desired", Run: r.deleteUnwanted},
 		{Name: "observing the rollout", Run: r.observeServer},
-		{Name: "awaiting the renewal of the certificates", Run: func(_ context.Context, c *aihubv1alpha1.Catalog) error { return r.AwaitDeadlines(c.UID) }},
+		{Name: "scheduling the next reconcile", Run: func(_ context.Context, c *aihubv1alpha1.Catalog) error { return r.AwaitDeadlines(c.UID) }},
 	}
 }
 
@@ -158,13 +158,13 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
-		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogReferences(r.settings.Authors, c))
+		reason, err = ReasonForbidden, r.settings.Authors.Forbidden(webhook.CatalogReferences(c))
 	}
 	if err == nil {
 		return nil
 	}
 	setAvailable(c, serving.State{Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
-	return &reconciler.Wait{For: "a spec that may be followed", Stalled: true}
+	return &reconciler.Wait{For: "a valid spec", Stalled: true}
 }
 
 // collectInputs adds the state of other objects to the inputs: admin groups, cluster proxy, keys and labelled sources.
@@ -218,8 +218,7 @@ func (r *catalogReconciler) addHuggingFaceKeys(c *aihubv1alpha1.Catalog, in *res
 	return nil
 }
 
-// applyObjects applies and prunes all objects. Before a Deployment is recreated, the other objects lose their legacy owner references to
-// it.
+// applyObjects applies and prunes all objects. It removes legacy owner references to a Deployment before it recreates the Deployment.
 func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in, err := r.collectInputs(ctx, c)
 	if err != nil {
@@ -241,7 +240,7 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	return nil
 }
 
-// withRetained adds objects that are neither applied nor pruned: the database while SkipDatabase is set. Secrets and the ConfigMaps of
+// withRetained adds the objects that are neither applied nor pruned: those of the database while SkipDatabase is set. Secrets and the ConfigMaps of
 // users have no owner and are never pruned.
 func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.HasExternalDatabase(c) {
@@ -278,7 +277,7 @@ func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.
 		return err
 	}
 	if state.CheckPods {
-		pods, err := r.podsOf(ctx, c, resources.Name)
+		pods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.Name))
 		if err != nil {
 			return err
 		}
@@ -307,22 +306,13 @@ func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alph
 	if state.Status == metav1.ConditionTrue || !resources.OwnsDatabase(c, r.inputsOf(c)) {
 		return state, nil
 	}
-	pods, err := r.podsOf(ctx, c, resources.DatabaseName)
+	pods, err := r.ListPods(ctx, c.Namespace, resources.Selector(resources.DatabaseName))
 	if err != nil {
 		return state, err
 	}
 	cause, err := r.DatabaseCause(ctx, c.Namespace, resources.DatabaseName, pods, resourceFields)
 	state.Message += cause
 	return state, err
-}
-
-// podsOf lists pods of the server or its database.
-func (r *catalogReconciler) podsOf(ctx context.Context, c *aihubv1alpha1.Catalog, name string) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := r.APIReader.List(ctx, pods, client.InNamespace(c.Namespace), client.MatchingLabels(resources.Selector(name)), client.Limit(20)); err != nil {
-		return nil, fmt.Errorf("listing the pods of %s: %w", name, err)
-	}
-	return pods.Items, nil
 }
 
 // The common names of the CAs of server and database.

@@ -21,6 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/singleton"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -204,7 +205,7 @@ func TestCleanUserSources(t *testing.T) {
 	old := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
 	}}
-	old.Annotations = map[string]string{LastApplied: "x", "theirs": "y"}
+	old.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
 	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
 	broken := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
 	b := newTestEnv(t, sample(), old, broken)
@@ -213,7 +214,7 @@ func TestCleanUserSources(t *testing.T) {
 	if old.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
 		t.Errorf("became %+v, owners %v", old.Data, old.OwnerReferences)
 	}
-	if _, left := old.Annotations[LastApplied]; left || old.Annotations["theirs"] != "y" {
+	if _, left := old.Annotations[servers.LegacyCopyAnnotation]; left || old.Annotations["theirs"] != "y" {
 		t.Errorf("annotations %v", old.Annotations)
 	}
 	if must(b, broken).Data[resources.SourcesKey] != "catalogs: [" {
@@ -235,7 +236,7 @@ func TestDatabaseSecret(t *testing.T) {
 		t.Errorf("made %v", made.Data)
 	}
 	old := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
-	old.Annotations = map[string]string{LastApplied: "the password"}
+	old.Annotations = map[string]string{servers.LegacyCopyAnnotation: "the password"}
 	b = newTestEnv(t, sample(), old)
 	b.reconcileUntilStable()
 	must(b, old)

@@ -44,12 +44,6 @@ const ComponentName = "modelcatalog"
 // object.
 const FieldOwner = "model-catalog-operator"
 
-// LegacyManager is the field manager of the legacy operator, the name of its program.
-const LegacyManager = "manager"
-
-// LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
-const LastApplied = "banzaicloud.com/last-applied"
-
 // Cluster-wide permissions. Packages namespaced and huggingface have those in the namespace of the Catalog.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch

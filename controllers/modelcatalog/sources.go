@@ -158,9 +158,9 @@ func selectSources(candidates []sourceCandidate, current []string, mayAdd func()
 	selection := sourceSelection{postponed: slices.ContainsFunc(usable, isNew) && !mayAdd()}
 	for _, c := range candidates {
 		s := aihubv1alpha1.CatalogSource{Name: c.name, State: aihubv1alpha1.SourceRejected}
-		switch flaw := c.mountError(); {
-		case flaw != nil:
-			s.Reason, s.Message = flaw.reason, flaw.message
+		switch mountError := c.mountError(); {
+		case mountError != nil:
+			s.Reason, s.Message = mountError.reason, mountError.message
 		case !slices.Contains(usable, c):
 			s.Reason, s.Message = ReasonTooMany, fmt.Sprintf("only %d sources can be mounted; merge some of them", maxSources)
 		case selection.postponed && isNew(c):

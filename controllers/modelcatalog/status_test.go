@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
@@ -146,8 +147,8 @@ func TestDisabledFeaturesDeleteAndRecreateObjects(t *testing.T) {
 	b.reconcileUntilStable()
 	c := sample()
 	b.update(c, func() {
-		c.Spec.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Disabled}
-		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: aihubv1alpha1.Disabled}
+		c.Spec.Proxy = &aihubv1alpha1.CatalogProxy{Mode: server.Disabled}
+		c.Spec.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 		c.Spec.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db", SecretName: "db"}}
 	})
 	b.reconcileUntilStable()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
@@ -80,7 +81,7 @@ func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, k
 }
 
 func withoutProxy(s *aihubv1alpha1.CatalogSpec) {
-	s.AuthProxy = &aihubv1alpha1.CatalogAuthProxy{Mode: aihubv1alpha1.Disabled}
+	s.AuthProxy = &aihubv1alpha1.CatalogAuthProxy{Mode: server.Disabled}
 }
 
 func withResources(catalog, postgres *corev1.ResourceRequirements) func(*aihubv1alpha1.CatalogSpec) {

@@ -137,7 +137,7 @@ func (b *testEnv) restart() {
 	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
 	b.r = &catalogReconciler{
 		Reconciler: servers.NewReconciler(side.delegatingClient(cached), cached, cached, apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
-			LegacyManagers: []string{LegacyManager}, StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), b.clock),
+			LegacyManagers: []string{servers.LegacyManager}, StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), b.clock),
 		settings: settings, extraCaches: side, served: func() capability.Set { return b.served },
 	}
 	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}

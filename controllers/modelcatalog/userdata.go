@@ -40,7 +40,7 @@ func (r *catalogReconciler) ensureUserSources(ctx context.Context, c *aihubv1alp
 	var errs []error
 	for _, s := range resources.UserSources {
 		if err := r.ensureUserSource(ctx, c, s.Name, s.Content); err != nil {
-			errs = append(errs, fmt.Errorf("keeping ConfigMap %s: %w", s.Name, err))
+			errs = append(errs, fmt.Errorf("ensuring ConfigMap %s: %w", s.Name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -166,12 +166,12 @@ func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog
 
 // applyRolloutHashes sets the hashes of consumed objects on Deployments, so that changes roll their pods, and reports missing objects.
 func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
-	rolling := map[string][]reference.Reference{}
+	rollouts := map[string][]reference.Reference{}
 	for _, d := range desired.Deployments() {
-		rolling[*d.Name] = deploymentReferences(c, *d.Name)
+		rollouts[*d.Name] = deploymentReferences(c, *d.Name)
 	}
 	hashes, _, err := r.ResolveReferences(ctx, c, c.Namespace, servers.References{
-		Rollouts: rolling, Required: userSourceReferences(), Mounted: reference.OfPods(&c.Spec.Pods),
+		Rollouts: rollouts, Required: userSourceReferences(), Mounted: reference.OfPods(&c.Spec.Pods),
 		Exists: func(ref reference.Reference) (bool, error) { return r.exists(ctx, c, ref) },
 		IsManaged: func(x reference.Missing) bool { // this reconcile creates it
 			return x.Key == "" && (x.Kind == reference.ConfigMap || resources.OwnsDatabase(c, r.inputsOf(c)))
@@ -227,15 +227,11 @@ func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alp
 	if err != nil || database.Status.AvailableReplicas == 0 || annotated && validVersions[annotationDatabasePod] == objectVersion(database) {
 		return nil, err
 	}
-	pods := &corev1.PodList{}
-	selector := client.MatchingLabels{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name}
-	if err := r.APIReader.List(ctx, pods, client.InNamespace(c.Namespace), selector, client.Limit(20)); err != nil {
-		return nil, fmt.Errorf("listing the pods of the catalog: %w", err)
-	}
-	if databasePod(pods.Items) != nil {
+	pods, err := r.ListPods(ctx, c.Namespace, map[string]string{resources.LabelApp: resources.Name, resources.LabelComponent: resources.Name})
+	if databasePod(pods) != nil {
 		validVersions[annotationDatabasePod] = objectVersion(database)
 	}
-	return pods.Items, nil
+	return pods, err
 }
 
 // databasePod returns the only active pod of the database, nil if there is none or more than one.

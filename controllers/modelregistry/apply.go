@@ -36,14 +36,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// The catalog has objects of the same kinds, whose names can equal those of a registry.
+// Labels of the objects of the catalog, which can have the same kinds and names as those of a registry.
 const (
 	catalogComponent = "modelcatalog"
 	catalogName      = "model-catalog"
 )
 
 // splitByOwnership separates objects with an owner reference to the registry from cluster-scoped ones and those in other namespaces.
-func splitByOwnership(desired apply.Desired) (own, published apply.Desired) {
+func splitByOwnership(desired apply.Desired) (owned, unowned apply.Desired) {
 	isUnowned := func(o apply.Object) bool { return o.Ownership == apply.Unowned }
 	isOwned := func(o apply.Object) bool { return !isUnowned(o) }
 	return slices.DeleteFunc(slices.Clone(desired), isUnowned), slices.DeleteFunc(slices.Clone(desired), isOwned)
@@ -57,7 +57,7 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 		return nil
 	}
 	if live.DeletionTimestamp == nil {
-		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s selects its pods by other labels, which cannot be changed: it is recreated", live.Name)
+		r.eventf(m, corev1.EventTypeWarning, "RecreatingDeployment", "Deployment %s is recreated, because its selector differs and is immutable", live.Name)
 		if err := r.Applier.DeleteOwned(ctx, m.UID, live, apply.Foreground); err != nil {
 			return err
 		}
@@ -68,11 +68,11 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 // proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
 // new pod template.
 type proxyTransition struct {
-	// serving: there are ready pods, all of the form before the transition.
+	// serving is true while all ready pods are those from before the transition.
 	serving bool
-	// toProxy: the spec has a proxy.
+	// toProxy is true if the spec has a proxy.
 	toProxy bool
-	// certificateMissing: pods with a proxy could not start.
+	// certificateMissing is true if pods with a proxy could not start.
 	certificateMissing bool
 }
 
@@ -98,8 +98,8 @@ func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, effec
 	return t, nil
 }
 
-// withoutDeferred returns the desired objects without those to be applied after the transition. A Service that gets a proxy is applied, for
-// the serving pods: its annotation requests the certificate.
+// withoutDeferred returns the desired objects without those to be applied after the transition. The Service of a new proxy is applied with
+// the port of the serving pods, because its annotation requests the certificate.
 func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
 	if !t.serving {
 		return desired
@@ -129,12 +129,12 @@ func hasProxy(pod *corev1.Pod) bool {
 
 // applyUnowned applies objects whose names are unique in the cluster. An object of another registry of the same name is reported and not
 // changed.
-func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, published apply.Desired) error {
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
+func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelRegistry, unowned apply.Desired) error {
+	r.unownedMu.Lock()
+	defer r.unownedMu.Unlock()
 	var errs []error
-	toApply := make(apply.Desired, 0, len(published))
-	for _, o := range published {
+	toApply := make(apply.Desired, 0, len(unowned))
+	for _, o := range unowned {
 		key := o.Key()
 		live, err := r.getUnowned(ctx, m, key)
 		switch {
@@ -210,7 +210,7 @@ func newForeignError(live client.Object) *apply.ForeignError {
 }
 
 // ensureGroup creates the Group or updates its labels. Administrators add the users. The API requires the list of users, so it is created
-// empty and never applied again, not even to give up its ownership.
+// empty and never applied again, not even to release the field.
 func (r *registryReconciler) ensureGroup(ctx context.Context, m *v1beta1.ModelRegistry, live *metav1.PartialObjectMetadata) error {
 	if live == nil {
 		return r.Applier.Create(ctx, m, apply.Object{Config: resources.Group(m, userv1.OptionalNames{}), Ownership: apply.Unowned})
@@ -293,7 +293,7 @@ func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegis
 	}
 	r.eventf(m, corev1.EventTypeNormal, "Deleting", "Custom resource %s is being deleted from the namespace %s", m.Name, m.Namespace)
 	if retained {
-		r.eventf(m, corev1.EventTypeNormal, "DataRetained", "Claim %s and Secret %s of the database stay; a new registry of the same name uses them",
+		r.eventf(m, corev1.EventTypeNormal, "DataRetained", "PersistentVolumeClaim %s and Secret %s of the database are kept; a new registry of the same name uses them",
 			resources.ClaimName(m), resources.CredentialsName(m))
 	}
 	setCondition(m, ConditionDegraded, metav1.ConditionTrue, ReasonFinalizing, "Finalizer operations for custom resource "+m.Name+" were successfully accomplished")

@@ -248,7 +248,7 @@ func TestReconcileConverges(t *testing.T) {
 			w.get(m, "ns", "demo")
 			openShift := w.served().Has(capability.Route)
 			if d.spec.OAuthProxy != nil || openShift && d.spec.KubeRBACProxy == nil {
-				w.requireWait(w.reconcile(m), "own spec")
+				w.requireWait(w.reconcile(m), "changed spec")
 				if got := w.takeWrites(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
 					t.Errorf("moving fields wrote\n%s", got)
 				}

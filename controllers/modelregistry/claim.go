@@ -21,7 +21,6 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	pkgresources "github.com/odh-platform/odh-platform-operator/pkg/resources"
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -88,43 +87,19 @@ func (r *registryReconciler) ensureClaim(ctx context.Context, m *v1beta1.ModelRe
 
 // expandClaim expands a managed claim to the requested size. It returns a message if the claim differs from the field.
 func (r *registryReconciler) expandClaim(ctx context.Context, m *v1beta1.ModelRegistry, claim *corev1.PersistentVolumeClaim,
-	requested *v1beta1.PostgresStorage, field string,
+	storage *v1beta1.PostgresStorage, field string,
 ) (string, error) {
-	if claim.DeletionTimestamp != nil {
-		return apply.NewTerminatingError(servers.Claim.Kind, claim).Error() + ", without its data: copy the data while pods still use the claim", nil
-	}
-	if requested == nil {
-		return "", nil
-	}
+	requested := ptr.Deref(storage, v1beta1.PostgresStorage{})
 	if isManaged(claim) {
-		if err := r.Applier.PatchExisting(ctx, claim, func() { pkgresources.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
+		if err := r.Applier.PatchExisting(ctx, claim, func() { servers.SetStorageClassIfUnbound(claim, requested.StorageClassName) }); err != nil {
 			return "", err
 		}
 	}
-	if pkgresources.IsUnbound(claim) {
-		return unboundClaimDifference(claim, requested, field), nil
-	}
-	if class := claim.Spec.StorageClassName; requested.StorageClassName != nil && class != nil && *class != *requested.StorageClassName {
-		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %s, and that cannot become %s: set %s.storageClassName back, or move the data",
-			claim.Name, *class, *requested.StorageClassName, field), nil
-	}
-	if requested.Size == nil {
-		return "", nil
+	spec := servers.ClaimSpec{Size: requested.Size, Class: requested.StorageClassName, SizeField: field + ".size", ClassField: field + ".storageClassName"}
+	if difference := spec.Difference(claim); difference != "" || requested.Size == nil {
+		return difference, nil
 	}
 	return r.resizeClaim(ctx, m, claim, *requested.Size, field)
-}
-
-// unboundClaimDifference returns a message if an unbound claim differs from a field.
-func unboundClaimDifference(claim *corev1.PersistentVolumeClaim, requested *v1beta1.PostgresStorage, field string) string {
-	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch class := ptr.Deref(claim.Spec.StorageClassName, ""); {
-	case requested.StorageClassName != nil && *requested.StorageClassName != class:
-		return fmt.Sprintf("PersistentVolumeClaim %s has storage class %q, and %s.storageClassName is %q; %s", claim.Name, class, field, *requested.StorageClassName,
-			pkgresources.UnboundHint(claim))
-	case requested.Size != nil && requested.Size.Cmp(size) != 0:
-		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s, and %s.size is %s; %s", claim.Name, &size, field, requested.Size, pkgresources.UnboundHint(claim))
-	}
-	return ""
 }
 
 // resizeClaim raises the storage request of a claim, unless the API server rejected the size for this version of the claim.
@@ -132,15 +107,11 @@ func (r *registryReconciler) resizeClaim(ctx context.Context, m *v1beta1.ModelRe
 	requested resource.Quantity, field string,
 ) (string, error) {
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch requested.Cmp(size) {
-	case 0:
+	if requested.Cmp(size) == 0 {
 		return "", nil
-	case -1:
-		return fmt.Sprintf("PersistentVolumeClaim %s asks for %s and cannot shrink to %s: set %s.size back, or move the data",
-			claim.Name, &size, &requested, field), nil
 	}
 	if !isManaged(claim) {
-		return fmt.Sprintf("PersistentVolumeClaim %s was not created by this operator and stays at %s: raise it to %s by hand", claim.Name, &size, &requested), nil
+		return fmt.Sprintf("PersistentVolumeClaim %s was not created by this operator and stays at %s: request %s in the claim yourself", claim.Name, &size, &requested), nil
 	}
 	rejected := r.stateOf(m).rejectedSizes
 	if last := rejected[field]; last.resourceVersion == claim.ResourceVersion && last.size == requested.String() {

@@ -34,8 +34,8 @@ func TestClaimFollowsTheSpec(t *testing.T) {
 	}{
 		"larger":              {nil, storageOf("20Gi", ""), nil, "20Gi", "patch PersistentVolumeClaim demo-postgres-storage", ""},
 		"larger, not granted": {nil, storageOf("20Gi", ""), refused, "5Gi", "", "cannot grow to 20Gi"},
-		"smaller":             {storageOf("20Gi", ""), storageOf("10Gi", ""), nil, "20Gi", "", "cannot shrink to 10Gi"},
-		"of another class":    {storageOf("5Gi", "slow"), storageOf("5Gi", "fast"), nil, "5Gi", "", "storage class slow"},
+		"smaller":             {storageOf("20Gi", ""), storageOf("10Gi", ""), nil, "20Gi", "", "spec.postgres.storage.size is 10Gi"},
+		"of another class":    {storageOf("5Gi", "slow"), storageOf("5Gi", "fast"), nil, "5Gi", "", `spec.postgres.storage.storageClassName is "fast"`},
 		"as before":           {storageOf("5Gi", "slow"), storageOf("5Gi", "slow"), nil, "5Gi", "", ""},
 		"unset":               {storageOf("5Gi", "slow"), nil, nil, "5Gi", "", ""},
 	} {

@@ -46,7 +46,7 @@ func (r *registryReconciler) ensureData(ctx context.Context, m *v1beta1.ModelReg
 		reportStorage(m)
 		r.reportEarlierData(m, nil)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
-		// The legacy operator leaves both at 0.
+		// The legacy operator does not set observedGeneration.
 		reconciled := m.Status.ObservedGeneration == m.Generation && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == m.Generation
 		isFirst := m.Generation == 1 // no earlier spec of this registry generated a database
 		owned, err := r.hasOwnedRetainedData(ctx, m)
@@ -122,7 +122,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
-			return fmt.Errorf("the generated database has a Secret %s without the key %s: add the key, or delete the Secret to let the operator create a new one", secret.Name, key)
+			return fmt.Errorf("Secret %s of the generated database has no key %s: add the key, or delete the Secret, and the operator creates a new one", secret.Name, key)
 		}
 	}
 	if isManaged(secret) {
@@ -151,8 +151,8 @@ func (r *registryReconciler) hasOwnedRetainedData(ctx context.Context, m *v1beta
 	return false, nil
 }
 
-// updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. stays reports whether any of
-// them is retained.
+// updateDataOwners removes or sets the owner references of volume and credentials by the retention policy. It reports whether
+// any of them is retained.
 func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.ModelRegistry) (retained bool, err error) {
 	for name, object := range map[string]client.Object{resources.CredentialsName(m): &corev1.Secret{}, resources.ClaimName(m): &corev1.PersistentVolumeClaim{}} {
 		err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, object)
@@ -171,23 +171,23 @@ func (r *registryReconciler) updateDataOwners(ctx context.Context, m *v1beta1.Mo
 }
 
 // isManaged reports whether an object has labels or an owner reference of this operator or the legacy one. Field managers do not count: a
-// user who removes the labels and the owner reference wants to keep the data.
+// user removes the labels and the owner reference to keep the data.
 func isManaged(object client.Object) bool {
 	return object.GetLabels()[names.OperatorLabel] == names.OperatorName || object.GetLabels()[resources.LabelCreatedBy] == resources.CreatedBy ||
 		slices.ContainsFunc(object.GetOwnerReferences(), isRegistryReference)
 }
 
-// updateDataMetadata sets the labels and owner references of volume or credentials and removes LastApplied.
+// updateDataMetadata sets the labels and owner references of volume or credentials and removes the legacy copy.
 func updateDataMetadata(object client.Object, m *v1beta1.ModelRegistry) {
 	updateLabels(object, names.Labels(ComponentName))
 	object.SetOwnerReferences(servers.DataOwners(object, m, registryKind, retainsData(m)))
 }
 
-// updateLabels sets labels and removes LastApplied.
-func updateLabels(object client.Object, marks map[string]string) {
-	object.SetLabels(labels.Merge(object.GetLabels(), marks))
+// updateLabels sets labels and removes the legacy copy.
+func updateLabels(object client.Object, desired map[string]string) {
+	object.SetLabels(labels.Merge(object.GetLabels(), desired))
 	annotations := object.GetAnnotations()
-	delete(annotations, LastApplied)
+	delete(annotations, servers.LegacyCopyAnnotation)
 	object.SetAnnotations(annotations)
 }
 

@@ -64,7 +64,7 @@ func TestUpdateDataMetadata(t *testing.T) {
 	m := withData("")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{LastApplied: "UEsDBA==", "theirs": "1"},
+			Labels: map[string]string{"theirs": "1"}, Annotations: map[string]string{servers.LegacyCopyAnnotation: "UEsDBA==", "theirs": "1"},
 			OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")},
 		},
 		Data: map[string][]byte{"password": []byte("p")},

@@ -178,7 +178,7 @@ func unreadyContainers(pod *corev1.Pod) string {
 	return strings.Join(descriptions, ", ")
 }
 
-// checkProxy returns why callers cannot reach the server through its proxy; an empty message if they can.
+// checkProxy returns why clients cannot reach the server through its proxy, or an empty finding if they can.
 func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (finding, error) {
 	pods, err := r.podsOf(ctx, m, resources.ServerSelector(m))
 	if err != nil {
@@ -242,12 +242,12 @@ func checkProxyPod(pod *corev1.Pod) string {
 
 // checkRoute returns a finding unless a router admits the Route.
 func checkRoute(route *routev1.Route) finding {
-	admitted, refusal := routestatus.Admitted(route)
+	admitted, rejection := routestatus.Admitted(route)
 	switch {
 	case admitted:
 		return finding{}
-	case refusal != nil:
-		return finding{refusal.Reason, refusal.Message}
+	case rejection != nil:
+		return finding{rejection.Reason, rejection.Message}
 	}
 	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: waiting for a router to admit it", route.Name, route.Spec.Host, route.Name)}
 }

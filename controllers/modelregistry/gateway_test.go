@@ -102,7 +102,7 @@ func TestGroupUsersAreNotChanged(t *testing.T) {
 	}
 	live.Object["users"] = []any{"ann"}
 	live.SetLabels(map[string]string{"theirs": "1"})
-	live.SetAnnotations(map[string]string{LastApplied: "x", "theirs": "1"})
+	live.SetAnnotations(map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "1"})
 	w.requireNoError(w.server.Update(t.Context(), live))
 	w.takeWrites()
 	w.requireWait(w.reconcile(m), "available")

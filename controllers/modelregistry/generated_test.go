@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/controllers/modelregistry/database"
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
@@ -23,7 +24,7 @@ import (
 // withBackups enables all features of a generated database.
 func withBackups(s *v1beta1.ModelRegistrySpec) {
 	withGeneratedDatabase(s)
-	s.Postgres.ServerTLS = v1beta1.Enabled
+	s.Postgres.ServerTLS = server.Enabled
 	s.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "15 3 * * *", Storage: storageOf("10Gi", "")}
 	s.Postgres.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
 }
@@ -169,7 +170,7 @@ func TestBackups(t *testing.T) {
 	}
 	m.Spec.Postgres.Backup.Storage = storageOf("1Gi", "")
 	w.requireWait(w.reconcile(m), "available")
-	w.expectCondition(m, ConditionStorage, ReasonClaimDiffers, "set spec.postgres.backup.storage.size back")
+	w.expectCondition(m, ConditionStorage, ReasonClaimDiffers, "spec.postgres.backup.storage.size is 1Gi")
 
 	m.Spec.Postgres.Backup = nil
 	w.setRunning(m)

@@ -165,8 +165,8 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 
 const legacyCleanerRetryInterval = time.Minute
 
-// legacyCleaner deletes, once, the ClusterRoleBindings, HTTPRoutes and Groups of deleted registries which the legacy operator left, or
-// whose finalizer was removed by hand. A ServiceAccount or Service of the same name would get their rights. It runs on the leader only.
+// legacyCleaner deletes, once, the ClusterRoleBindings, HTTPRoutes and Groups of registries that were deleted without the finalizer.
+// A ServiceAccount or Service of the same name would otherwise get their permissions. It runs on the leader only.
 type legacyCleaner struct {
 	apiReader client.Reader
 	applier   *apply.Applier

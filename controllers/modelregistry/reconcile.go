@@ -43,8 +43,8 @@ type registryReconciler struct {
 	readPodLog logReader
 	states     reconciler.UIDMap[*state]
 	legacy     legacyCache
-	// publishing serializes writes of cluster-scoped objects: two registries of the same name use the same names.
-	publishing sync.Mutex
+	// unownedMu serializes writes of objects outside of the namespace: registries of the same name use the same names.
+	unownedMu sync.Mutex
 }
 
 // state holds data of one registry between reconciles, which never overlap.
@@ -57,7 +57,7 @@ type state struct {
 	missingReferences []reference.Missing
 	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
-	// orphanedGeneration is the generation, without a generated database, for which data of an earlier one was orphaned.
+	// orphanedGeneration is the generation, without a generated database, for which owner references were removed from earlier data.
 	orphanedGeneration int64
 	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if there can be no backups.
 	dataVersion   database.Image
@@ -94,8 +94,8 @@ func (r *registryReconciler) logic() reconciler.Logic[*v1beta1.ModelRegistry] {
 	}
 }
 
-// mayWait reports whether an update of the status only follows the normal start of a server. It is false for the first one of a spec, and
-// for one that comes with an Event of its own.
+// mayWait reports whether a status update may be delayed, because it only reports the normal start of a server. The first update of a
+// generation and one with an Event are not delayed.
 func mayWait(original, m *v1beta1.ModelRegistry) bool {
 	before, after := original.Status.Conditions, m.Status.Conditions
 	available, _ := conditions.Get(after, ConditionAvailable)
@@ -106,17 +106,17 @@ func mayWait(original, m *v1beta1.ModelRegistry) bool {
 
 func (r *registryReconciler) phases() []reconciler.Phase[*v1beta1.ModelRegistry] {
 	return []reconciler.Phase[*v1beta1.ModelRegistry]{
-		{Name: "dropping older conditions", Run: removeLegacyConditions},
-		{Name: "learning the decisions of the platform", Run: r.waitForPlatform},
+		{Name: "removing legacy conditions", Run: removeLegacyConditions},
+		{Name: "reading the platform settings", Run: r.waitForPlatform},
 		{Name: "checking the namespace", Run: r.validateNamespace},
-		{Name: "moving older fields", Run: r.reportErrors(r.migrateSpec)},
+		{Name: "migrating deprecated fields", Run: r.reportErrors(r.migrateSpec)},
 		{Name: "checking the spec", Run: r.reportErrors(r.validateSpec)},
-		{Name: "learning the domain", Run: r.waitForDomain},
-		{Name: "keeping the data", Run: r.reportErrors(r.ensureData)},
-		{Name: "keeping the certificates", Run: r.reportErrors(r.ensureCertificates)},
+		{Name: "waiting for the domain", Run: r.waitForDomain},
+		{Name: "ensuring the data", Run: r.reportErrors(r.ensureData)},
+		{Name: "issuing certificates", Run: r.reportErrors(r.ensureCertificates)},
 		{Name: "applying objects", Run: r.reportErrors(r.applyObjects)},
 		{Name: "observing the server", Run: r.reportErrors(r.observeServer)},
-		{Name: "awaiting the renewal of the certificates", Run: func(_ context.Context, m *v1beta1.ModelRegistry) error { return r.AwaitDeadlines(m.UID) }},
+		{Name: "scheduling the next reconcile", Run: func(_ context.Context, m *v1beta1.ModelRegistry) error { return r.AwaitDeadlines(m.UID) }},
 	}
 }
 
@@ -125,7 +125,7 @@ func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.Mod
 	return func(ctx context.Context, m *v1beta1.ModelRegistry) error {
 		err := run(ctx, m)
 		if _, isWait := errors.AsType[*reconciler.Wait](err); isWait || apply.AllErrorsMatch(err, apierrors.IsConflict) {
-			return err // the event of the other write starts the next reconcile
+			return err // the event of the other write triggers the next reconcile
 		}
 		return servers.ReportError(err, func() { reportFailure(m, err) })
 	}
@@ -176,8 +176,8 @@ func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelR
 	return err
 }
 
-// applyAll applies objects in order and stops at an error of a dependency, such as a database that is being recreated or the RBAC of the
-// proxy. Errors of exposure do not stop it.
+// applyAll applies objects in order. It stops at an error of a dependency, such as a database that is being recreated or the RBAC of the
+// proxy, but not at errors of the exposure.
 func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1.ModelRegistry, in resources.Inputs) error {
 	exposureErr, err := r.applyDatabase(ctx, m, effective, in)
 	if err != nil {
@@ -192,19 +192,19 @@ func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1
 	if err != nil {
 		return rejectSpec(m, err)
 	}
-	own, published := splitByOwnership(transition.withoutDeferred(desired))
-	if err := r.applyUnowned(ctx, m, published.InStages(apply.Prerequisites)); err != nil {
+	owned, unowned := splitByOwnership(transition.withoutDeferred(desired))
+	if err := r.applyUnowned(ctx, m, unowned.InStages(apply.Prerequisites)); err != nil {
 		return err
 	}
-	err = r.Applier.Apply(ctx, m, own)
+	err = r.Applier.Apply(ctx, m, owned)
 	if err != nil && !apply.OnlyExposureFailed(err) {
 		return errors.Join(exposureErr, err)
 	}
-	if err := errors.Join(exposureErr, err, r.applyUnowned(ctx, m, published.InStages(apply.Exposure))); err != nil {
+	if err := errors.Join(exposureErr, err, r.applyUnowned(ctx, m, unowned.InStages(apply.Exposure))); err != nil {
 		return err
 	}
 	if transition.serving {
-		return nil // the serving pods still need the objects; their deletion is an event
+		return nil // the serving pods still need the objects; the deletion of these pods triggers the next reconcile
 	}
 	return r.prune(ctx, m, desired, in)
 }
@@ -224,12 +224,12 @@ func (r *registryReconciler) applyDatabase(ctx context.Context, m, effective *v1
 	return exposureErr, r.applyBackup(ctx, m, effective, in)
 }
 
-// eventf sends an event about a registry.
+// eventf records an Event of a registry.
 func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
 	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
 }
 
-// reportProgress sets condition Progressing by all writes of this reconcile, with the events of the legacy operator.
+// reportProgress sets condition Progressing by the writes of this reconcile, and records the Events of the legacy operator.
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case ctx.Err() != nil:

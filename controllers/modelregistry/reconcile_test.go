@@ -105,7 +105,7 @@ func TestForeignCredentials(t *testing.T) {
 	w := newTestEnv(t, nil, credentials)
 	m := newRegistry("demo", withGeneratedDatabase)
 	err := w.reconcile(m)
-	if err == nil || !strings.Contains(err.Error(), "without the key password") {
+	if err == nil || !strings.Contains(err.Error(), "has no key password") {
 		t.Errorf("ended with %v", err)
 	}
 	credentials.Data["password"] = []byte("p")

@@ -16,13 +16,13 @@ import (
 // resolveReferences sets the rollout hashes of pod templates and reports missing Secrets and ConfigMaps. It recreates a Deployment whose
 // selector differs.
 func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective *v1beta1.ModelRegistry, in *resources.Inputs) error {
-	rolling := map[string][]reference.Reference{resources.ServiceName(m): serverReferences(effective)}
+	rollouts := map[string][]reference.Reference{resources.ServiceName(m): serverReferences(effective)}
 	selectors := map[string]map[string]string{resources.ServiceName(m): resources.ServerSelector(m)}
 	if generatesDatabase(m) {
-		rolling[resources.DatabaseName(m)], selectors[resources.DatabaseName(m)] = databaseReferences(m), resources.DatabaseSelector(m)
+		rollouts[resources.DatabaseName(m)], selectors[resources.DatabaseName(m)] = databaseReferences(m), resources.DatabaseSelector(m)
 	}
 	hashes, missing, err := r.ResolveReferences(ctx, m, m.Namespace, servers.References{
-		Rollouts: rolling, Required: certificateReferences(effective), Mounted: reference.OfPods(&m.Spec.Pods),
+		Rollouts: rollouts, Required: certificateReferences(effective), Mounted: reference.OfPods(&m.Spec.Pods),
 		IsManaged: func(x reference.Missing) bool { return createsMissing(m, x) },
 		Inspect: func(live *appsv1.Deployment) error {
 			return r.recreateOnSelectorChange(ctx, m, live, selectors[live.Name])

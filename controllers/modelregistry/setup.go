@@ -41,12 +41,6 @@ const ComponentName = "modelregistry"
 // FieldOwner is the field manager of server-side apply. Objects in clusters refer to it, so it must not change.
 const FieldOwner = "model-registry-operator"
 
-// LegacyManagers returns the field managers of the legacy operator, which updated whole objects.
-func LegacyManagers() []string { return []string{"manager"} }
-
-// LastApplied is the annotation in which the legacy operator stored a copy of each object, including passwords.
-const LastApplied = "banzaicloud.com/last-applied"
-
 // Permissions on cluster-scoped objects and on HTTPRoutes, which are in the namespace of the gateway. Optional kinds are always watched in all
 // namespaces. Package namespaced holds the permissions in namespaces of registries.
 
@@ -154,8 +148,8 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// enqueueNamed maps objects with a label to the registry that it names, in the namespace of LabelNamespace, or else in their own. If managed
-// is set, the objects must have the labels of this component.
+// enqueueNamed enqueues the registry that a label of an object names, in the namespace of its LabelNamespace, or else of the object. With
+// managed, it ignores objects without the labels of this component.
 func enqueueNamed(label string, managed bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name := types.NamespacedName{Namespace: cmp.Or(o.GetLabels()[resources.LabelNamespace], o.GetNamespace()), Name: o.GetLabels()[label]}
@@ -166,12 +160,12 @@ func enqueueNamed(label string, managed bool) handler.EventHandler {
 	})
 }
 
-// enqueueConsumers maps an object to the registries in its namespace that use it.
+// enqueueConsumers enqueues the registries in the namespace of an object that use it.
 func (r *registryReconciler) enqueueConsumers(isUsed func(*v1beta1.ModelRegistry, string) bool) handler.EventHandler {
 	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, true, func(m *v1beta1.ModelRegistry, o client.Object) bool { return isUsed(m, o.GetName()) })
 }
 
-// enqueueAll maps any event to all registries.
+// enqueueAll enqueues all registries for any event.
 func (r *registryReconciler) enqueueAll() handler.EventHandler {
 	return servers.Enqueue(r.Cached, &v1beta1.ModelRegistryList{}, false, func(*v1beta1.ModelRegistry, client.Object) bool { return true })
 }

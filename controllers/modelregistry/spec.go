@@ -59,7 +59,7 @@ func (r *registryReconciler) migrateSpec(ctx context.Context, m *v1beta1.ModelRe
 	if err := r.Applier.PatchExisting(ctx, m, func() { migrateProxy(&m.Spec, openShift) }); err != nil {
 		return err
 	}
-	return &reconciler.Wait{For: "the change of its own spec"} // which is an event
+	return &reconciler.Wait{For: "the event of the changed spec"}
 }
 
 // migrateProxy replaces oauthProxy in a spec, or drops it if kubeRBACProxy is set too. The image is not copied, because it is that of
@@ -80,7 +80,7 @@ func migrateProxy(spec *v1beta1.ModelRegistrySpec, openShift bool) {
 // validateSpec rejects references and names that admission forbids, for objects that admission has not seen. If ValidateInReconciler is
 // set, it also applies the defaults and validation of the webhooks.
 func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelRegistry) error {
-	if err := r.settings.Authors.Forbidden(rules.References(r.settings.Authors, m)); err != nil {
+	if err := r.settings.Authors.Forbidden(rules.References(m)); err != nil {
 		return rejectSpec(m, err)
 	}
 	if detail := rules.ReservedName(m.Name); detail != "" && isNeverDeployed(m, detail) {
@@ -104,9 +104,9 @@ func (r *registryReconciler) validateSpec(_ context.Context, m *v1beta1.ModelReg
 
 // isNeverDeployed reports, by the status, whether nothing was created for a registry because its name was rejected. Existing registries
 // keep their names.
-func isNeverDeployed(m *v1beta1.ModelRegistry, refusal string) bool {
+func isNeverDeployed(m *v1beta1.ModelRegistry, rejection string) bool {
 	available := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
-	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, refusal)
+	return available == nil || available.Status == metav1.ConditionFalse && strings.Contains(available.Message, rejection)
 }
 
 // rejectSpec ends the reconcile until the spec changes.
@@ -176,11 +176,11 @@ func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 
 // defaultDomain returns the configured domain, or that of Ingresses if they publish registries, or that of the routers of OpenShift.
 func defaultDomain(p *servers.Platform) string {
-	own := p.DefaultDomain
-	if own == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
-		own = p.Exposure.IngressDomain
+	domain := p.DefaultDomain
+	if domain == "" && p.Exposure.Ingress() && !p.Served.Has(capability.Route) {
+		domain = p.Exposure.IngressDomain
 	}
-	return clusterdomain.Prefer(own, p.RouterDomain)
+	return clusterdomain.Prefer(domain, p.RouterDomain)
 }
 
 // generatesDatabase reports whether the operator runs the database of the registry.

@@ -30,7 +30,7 @@ const (
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True if this reconcile wrote objects.
 	ConditionProgressing = "Progressing"
-	// ConditionProxy exists while the registry has a proxy, and is True if the proxy admits callers.
+	// ConditionProxy exists while the registry has a proxy, and is True if the proxy serves clients.
 	ConditionProxy = "KubeRBACProxyAvailable"
 	// ConditionDegraded exists on registries that are being deleted.
 	ConditionDegraded = "Degraded"
@@ -45,7 +45,7 @@ const (
 	ConditionDatabaseImage = "DatabaseImageInSync"
 	// ConditionBackup exists while spec.postgres.backup is set, and reports the last backup. Ready does not depend on it.
 	ConditionBackup = "BackupReady"
-	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported its status.
+	// routestatus.Condition exists only while a route of the registry is rejected, or no Gateway has reported a status for it.
 	// reference.Condition exists, and is False, only while a Secret or ConfigMap of the spec is missing. servingcert.Condition and
 	// servingcert.DatabaseCondition exist only while a certificate of a user expires soon.
 )
@@ -75,10 +75,8 @@ func reportFailure(m *v1beta1.ModelRegistry, err error) {
 	reportUnavailable(m, finding{reason: serving.ReasonUnavailable, message: fmt.Sprintf("unexpected reconcile error: %v", err)})
 }
 
-// finding is the cause for which a server is unavailable.
-type finding struct {
-	reason, message string
-}
+// finding is the reason and message of the condition of an unavailable server.
+type finding struct{ reason, message string }
 
 // reportUnavailable sets the conditions of server and proxy to False.
 func reportUnavailable(m *v1beta1.ModelRegistry, f finding) {
@@ -118,7 +116,7 @@ func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.Model
 	}
 	readers := []client.Reader{r.Cached, r.APIReader}
 	if uid, _ := r.Applier.Version(m.UID, servers.Deployment, client.ObjectKey{Namespace: m.Namespace, Name: resources.ServiceName(m)}); uid != "" {
-		readers = readers[:1] // it has our label, so the cache will show it
+		readers = readers[:1] // the cache has it, or will have it soon, because it has the managed label
 	}
 	d, err := servers.DeploymentFrom(ctx, m.Namespace, resources.ServiceName(m), readers...)
 	if err != nil {

@@ -74,8 +74,8 @@ func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...clien
 			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
 		}},
 		Reconciler: servers.NewReconciler(writing, w.server, w.server, apply.New(apply.Options{
-			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: LegacyManagers(),
-			StripAnnotations: []string{LastApplied}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment, servers.Claim, servers.CronJob, servers.EndpointSlice},
+			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: []string{servers.LegacyManager},
+			StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment, servers.Claim, servers.CronJob, servers.EndpointSlice},
 		}), clocktesting.NewFakeClock(now)),
 		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
 		pods: w.server, recorder: w.events,

@@ -1,11 +1,8 @@
 package resources
 
 import (
-	"fmt"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -78,24 +75,6 @@ func DisruptionBudget(meta metav1.ObjectMeta, selector map[string]string) *polic
 // ScaleStatus returns the status of the scale subresource for a Deployment.
 func ScaleStatus(d *appsv1.Deployment, selector map[string]string) server.Scale {
 	return server.Scale{Replicas: d.Status.Replicas, Selector: labels.FormatLabels(selector)}
-}
-
-// IsUnbound reports whether a claim is waiting for its volume and so has no data.
-func IsUnbound(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Status.Phase == corev1.ClaimPending && claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
-}
-
-// SetStorageClassIfUnbound sets the storage class of an unbound claim without one, the only change that the API server allows.
-func SetStorageClassIfUnbound(claim *corev1.PersistentVolumeClaim, class *string) {
-	if class != nil && *class != "" && claim.Spec.StorageClassName == nil && IsUnbound(claim) {
-		claim.Spec.StorageClassName = class
-	}
-}
-
-// UnboundHint returns how to change class or size of an unbound claim.
-func UnboundHint(claim *corev1.PersistentVolumeClaim) string {
-	return fmt.Sprintf("the claim has no volume yet, and so no data: delete it with kubectl -n %s delete pvc %s, and it is created as the spec says",
-		claim.Namespace, claim.Name)
 }
 
 // ServiceMonitor selects Services by labels for the Prometheus operator, in the given namespaces or else in that of the monitor.

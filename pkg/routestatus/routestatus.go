@@ -118,11 +118,11 @@ func (r *Report) readHTTPRoute(object *unstructured.Unstructured, gateway resour
 	if err != nil {
 		return err
 	}
-	answered := false
+	reported := false
 	for _, parent := range route.Status.Parents {
-		answered = r.addRejection(object, gateway, parent.ParentRef, parent.Conditions) || answered
+		reported = r.addRejection(object, gateway, parent.ParentRef, parent.Conditions) || reported
 	}
-	if answered {
+	if reported {
 		return nil
 	}
 	if remaining := gatewayGracePeriod - now.Sub(lastAppliedTime(object)); remaining > 0 {
@@ -173,13 +173,13 @@ func (r *Report) readRoute(object *unstructured.Unstructured, _ resources.Gatewa
 	if err != nil {
 		return err
 	}
-	if _, refusal := Admitted(route); refusal != nil {
-		r.Problems = append(r.Problems, *refusal)
+	if _, rejection := Admitted(route); rejection != nil {
+		r.Problems = append(r.Problems, *rejection)
 	}
 	return nil
 }
 
-// Admitted reports whether a router admits a Route. Otherwise it returns the last rejection, nil if there is none.
+// Admitted reports whether a router admits a Route. Otherwise it returns the last rejection, or nil if there is none.
 func Admitted(route *routev1.Route) (bool, *Problem) {
 	var rejection *Problem
 	for _, ingress := range route.Status.Ingress {
@@ -256,12 +256,12 @@ func (r Report) Set(ref *[]metav1.Condition, generation int64) {
 	conditions.Set(ref, Condition, status, first.Reason, first.Message, generation)
 }
 
-// Wait returns a *reconciler.Wait until Retry, nil if no retry is needed.
+// Wait returns a *reconciler.Wait until Retry, or nil if no retry is needed.
 func (r Report) Wait() error {
 	if r.Retry == 0 {
 		return nil
 	}
-	return &reconciler.Wait{For: "a Gateway to answer, or a host to be free", Retry: r.Retry}
+	return &reconciler.Wait{For: "a Gateway to report a status, or another Ingress to release a host", Retry: r.Retry}
 }
 
 // Watch makes a controller watch full objects of optional kinds, because metadata does not contain the status.

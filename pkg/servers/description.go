@@ -37,7 +37,7 @@ const (
 
 // Description describes a published server of one custom resource. Its methods return the objects of the server.
 type Description struct {
-	// Name is the name of Deployment, Service and ServiceAccount.
+	// Name is the name of the Deployment, the Service and the ServiceAccount.
 	Name, Namespace string
 	// Labels returns a new map with the labels of an object, by its name.
 	Labels func(object string) map[string]string
@@ -48,7 +48,7 @@ type Description struct {
 	PortName string
 	// TLS reports whether the port serves TLS, usually through a proxy.
 	TLS bool
-	// HTTPRoute and Grant are the names of HTTPRoute and ReferenceGrant. Path is the path of the server below the domain of the gateway,
+	// HTTPRoute and Grant are the names of the HTTPRoute and the ReferenceGrant. Path is the path of the server below the domain of the gateway,
 	// without leading and trailing slashes.
 	HTTPRoute, Grant, Path string
 }
@@ -181,30 +181,30 @@ func (d *Description) published() resources.Published {
 }
 
 // Ingress returns the Ingress for a host.
-func (d *Description) Ingress(host string, in *Publishing) runtime.ApplyConfiguration {
+func (d *Description) Ingress(host string, publishing *Publishing) runtime.ApplyConfiguration {
 	p := d.published()
 	p.Host = host
-	return p.Ingress(d.Meta(d.Name+"-https"), in.Exposure.IngressClass, in.Exposure.IngressAnnotations)
+	return p.Ingress(d.Meta(d.Name+"-https"), publishing.Exposure.IngressClass, publishing.Exposure.IngressAnnotations)
 }
 
 // GatewayObjects returns the objects that expose the server at the gateway, if there is one. The HTTPRoute is in another namespace and has
 // no owner. With a certificate of the operator, a BackendTLSPolicy makes the gateway verify the proxy.
-func (d *Description) GatewayObjects(in *Publishing) apply.Desired {
-	if !in.GatewayMode() {
+func (d *Description) GatewayObjects(publishing *Publishing) apply.Desired {
+	if !publishing.GatewayMode() {
 		return nil
 	}
 	var desired apply.Desired
 	p := d.published()
-	p.Namespace, p.Port, p.Gateway = d.Namespace, intstr.FromInt32(d.Port), in.gateway()
+	p.Namespace, p.Port, p.Gateway = d.Namespace, intstr.FromInt32(d.Port), publishing.gateway()
 	p.Prefixes = []resources.Prefix{{Path: "/" + d.Path + "/", Rewritten: "/"}}
-	if in.Served.Has(capability.BackendTLSPolicy) {
-		desired.Add(d.BackendTLS(in.Authority)...)
+	if publishing.Served.Has(capability.BackendTLSPolicy) {
+		desired.Add(d.BackendTLS(publishing.Authority)...)
 	}
-	if in.Served.Has(capability.ReferenceGrant) {
-		desired.Add(p.ReferenceGrant(d.Meta(d.Grant), in.Gateway.RouteNamespace))
+	if publishing.Served.Has(capability.ReferenceGrant) {
+		desired.Add(p.ReferenceGrant(d.Meta(d.Grant), publishing.Gateway.RouteNamespace))
 	}
 	route := d.metaOutside(d.HTTPRoute)
-	route.Namespace = in.Gateway.RouteNamespace
+	route.Namespace = publishing.Gateway.RouteNamespace
 	return append(desired, apply.Object{Config: p.HTTPRoute(route), Ownership: apply.Unowned})
 }
 

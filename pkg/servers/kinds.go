@@ -43,16 +43,16 @@ var (
 	ClusterRoleBinding = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
 )
 
-// OptionalKinds are the kinds of children of optional APIs.
+// OptionalKinds are the kinds of child objects whose APIs are optional.
 var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
 
-// Caches returns the informers for children of registries and the catalog. They select the managed label, which EndpointSlices copy from
+// Caches returns the caches of the child objects of registries and the catalog, and additional ones. They select the managed label, which EndpointSlices copy from
 // their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.
-func Caches(namespace string, more ...component.CacheNeed) []component.CacheNeed {
+func Caches(namespace string, additional ...component.CacheNeed) []component.CacheNeed {
 	needs := CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, Deployment, EndpointSlice)
 	needs = append(needs, CacheNeeds(component.CacheNeed{Namespace: namespace}, Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress)...)
 	needs = append(needs, CacheNeeds(component.CacheNeed{}, append([]schema.GroupVersionKind{ClusterRoleBinding}, OptionalKinds...)...)...)
-	return append(needs, more...)
+	return append(needs, additional...)
 }
 
 // CacheNeeds returns a need for each kind with the options of need.
@@ -88,11 +88,11 @@ func ExistenceChanged() predicate.Predicate {
 	}}
 }
 
-// OwnChildren adds watches of the children that every server has on every cluster, and of other kinds. Only Deployments are watched as full
-// objects.
-func OwnChildren(b *builder.Builder, more ...client.Object) *builder.Builder {
+// OwnChildren adds watches of the kinds of child objects that every server has, and of additional ones. Only Deployments are watched as
+// full objects.
+func OwnChildren(b *builder.Builder, additional ...client.Object) *builder.Builder {
 	b.Owns(&appsv1.Deployment{})
-	for _, child := range append(more, &corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{}) {
+	for _, child := range append(additional, &corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &networkingv1.Ingress{}) {
 		b.Owns(child, builder.OnlyMetadata)
 	}
 	return b

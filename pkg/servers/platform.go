@@ -32,7 +32,7 @@ type Platform struct {
 	domainKnown  bool
 }
 
-// DetectPlatform returns a snapshot of the platform, or a Wait until the hub is read. The hub may be nil.
+// DetectPlatform returns a snapshot of the platform, or a Wait until the AIHub is read. The hub may be nil.
 func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served capability.Set, domain Domain) (Platform, error) {
 	p := Platform{ModelRegistry: hub.ApplyTo(settings), Served: served}
 	p.Gateway = p.Gateway.ForPlatform(served.Has(capability.Route))
@@ -53,11 +53,11 @@ func (p *Platform) WaitForDomain() error {
 
 // Publishing returns how the platform exposes a server. On OpenShift Exposure is empty, because Routes are used.
 func (p *Platform) Publishing() Publishing {
-	out := Publishing{Served: p.Served, Gateway: p.Gateway, TLS: p.TLS}
-	if !out.OpenShift() {
-		out.Exposure = p.Exposure
+	publishing := Publishing{Served: p.Served, Gateway: p.Gateway, TLS: p.TLS}
+	if !publishing.OpenShift() {
+		publishing.Exposure = p.Exposure
 	}
-	return out
+	return publishing
 }
 
 // Publishing holds the APIs and settings for the exposure of a server.
@@ -94,7 +94,7 @@ func (p *Publishing) GatewayMode() bool {
 }
 
 // Prunable returns the served kinds of a server whose objects are pruned.
-func (p *Publishing) Prunable(more ...schema.GroupVersionKind) []schema.GroupVersionKind {
-	kinds := append(more, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
+func (p *Publishing) Prunable(additional ...schema.GroupVersionKind) []schema.GroupVersionKind {
+	kinds := append(additional, Deployment, Service, ConfigMap, NetworkPolicy, DisruptionBudget, Ingress)
 	return append(kinds, p.Served.Filter(capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy)...)
 }

@@ -87,7 +87,8 @@ func (r *Reconciler) Forget(owner types.UID) {
 	r.routes.Delete(owner)
 }
 
-// Enqueue maps an event to the owners that match it, of the list of a kind. With sameNamespace these are in the namespace of its object.
+// Enqueue returns a handler that enqueues the owners for which matches returns true. list is an empty list of their kind. With
+// sameNamespace, the owners must be in the namespace of the object.
 func Enqueue[T client.Object](cached client.Reader, list client.ObjectList, sameNamespace bool, matches func(owner T, object client.Object) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 		owners, _ := list.DeepCopyObject().(client.ObjectList)
@@ -105,7 +106,7 @@ func Enqueue[T client.Object](cached client.Reader, list client.ObjectList, same
 			})
 		}
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the servers that an event concerns")
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the custom resources to enqueue")
 		}
 		return requests
 	})
@@ -121,8 +122,8 @@ func (r *Reconciler) ReadRoutes(ctx context.Context, owner reconciler.Object, in
 	return nil
 }
 
-// AwaitDeadlines requeues an owner when a certificate is to be renewed or the deadline for the status of a Gateway ends. It belongs in the
-// last phase.
+// AwaitDeadlines returns a Wait until a certificate must be renewed or the status of a Gateway must be read again, or nil. It belongs in
+// the last phase.
 func (r *Reconciler) AwaitDeadlines(owner types.UID) error {
 	report, _ := r.routes.Get(owner)
 	return errors.Join(r.Certificates.AwaitRenewal(owner), report.Wait())
@@ -170,6 +171,15 @@ func DeploymentFrom(ctx context.Context, namespace, name string, readers ...clie
 	return d, nil
 }
 
+// ListPods lists up to 20 pods of a server from the API server.
+func (r *Reconciler) ListPods(ctx context.Context, namespace string, labels map[string]string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.APIReader.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels(labels), client.Limit(20)); err != nil {
+		return nil, fmt.Errorf("listing the pods of the server: %w", err)
+	}
+	return pods.Items, nil
+}
+
 // References lists the Secrets and ConfigMaps that the pods of a server use.
 type References struct {
 	// Rollouts has the objects that the pods of a Deployment read only at their start, by its name: a change rolls the pods.
@@ -201,8 +211,8 @@ func (r *Reconciler) ResolveReferences(ctx context.Context, owner reconciler.Obj
 	if missing, err = r.References.FindMissing(ctx, namespace, refs.Mounted, refs.Exists); err != nil {
 		return nil, nil, err
 	}
-	byUser := slices.DeleteFunc(slices.Clone(resolved.Missing), refs.IsManaged)
-	reference.SetCondition(owner.ConditionsRef(), owner.GetGeneration(), namespace, append(byUser, missing...))
+	missingOfUser := slices.DeleteFunc(slices.Clone(resolved.Missing), refs.IsManaged)
+	reference.SetCondition(owner.ConditionsRef(), owner.GetGeneration(), namespace, append(missingOfUser, missing...))
 	missing = append(resolved.Missing, missing...)
 	maps.Copy(resolved.Hashes, refs.Hashes)
 	rollouts = map[string]reference.RolloutHash{}
@@ -233,7 +243,7 @@ func (r *Reconciler) DatabaseCause(ctx context.Context, namespace, name string, 
 	return "", nil
 }
 
-// Evaluate returns the state of a server by its Deployment and the EndpointSlices of its Service. An available server stays so until the
+// Evaluate returns the state of a server from its Deployment and the EndpointSlices of its Service. An available server stays so until the
 // Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another client sets
 // changes the generation too.
 func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service client.ObjectKey, wasAvailable bool) (serving.State, error) {
@@ -245,7 +255,7 @@ func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service
 	})
 }
 
-// ReportError returns an error of a write after calling report, or a Wait if it consists of objects that are terminating, which is not a failure.
+// ReportError calls report and returns the error of a write. For terminating objects, which are not a failure, it only returns a Wait.
 func ReportError(err error, report func()) error {
 	if err == nil {
 		return nil
@@ -275,20 +285,21 @@ func DataOwners(object, owner metav1.Object, kind schema.GroupVersionKind, retai
 	return references
 }
 
-// Retry calls try until it succeeds or ctx ends, with exponential back-off from first to longest. It calls failed after each failure.
-func Retry(ctx context.Context, clk clock.Clock, first, longest time.Duration,
+// Retry calls try until it succeeds or ctx ends, with exponential backoff. It calls failed with the error and the backoff after each
+// failure.
+func Retry(ctx context.Context, clk clock.Clock, minBackoff, maxBackoff time.Duration,
 	try func(context.Context) error, failed func(error, time.Duration),
 ) {
-	for pause := first; ; pause = min(2*pause, longest) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		failed(err, pause)
+		failed(err, backoff)
 		select {
 		case <-ctx.Done():
 			return
-		case <-clk.After(pause):
+		case <-clk.After(backoff):
 		}
 	}
 }

@@ -97,79 +97,80 @@ type Issuer struct {
 // Ensure issues or renews the certificates of an owner. It does not write a Secret of another owner, or one in which a user replaced the
 // certificate. The condition of the spec reports when such a certificate expires. Servers reload renewed certificates. State and conditions
 // of other certificates are deleted. Errors of writes are those of apply.Applier.
-func (k *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
-	if err := k.EnsureSecrets(ctx, owner, specs...); err != nil {
+func (i *Issuer) Ensure(ctx context.Context, owner reconciler.Object, specs ...Spec) error {
+	if err := i.EnsureSecrets(ctx, owner, specs...); err != nil {
 		return err
 	}
-	states, _ := k.owners.Get(owner.GetUID())
+	states, _ := i.owners.Get(owner.GetUID())
 	for _, conditionType := range []string{Condition, DatabaseCondition} {
-		k.setCondition(owner, conditionType, specs, states)
+		i.setCondition(owner, conditionType, specs, states)
 	}
 	return nil
 }
 
 // EnsureSecrets is Ensure for an owner without conditions.
-func (k *Issuer) EnsureSecrets(ctx context.Context, owner client.Object, specs ...Spec) error {
-	last, _ := k.owners.Get(owner.GetUID())
+func (i *Issuer) EnsureSecrets(ctx context.Context, owner client.Object, specs ...Spec) error {
+	last, _ := i.owners.Get(owner.GetUID())
 	states, errs := make(map[string]certificateState, len(specs)), make([]error, len(specs))
-	for i := range specs {
-		states[specs[i].Name], errs[i] = k.ensure(ctx, owner, &specs[i], last[specs[i].Name])
+	for index := range specs {
+		spec := &specs[index]
+		states[spec.Name], errs[index] = i.ensure(ctx, owner, spec, last[spec.Name])
 	}
-	k.owners.Set(owner.GetUID(), states)
+	i.owners.Set(owner.GetUID(), states)
 	return errors.Join(errs...)
 }
 
 // ensure returns the state of one certificate, which is empty while an external Secret does not exist.
-func (k *Issuer) ensure(ctx context.Context, owner client.Object, spec *Spec, last certificateState) (certificateState, error) {
+func (i *Issuer) ensure(ctx context.Context, owner client.Object, spec *Spec, last certificateState) (certificateState, error) {
 	key := client.ObjectKey{Namespace: spec.Namespace, Name: spec.Name}
-	metadata, err := capability.GetMetadata(ctx, k.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
+	metadata, err := capability.GetMetadata(ctx, i.Cached, corev1.SchemeGroupVersion.WithKind("Secret"), key)
 	switch {
 	case err != nil:
 		return last, err
 	case metadata == nil && spec.External:
 		return certificateState{}, nil
-	case metadata != nil && k.isUpToDate(last, metadata, spec):
+	case metadata != nil && i.isUpToDate(last, metadata, spec):
 		return last, nil
 	}
-	return k.ensureSecret(ctx, owner, key, spec, last)
+	return i.ensureSecret(ctx, owner, key, spec, last)
 }
 
 // Forget deletes the state of a deleted owner.
-func (k *Issuer) Forget(owner types.UID) { k.owners.Delete(owner) }
+func (i *Issuer) Forget(owner types.UID) { i.owners.Delete(owner) }
 
 // CABundle returns the PEM certificates of the CAs that issued the certificate in a Secret of an owner; nil for a foreign certificate.
-func (k *Issuer) CABundle(owner types.UID, secret string) []byte {
-	states, _ := k.owners.Get(owner)
+func (i *Issuer) CABundle(owner types.UID, secret string) []byte {
+	states, _ := i.owners.Get(owner)
 	trust := states[secret].trust
-	return trust.Bundle(k.Clock.Now())
+	return trust.Bundle(i.Clock.Now())
 }
 
-// AwaitRenewal returns a *reconciler.Wait until the next renewal or report for an owner; nil for none. It belongs in the last phase, since
+// AwaitRenewal returns a *reconciler.Wait until the next renewal or report for an owner, or nil. It belongs in the last phase, since
 // each reconcile calls Ensure anyway.
-func (k *Issuer) AwaitRenewal(owner types.UID) error {
-	states, _ := k.owners.Get(owner)
+func (i *Issuer) AwaitRenewal(owner types.UID) error {
+	states, _ := i.owners.Get(owner)
 	var errs []error
 	for _, state := range states {
-		remaining := state.trust.RequeueAfter(state.renewAt.Sub(k.Clock.Now()), k.Clock.Now())
+		remaining := state.trust.RequeueAfter(state.renewAt.Sub(i.Clock.Now()), i.Clock.Now())
 		if state.renewAt.IsZero() || state.foreign && remaining <= 0 {
 			continue // never expires, or already reported
 		}
-		errs = append(errs, &reconciler.Wait{For: "the serving certificate to be due", Retry: max(remaining, time.Second)})
+		errs = append(errs, &reconciler.Wait{For: "the renewal of a certificate", Retry: max(remaining, time.Second)})
 	}
 	return errors.Join(errs...)
 }
 
 // isUpToDate reports whether this version of the Secret was read and needs no renewal.
-func (k *Issuer) isUpToDate(state certificateState, metadata metav1.Object, spec *Spec) bool {
+func (i *Issuer) isUpToDate(state certificateState, metadata metav1.Object, spec *Spec) bool {
 	return state.uid == metadata.GetUID() && state.version == metadata.GetResourceVersion() && state.external == spec.External &&
-		(state.foreign || k.Clock.Now().Before(state.renewAt))
+		(state.foreign || i.Clock.Now().Before(state.renewAt))
 }
 
 // ensureSecret reads the Secret from the API server, since the cache may be stale after a write, and applies it if certificate, owner or
 // labels are not as desired.
-func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec *Spec, last certificateState) (certificateState, error) {
+func (i *Issuer) ensureSecret(ctx context.Context, owner client.Object, key client.ObjectKey, spec *Spec, last certificateState) (certificateState, error) {
 	live := &corev1.Secret{}
-	err := k.Live.Get(ctx, key, live)
+	err := i.Live.Get(ctx, key, live)
 	if client.IgnoreNotFound(err) != nil {
 		return last, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
@@ -177,7 +178,7 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	pair, _ := tls.X509KeyPair(live.Data[corev1.TLSCertKey], live.Data[corev1.TLSPrivateKeyKey])
 	// A user may replace the certificate in a managed Secret. An unreadable certificate is issued again.
 	replaced := pair.Leaf != nil && pair.Leaf.Issuer.CommonName != spec.CACommonName
-	if exists && (spec.External || !k.Applier.IsManaged(live) || replaced) {
+	if exists && (spec.External || !i.Applier.IsManaged(live) || replaced) {
 		return newForeignState(live, pair.Leaf, spec), nil
 	}
 	if live.DeletionTimestamp != nil || !exists && spec.External {
@@ -185,24 +186,24 @@ func (k *Issuer) ensureSecret(ctx context.Context, owner client.Object, key clie
 	}
 	serving, err := certs.EnsureServing(live.Data, certs.ServingOptions{
 		CACommonName: spec.CACommonName, DNSNames: DNSNames(spec.Service, spec.Namespace), Lifetime: Lifetime,
-	}, k.Clock.Now())
+	}, i.Clock.Now())
 	if err != nil {
 		return last, fmt.Errorf("issuing the serving certificate: %w", err)
 	}
-	if serving.Cause != "" || !k.hasDesiredMetadata(live, owner, spec) {
+	if serving.Cause != "" || !i.hasDesiredMetadata(live, owner, spec) {
 		live = &corev1.Secret{} // the new version is read once
-		if err := k.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
+		if err := i.Applier.Apply(ctx, owner, apply.Desired{spec.Secret(serving.Data)}); err != nil {
 			return last, err
 		}
 	}
 	state := certificateState{uid: live.UID, version: live.ResourceVersion, renewAt: serving.Next, trust: last.trust}
-	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], k.Clock.Now())
+	state.trust.Update(serving.Data[corev1.ServiceAccountRootCAKey], i.Clock.Now())
 	return state, nil
 }
 
 // hasDesiredMetadata reports whether the Secret has the desired owner and labels.
-func (k *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, spec *Spec) bool {
-	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)) && apply.HasComponentLabels(live, k.Applier.Component) &&
+func (i *Issuer) hasDesiredMetadata(live *corev1.Secret, owner client.Object, spec *Spec) bool {
+	return (spec.Ownership == apply.Unowned || metav1.IsControlledBy(live, owner)) && apply.HasComponentLabels(live, i.Applier.Component) &&
 		labels.SelectorFromSet(spec.Labels).Matches(labels.Set(live.Labels))
 }
 
@@ -217,18 +218,18 @@ func newForeignState(s *corev1.Secret, leaf *x509.Certificate, spec *Spec) certi
 }
 
 // setCondition sets a condition for the first of its foreign certificates that expires soon, and removes it if there is none.
-func (k *Issuer) setCondition(owner reconciler.Object, conditionType string, specs []Spec, states map[string]certificateState) {
-	i := slices.IndexFunc(specs, func(spec Spec) bool {
+func (i *Issuer) setCondition(owner reconciler.Object, conditionType string, specs []Spec, states map[string]certificateState) {
+	index := slices.IndexFunc(specs, func(spec Spec) bool {
 		state := states[spec.Name]
-		return spec.condition() == conditionType && state.foreign && !state.renewAt.IsZero() && !k.Clock.Now().Before(state.renewAt)
+		return spec.condition() == conditionType && state.foreign && !state.renewAt.IsZero() && !i.Clock.Now().Before(state.renewAt)
 	})
-	if i < 0 {
+	if index < 0 {
 		conditions.Remove(owner.ConditionsRef(), conditionType)
 		return
 	}
 	text := fmt.Sprintf("The certificate in Secret %s, which the operator did not issue, is valid until %s: renew it",
-		specs[i].Name, states[specs[i].Name].expires.UTC().Format(time.RFC3339))
-	if !specs[i].External {
+		specs[index].Name, states[specs[index].Name].expires.UTC().Format(time.RFC3339))
+	if !specs[index].External {
 		text += "; or delete the Secret, and the operator issues a certificate"
 	}
 	conditions.Set(owner.ConditionsRef(), conditionType, metav1.ConditionFalse, ReasonExpires, text, owner.GetGeneration())

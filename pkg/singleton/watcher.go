@@ -29,7 +29,7 @@ const (
 	minBackoff       = time.Second
 	maxBackoff       = time.Minute
 	forbiddenBackoff = 10 * time.Minute
-	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: API servers learn of a CRD one by one.
+	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: each API server serves a new CRD after a delay of its own.
 	notFoundGracePeriod = 4 * time.Second
 	// forbiddenGracePeriod is the backoff from which Forbidden is permanent although the object was read before: an API
 	// server that has just started denies all requests until it has loaded the roles.
@@ -127,7 +127,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 }
 
-// nextDelay logs a new error, calls OnUnavailable, and returns the backoff. The last object stays in force during errors.
+// nextDelay logs a new error, calls OnUnavailable, and returns the backoff. The last object stays in effect during errors.
 func (w *Watcher) nextDelay(err error, last time.Duration) time.Duration {
 	if err == nil || errors.Is(err, context.Canceled) {
 		w.lastError = ""

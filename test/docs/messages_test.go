@@ -59,7 +59,7 @@ var (
 )
 
 // action matches the name of an action, which the text of an error begins with.
-var action = regexp.MustCompile(`^(?:adding|building|checking|deleting|finding|keeping|learning|listing|looking|maintaining|reading|scheduling|writing) [^:;]*$`)
+var action = regexp.MustCompile(`^(?:adding|building|checking|deleting|ensuring|finding|issuing|keeping|learning|listing|looking|maintaining|reading|scheduling|writing) [^:;]*$`)
 
 // namesFix reports whether a text names a fix.
 func namesFix(text string) bool { return anyFix.MatchString(text) }

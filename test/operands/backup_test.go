@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/test/operands/machine"
 )
 
@@ -40,7 +41,7 @@ type backups struct {
 func newBackups(t *testing.T) *backups {
 	t.Helper()
 	r := renderRegistry(t, "backups", v1beta1.ModelRegistrySpec{Postgres: &v1beta1.PostgresConfig{
-		GenerateDeployment: new(true), ServerTLS: v1beta1.Enabled, Backup: &v1beta1.PostgresBackup{Schedule: "@daily", Keep: new(int32(2))},
+		GenerateDeployment: new(true), ServerTLS: server.Enabled, Backup: &v1beta1.PostgresBackup{Schedule: "@daily", Keep: new(int32(2))},
 	}})
 	var job batchv1.CronJob
 	rendered{t, r.objects}.read("CronJob", registryName+"-postgres-backup", &job)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // Registry returns a registry with an external PostgreSQL and all defaults, changed by the given functions.
@@ -114,7 +115,7 @@ func SizedAndDeleted(s *v1beta1.ModelRegistrySpec) {
 // Whole generates a database with all its fields set.
 func Whole(s *v1beta1.ModelRegistrySpec) {
 	p := s.Postgres
-	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = v1beta1.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
+	p.ServerTLS, p.SSLMode, p.SSLRootCertificateSecret = server.Enabled, "verify-full", Secret("team-a-postgres-tls", "ca.crt")
 	p.Resources = &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},

@@ -36,8 +36,8 @@ func (converter) Weigh(body []byte) int64 { return pkgadmission.MemoryOfItems(bo
 type rawValue []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (p *rawValue) UnmarshalJSON(value []byte) error {
-	*p = value
+func (v *rawValue) UnmarshalJSON(value []byte) error {
+	*v = value
 	return nil
 }
 
@@ -84,11 +84,11 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // orQuoted returns the value, or the quoted text if it is missing.
-func (p rawValue) orQuoted(text string) string {
-	if p == nil {
+func (v rawValue) orQuoted(text string) string {
+	if v == nil {
 		return strconv.Quote(text)
 	}
-	return string(p)
+	return string(v)
 }
 
 // convertAll writes the items of a list in a version. It returns an error for the first item that cannot be converted.
@@ -108,7 +108,7 @@ func convertAll(w io.Writer, list rawValue, version string) error {
 		}
 		_, _ = io.WriteString(w, ","[:min(i, 1)])
 		if _, err := w.Write(converted); err != nil {
-			return fmt.Errorf("answering: %w", err)
+			return fmt.Errorf("writing the response: %w", err)
 		}
 	}
 	return nil
@@ -117,7 +117,7 @@ func convertAll(w io.Writer, list rawValue, version string) error {
 func convertRaw(raw []byte, version string) ([]byte, error) {
 	var object map[string]any
 	if err := kjson.Unmarshal(raw, &object); err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
+		return nil, fmt.Errorf("decoding the object: %w", err)
 	}
 	converted, err := conversion.Convert(object, version)
 	if err != nil {

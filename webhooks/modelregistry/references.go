@@ -13,7 +13,7 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-func referencesOf(rules pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
+func referencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	object, err := decodeRaw(raw)
 	if err != nil {
 		return pkgadmission.References{}, err
@@ -23,11 +23,11 @@ func referencesOf(rules pkgadmission.Rules, raw []byte, namespace string) (pkgad
 		return pkgadmission.References{}, err
 	}
 	registry.Namespace = namespace
-	return References(rules, registry), nil
+	return References(registry), nil
 }
 
 // References returns the references in the spec of a registry that its pods use.
-func References(_ pkgadmission.Rules, registry *v1beta1.ModelRegistry) pkgadmission.References {
+func References(registry *v1beta1.ModelRegistry) pkgadmission.References {
 	spec, path := &registry.Spec, field.NewPath("spec")
 	u := pkgadmission.References{Namespace: registry.Namespace}
 	u.AddReferences(spec, path)
@@ -50,17 +50,17 @@ func References(_ pkgadmission.Rules, registry *v1beta1.ModelRegistry) pkgadmiss
 	return u
 }
 
-func catalogReferencesOf(rules pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
+func catalogReferencesOf(_ pkgadmission.Rules, raw []byte, namespace string) (pkgadmission.References, error) {
 	c := &aihubv1alpha1.Catalog{}
 	if err := kjson.Unmarshal(raw, c); err != nil {
 		return pkgadmission.References{}, fmt.Errorf("decoding the Catalog: %w", err)
 	}
 	c.Namespace = namespace
-	return CatalogReferences(rules, c), nil
+	return CatalogReferences(c), nil
 }
 
 // CatalogReferences returns the references in the spec of a Catalog that its pods use.
-func CatalogReferences(_ pkgadmission.Rules, c *aihubv1alpha1.Catalog) pkgadmission.References {
+func CatalogReferences(c *aihubv1alpha1.Catalog) pkgadmission.References {
 	u := pkgadmission.References{Namespace: c.Namespace}
 	path := field.NewPath("spec")
 	u.AddReferences(c.Spec, path)

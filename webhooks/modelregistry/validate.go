@@ -1,6 +1,7 @@
 package modelregistry
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -26,8 +27,7 @@ const (
 const noDatabase = "required one of `postgres` or `mysql` database: set spec.postgres.generateDeployment to true for a database that is made " +
 	"with the registry, or name an existing one in spec.postgres.host or spec.mysql.host"
 
-// Validate returns the errors of a registry, new or existing. It needs neither the old object nor a client, so that the controller can call
-// it.
+// Validate returns the errors of a registry that do not depend on the old object or the cluster. The controller calls it too.
 func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	errs := namespaceErrors(registry.Namespace, s.Namespace, "registries must be in")
 	spec := field.NewPath("spec")
@@ -41,10 +41,8 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 	path := spec.Child("postgres")
 	if generatesDatabase(&registry.Spec) {
 		const detail = "host should not be set when auto-provisioning is enabled: remove it, or set spec.postgres.generateDeployment to false"
-		if postgres.Host != "" {
-			errs = append(errs, field.Invalid(path.Child("host"), postgres.Host, detail))
-		} else if postgres.HostAddress != "" {
-			errs = append(errs, field.Invalid(path.Child("host"), postgres.HostAddress, detail))
+		if host := cmp.Or(postgres.Host, postgres.HostAddress); host != "" {
+			errs = append(errs, field.Invalid(path.Child("host"), host, detail))
 		}
 	}
 	// The schema of v1beta1 has this enum, that of v1alpha1 does not.
@@ -81,11 +79,11 @@ func sizeErrors(storage *v1beta1.PostgresStorage, path *field.Path) field.ErrorL
 }
 
 // namespaceErrors rejects namespaces other than the configured one, if any.
-func namespaceErrors(namespace, configured, who string) field.ErrorList {
+func namespaceErrors(namespace, configured, subject string) field.ErrorList {
 	if configured == "" || namespace == configured {
 		return nil
 	}
-	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", configured, who)
+	detail := fmt.Sprintf("namespace must be %s: %s the namespace of the operator's setting REGISTRIES_NAMESPACE; create it there", configured, subject)
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), namespace, detail)}
 }
 
@@ -173,7 +171,7 @@ const (
 	userDetail     = "must be at most 128 letters, digits and characters of _ . @ + - and begin with a letter, a digit or _"
 	databaseDetail = "must be at most 64 letters, digits and characters of _ . - and begin with a letter, a digit or _"
 	// IdentifierDetail describes names accepted by IsIdentifier.
-	IdentifierDetail = "must be at most 63 letters, digits and underscores and begin with no digit, to be that of a generated database"
+	IdentifierDetail = "must be at most 63 letters, digits and underscores, and must not begin with a digit, because a generated database does not accept other names"
 	imageDetail      = "must be an image reference such as registry.example.com/team/name:tag"
 )
 

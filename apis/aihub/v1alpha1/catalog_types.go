@@ -104,18 +104,6 @@ type CatalogSpec struct {
 	server.Pods `json:",inline"`
 }
 
-// Switch is Enabled or Disabled.
-//
-// +kubebuilder:validation:Enum=Enabled;Disabled
-type Switch string
-
-const (
-	// Enabled turns a feature on.
-	Enabled Switch = "Enabled"
-	// Disabled turns a feature off.
-	Disabled Switch = "Disabled"
-)
-
 // CatalogResources are the compute resources of the containers.
 type CatalogResources struct {
 	// catalog contains the resources of the server container. Defaults to requests of 100m CPU and 256Mi of memory and a
@@ -162,7 +150,7 @@ type CatalogDatabase struct {
 	// database and the server. If Disabled, the default, connections are not encrypted. A change restarts the database and
 	// the server.
 	// +optional
-	ServerTLS Switch `json:"serverTLS,omitempty"`
+	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 }
 
 // CatalogVolume configures a volume that is deleted with its pod.
@@ -206,7 +194,7 @@ type CatalogAccess struct {
 	// authenticated is Enabled or Disabled. If Enabled, the default, every authenticated user of the cluster can read the
 	// catalog. If Disabled, only users with a RoleBinding that an administrator created can read it.
 	// +optional
-	Authenticated Switch `json:"authenticated,omitempty"`
+	Authenticated server.Switch `json:"authenticated,omitempty"`
 }
 
 // CatalogAuthProxy configures the proxy in front of the server, which authenticates clients.
@@ -214,7 +202,7 @@ type CatalogAuthProxy struct {
 	// mode is Enabled or Disabled. If Enabled, the default, a proxy runs in front of the server. If Disabled, clients are
 	// not authenticated. A change restarts the server pods.
 	// +optional
-	Mode Switch `json:"mode,omitempty"`
+	Mode server.Switch `json:"mode,omitempty"`
 
 	// certificateSecretName is the name of a Secret that contains the serving certificate in the keys tls.crt and tls.key.
 	// Defaults to the Secret model-catalog-kube-rbac-proxy, which OpenShift or, on other clusters, the operator creates.
@@ -248,7 +236,7 @@ type CatalogProxy struct {
 
 	// mode is the legacy name of authProxy.mode, which takes precedence. It does not affect the outbound proxy.
 	// +optional
-	Mode Switch `json:"mode,omitempty"`
+	Mode server.Switch `json:"mode,omitempty"`
 
 	// certificateSecretName is the legacy name of authProxy.certificateSecretName, which takes precedence. It does not
 	// affect the outbound proxy.

@@ -1,17 +1,5 @@
 package v1beta1
 
-// Switch is Enabled or Disabled.
-//
-// +kubebuilder:validation:Enum=Enabled;Disabled
-type Switch string
-
-const (
-	// Enabled turns a feature on.
-	Enabled Switch = "Enabled"
-	// Disabled turns a feature off.
-	Disabled Switch = "Disabled"
-)
-
 // DefaultBackups is the number of backups that are kept if spec.postgres.backup.keep is not set.
 const DefaultBackups int32 = 7
 

@@ -3,6 +3,8 @@ package v1beta1
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 )
 
 // SecretKeyValue selects a key of a Secret in the namespace of the registry. If the value of the key changes, the pods
@@ -163,7 +165,7 @@ type PostgresConfig struct {
 	// own CA, which every client verifies. It renews the certificate once a year, which restarts the database. If
 	// Disabled, the default, connections are not encrypted. A change restarts the database and the server.
 	// +optional
-	ServerTLS Switch `json:"serverTLS,omitempty"`
+	ServerTLS server.Switch `json:"serverTLS,omitempty"`
 
 	// majorVersion is the major version of PostgreSQL in image, for example 16. Set it if the name of the image does not
 	// contain the version. The operator never runs a major version other than the one that wrote the data.

@@ -154,7 +154,7 @@ func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace stri
 	return errors.Join(errs...)
 }
 
-// ignoreTransient returns nil if a terminating namespace or RoleBinding causes all errors. Its deletion starts the next reconcile.
+// ignoreTransient returns nil if a terminating namespace or RoleBinding causes all errors. The deletion triggers the next reconcile.
 func ignoreTransient(err error) error {
 	if apply.AllErrorsMatch(err, func(err error) bool {
 		return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
@@ -207,34 +207,34 @@ func unique(names []string) []string {
 
 // applyConfiguration returns the apply configuration. It contains the list of subjects even if empty, so that the list is owned and
 // others cannot add to it; the typed configuration would omit it.
-func (w desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
-	subjects := make([]any, 0, len(w.groups))
-	for _, group := range w.groups {
+func (b desiredBinding) applyConfiguration(namespace string) runtime.ApplyConfiguration {
+	subjects := make([]any, 0, len(b.groups))
+	for _, group := range b.groups {
 		subjects = append(subjects, map[string]any{"kind": rbacv1.GroupKind, "apiGroup": rbacv1.GroupName, "name": group})
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": w.role},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": b.role},
 		"subjects": subjects,
 	}}
 	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
 	u.SetNamespace(namespace)
-	u.SetName(w.name)
+	u.SetName(b.name)
 	u.SetLabels(map[string]string{managedByLabel: fieldOwner})
 	return client.ApplyConfigurationFromUnstructured(u)
 }
 
 // hasOtherRole reports whether a RoleBinding has another roleRef, which is immutable.
-func (w desiredBinding) hasOtherRole(live *rbacv1.RoleBinding) bool {
-	return live.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: w.role}
+func (b desiredBinding) hasOtherRole(live *rbacv1.RoleBinding) bool {
+	return live.RoleRef != rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role}
 }
 
 // desired returns the objects to apply in a namespace. A RoleBinding that a user created under one of the names is adopted, because
 // the label of the namespace requests both.
 func desired(namespace string, all []desiredBinding) apply.Desired {
 	var out apply.Desired
-	for _, w := range all {
+	for _, b := range all {
 		out = append(out, apply.Object{
-			Config:  w.applyConfiguration(namespace),
+			Config:  b.applyConfiguration(namespace),
 			AdoptIf: func(*unstructured.Unstructured) bool { return true },
 		})
 	}

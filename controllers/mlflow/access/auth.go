@@ -83,10 +83,10 @@ func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk 
 }
 
 // current returns the observed Auth, without a request.
-func (f *authWatcher) current() auth {
-	value, known := f.Current()
+func (w *authWatcher) current() auth {
+	value, known := w.Current()
 	switch {
-	case !f.served().Has(capability.PlatformAuth):
+	case !w.served().Has(capability.PlatformAuth):
 		return auth{State: authNotServed}
 	case !known:
 		return auth{}

@@ -63,11 +63,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	follower := newAuthWatcher(d.Dynamic, d.Served.Current, d.Clock, mgr.GetLogger().WithName("auth"))
-	report := &Report{auth: follower.current, failures: map[string]string{}}
-	d.Served.OnChange(ctx, func(set capability.Set) { follower.SetServed(set.Has(capability.PlatformAuth)) })
-	follower.Subscribe(ctx, func(auth) { report.listeners.Notify(struct{}{}) })
-	if err := mgr.Add(follower); err != nil {
+	watcher := newAuthWatcher(d.Dynamic, d.Served.Current, d.Clock, mgr.GetLogger().WithName("auth"))
+	report := &Report{auth: watcher.current, failures: map[string]string{}}
+	d.Served.OnChange(ctx, func(set capability.Set) { watcher.SetServed(set.Has(capability.PlatformAuth)) })
+	watcher.Subscribe(ctx, func(auth) { report.listeners.Notify(struct{}{}) })
+	if err := mgr.Add(watcher); err != nil {
 		return nil, fmt.Errorf("adding the watcher of Auth: %w", err)
 	}
 	reader := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, object client.Object) client.Reader {
@@ -78,7 +78,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	}}
 	r := &namespaceReconciler{
 		cached: mgr.GetClient(), labelled: labelled, bindings: bindings,
-		applier: d.Applier(reader), auth: follower, report: report, prefix: d.Prefix,
+		applier: d.Applier(reader), auth: watcher, report: report, prefix: d.Prefix,
 	}
 	if err := reconciler.NewController(mgr, controllerName, r.eventSources(mgr.GetCache())...).Complete(reconciler.ClassifyErrors(r)); err != nil {
 		return nil, fmt.Errorf("building the controller %s: %w", controllerName, err)
@@ -122,9 +122,9 @@ func enqueueNamespace() handler.EventHandler {
 // enqueueNamespaces enqueues the namespaces that name the MLflow in WorkspaceLabel, or all namespaces for an MLflow without a name.
 func (r *namespaceReconciler) enqueueNamespaces() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, mlflow client.Object) []reconcile.Request {
-		list := capability.MetadataListOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		list := capability.MetadataListOf(namespaceKind)
 		if err := r.labelled.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces that ask for MLflow")
+			ctrl.LoggerFrom(ctx).Error(err, "Listing the namespaces with the workspace label")
 			return nil
 		}
 		var requests []reconcile.Request

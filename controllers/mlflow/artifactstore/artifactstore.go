@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	shell := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowconfigv1.MLflowConfig]{
-		Phases:         []reconciler.Phase[*mlflowconfigv1.MLflowConfig]{{Name: "looking for the Secret", Run: r.report}},
+		Phases:         []reconciler.Phase[*mlflowconfigv1.MLflowConfig]{{Name: "checking the Secrets", Run: r.report}},
 		ReadyCondition: reference.Condition,
 	})
 	if err := reconciler.NewController(mgr, controllerName, sources...).Complete(shell); err != nil {

@@ -58,15 +58,15 @@ func awaitDeletion(f *Facts) Decision {
 }
 
 func recreateJob(f *Facts) Decision {
-	how := "completed"
+	outcome := "completed"
 	if f.jobFailed() {
-		how = "failed"
+		outcome = "failed"
 	}
 	if f.Force == "" {
-		return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted %s migration Job %s to create it again", how, f.Observed.Job.Name))
+		return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted %s migration Job %s to create it again", outcome, f.Observed.Job.Name))
 	}
 	return deleteJobDecision(f, f.Observed.Job, ReasonForceMigrationRestart, f.withTrigger(
-		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", how, f.Observed.Job.Name))
+		"Deleted %s migration Job %s so the force-migrate annotation can create a fresh Job with the same generated name", outcome, f.Observed.Job.Name))
 }
 
 func recreateChangedJob(f *Facts) Decision {

@@ -215,8 +215,8 @@ func (f *Facts) newRecord(outcome mlflowv1.MigrationOutcome, job types.UID) *mlf
 	}
 }
 
-// newSuccessRecord returns the record of a migrated database. Its version is the one that the Job reported, or, if its pod is gone,
-// the newer of Supported and Recorded.
+// newSuccessRecord returns the record of a migrated database. Its version is the one that the Job reported, or, if its pod is
+// deleted, the newer of Supported and Recorded.
 func (f *Facts) newSuccessRecord(report resources.ImageReport, job types.UID) *mlflowv1.MigrationStatus {
 	r := f.newRecord(mlflowv1.MigrationRolloutPending, job)
 	if olderVersion(r.Version, f.Recorded) {

@@ -16,13 +16,13 @@ type workloadMode string
 
 const (
 	// RunAsSpecified applies the Deployments and CronJobs of the spec.
-	RunAsSpecified workloadMode = "serve"
+	RunAsSpecified workloadMode = "RunAsSpecified"
 	// Drain suspends the CronJobs and does not change the Deployments: running Jobs may need the server, and their pods its node.
-	Drain workloadMode = "drain"
+	Drain workloadMode = "Drain"
 	// ScaleToZero scales the Deployments to zero and suspends the CronJobs.
-	ScaleToZero workloadMode = "stand down"
+	ScaleToZero workloadMode = "ScaleToZero"
 	// KeepRunning changes neither Deployments nor CronJobs while a check decides whether the server may be stopped.
-	KeepRunning workloadMode = "serve on"
+	KeepRunning workloadMode = "KeepRunning"
 )
 
 // Step is the action of a decision, in addition to its workload mode.
@@ -31,11 +31,11 @@ type Step string
 // The steps.
 const (
 	StepNone             Step = ""
-	StepObserve          Step = "look at the cluster"
-	StepCreateCheckJob   Step = "create the Job that checks"
-	StepCreateJob        Step = "create the Job"
-	StepDeleteJob        Step = "delete a Job"
-	StepRemoveAnnotation Step = "remove the annotation"
+	StepObserve          Step = "Observe"
+	StepCreateCheckJob   Step = "CreateCheckJob"
+	StepCreateJob        Step = "CreateJob"
+	StepDeleteJob        Step = "DeleteJob"
+	StepRemoveAnnotation Step = "RemoveAnnotation"
 )
 
 const (
@@ -45,7 +45,7 @@ const (
 	ShortRequeue = 2 * time.Second
 	// JobPollInterval is how often an unfinished Job is read: a waiting pod causes no event.
 	JobPollInterval = 10 * time.Second
-	// fallbackRequeue is the pause when an event normally arrives first.
+	// fallbackRequeue is the pause if an event normally arrives earlier.
 	fallbackRequeue = 5 * time.Minute
 
 	cronJobDeadline = resources.CronJobDeadlineSeconds * time.Second
@@ -80,7 +80,7 @@ type Report struct {
 	Progressing bool
 }
 
-// PinsServer reports whether the Deployment of the server must not change while the condition has this reason.
+// PinsServer reports whether the Deployments must not change while the condition has this reason.
 func PinsServer(reason string) bool {
 	return reason == ReasonDowngradeRefused || reason == ReasonMigrationChecking || reason == ReasonMigrationCheckFailed
 }
@@ -102,7 +102,7 @@ type Decision struct {
 	Report *Report
 	// Record replaces status.migration unless nil.
 	Record *mlflowv1.MigrationStatus
-	// RequeueAfter is the longest time until the next reconcile; zero waits for an event.
+	// RequeueAfter is the time until the next reconcile if no event triggers one; zero waits for an event.
 	RequeueAfter time.Duration
 }
 

@@ -66,7 +66,7 @@ func caSources(m *mlflowv1.MLflow, in Inputs) []caSource {
 }
 
 // withCABundle combines the CAs of the image and the sources into one file that all clients in the pod trust. It returns an empty part
-// deleteFunc sources. With watch, a sidecar updates the file.
+// without sources. With watch, a sidecar updates the file.
 func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool) part {
 	if len(sources) == 0 {
 		return part{}
@@ -120,8 +120,8 @@ func caBundleEnv(m *mlflowv1.MLflow, in Inputs) []envVar {
 		return env
 	}
 	env = append(env, value("PGSSLROOTCERT", combinedBundle))
-	named := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
-	if (named || in.VerifyPostgreSQL) && !setsSSLMode(m) {
+	customCA := m.Spec.CABundleConfigMap != nil && m.Spec.CABundleConfigMap.Name != ""
+	if (customCA || in.VerifyPostgreSQL) && !setsSSLMode(m) {
 		env = append(env, value(envSSLMode, resources.VerifyFull))
 	}
 	return append(env,

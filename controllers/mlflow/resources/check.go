@@ -23,33 +23,33 @@ var accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, core
 func Check(m *mlflowv1.MLflow, in Inputs) error {
 	spec := &m.Spec
 	var errs []error
-	wrong := func(field string, value any, fix string) {
+	invalid := func(field string, value any, fix string) {
 		errs = append(errs, fmt.Errorf("spec.%s: %q %s", field, fmt.Sprint(value), fix))
 	}
 	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		wrong("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")
+		invalid("serviceAccountName", name, "cannot be the name of a ServiceAccount: use lower-case letters, digits, - and .")
 	}
 	if spec.Image != nil && spec.Image.Image != "" && !imagePattern.MatchString(spec.Image.Image) {
-		wrong("image.image", spec.Image.Image, "is not an image reference: write one such as quay.io/example/mlflow:v3")
+		invalid("image.image", spec.Image.Image, "is not an image reference: write one such as quay.io/example/mlflow:v3")
 	}
 	for i, e := range spec.Env {
 		if len(validation.IsRelaxedEnvVarName(e.Name)) > 0 {
-			wrong(fmt.Sprintf("env[%d].name", i), e.Name, "cannot be the name of an environment variable: use printable characters without =")
+			invalid(fmt.Sprintf("env[%d].name", i), e.Name, "cannot be the name of an environment variable: use printable characters without =")
 		}
 	}
 	for key, value := range spec.NodeSelector {
 		if text := slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)); len(text) > 0 {
-			wrong("nodeSelector", key+"="+value, "cannot be a label of a node: "+strings.Join(text, "; "))
+			invalid("nodeSelector", key+"="+value, "cannot be a label of a node: "+strings.Join(text, "; "))
 		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(spec.WorkspaceLabelSelector); err != nil {
 		errs = append(errs, fmt.Errorf("reading spec.workspaceLabelSelector: %w", err))
 	}
-	checkTolerations(spec.Tolerations, wrong)
-	checkStorage(spec.Storage, wrong)
+	checkTolerations(spec.Tolerations, invalid)
+	checkStorage(spec.Storage, invalid)
 	errs = append(errs, checkStores(m)...)
 	if HasArtifactsServer(m) && in.ExternalURL == "" {
-		errs = append(errs, errors.New("spec.artifactsServer.enabled: the server for artifacts needs a public URL, below which new experiments keep their artifacts: "+
+		errs = append(errs, errors.New("spec.artifactsServer.enabled: the artifacts server needs a public URL, below which new experiments store their artifacts: "+
 			"set MLFLOW_URL of the operator, or the domain of the gateway in the MLflowOperator"))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -75,38 +75,38 @@ func checkStores(m *mlflowv1.MLflow) (errs []error) {
 	return errs
 }
 
-func checkTolerations(tolerations []corev1.Toleration, wrong func(string, any, string)) {
+func checkTolerations(tolerations []corev1.Toleration, invalid func(string, any, string)) {
 	operators := []corev1.TolerationOperator{"", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}
 	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	for i := range tolerations {
 		t, field := &tolerations[i], fmt.Sprintf("tolerations[%d].", i)
 		switch {
 		case !slices.Contains(operators, t.Operator):
-			wrong(field+"operator", t.Operator, "is unknown: use Exists or Equal")
+			invalid(field+"operator", t.Operator, "is unknown: use Exists or Equal")
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-			wrong(field+"operator", t.Operator, "needs a key: set key, or use Exists")
+			invalid(field+"operator", t.Operator, "needs a key: set key, or use Exists")
 		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
-			wrong(field+"key", t.Key, "cannot be the key of a taint: use letters, digits, -, _ and ., optionally after a domain and /")
+			invalid(field+"key", t.Key, "cannot be the key of a taint: use letters, digits, -, _ and ., optionally after a domain and /")
 		case t.Operator == corev1.TolerationOpExists && t.Value != "":
-			wrong(field+"value", t.Value, "has no meaning with Exists: remove it")
+			invalid(field+"value", t.Value, "has no meaning with Exists: remove it")
 		case !slices.Contains(effects, t.Effect):
-			wrong(field+"effect", t.Effect, "is unknown: use NoSchedule, PreferNoSchedule or NoExecute")
+			invalid(field+"effect", t.Effect, "is unknown: use NoSchedule, PreferNoSchedule or NoExecute")
 		case t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute:
-			wrong(field+"tolerationSeconds", *t.TolerationSeconds, "needs the effect NoExecute: set effect, or remove tolerationSeconds")
+			invalid(field+"tolerationSeconds", *t.TolerationSeconds, "needs the effect NoExecute: set effect, or remove tolerationSeconds")
 		}
 	}
 }
 
-func checkStorage(storage *corev1.PersistentVolumeClaimSpec, wrong func(string, any, string)) {
+func checkStorage(storage *corev1.PersistentVolumeClaimSpec, invalid func(string, any, string)) {
 	if storage == nil {
 		return
 	}
 	for i, mode := range storage.AccessModes {
 		if !slices.Contains(accessModes, mode) {
-			wrong(fmt.Sprintf("storage.accessModes[%d]", i), mode, "is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod")
+			invalid(fmt.Sprintf("storage.accessModes[%d]", i), mode, "is unknown: use ReadWriteOnce, ReadWriteMany or ReadWriteOncePod")
 		}
 	}
 	if size, found := storage.Resources.Requests[corev1.ResourceStorage]; found && size.Sign() <= 0 {
-		wrong("storage.resources.requests.storage", size.String(), "is not a size: write one such as 10Gi")
+		invalid("storage.resources.requests.storage", size.String(), "is not a size: write one such as 10Gi")
 	}
 }

@@ -51,7 +51,7 @@ func deployment(m *mlflowv1.MLflow, in Inputs, s Server) *appsv1ac.DeploymentApp
 			WithTemplate(template))
 }
 
-// part holds the additions of one concern to a pod and its main container.
+// part holds additions to a pod and its main container, such as those for one volume.
 type part struct {
 	volumes        []*corev1ac.VolumeApplyConfiguration
 	mounts         []*corev1ac.VolumeMountApplyConfiguration
@@ -88,8 +88,8 @@ const serverLockPath = storagePath + "/.mlflow-server.lock"
 
 const serverGracePeriodSeconds = 60
 
-// needsSQLiteLock reports whether a second pod could open the SQLite file of the server. Several replicas on one volume are the choice of
-// the user and get no lock.
+// needsSQLiteLock reports whether a second pod could open the SQLite file of the server. Several replicas share the volume by the choice
+// of the user, and get no lock.
 func needsSQLiteLock(m *mlflowv1.MLflow) bool {
 	return m.Spec.Storage != nil && resources.ReplicasOrOne(m.Spec.Replicas) == 1 && mayUseFiles(m, envBackendStore, envRegistryStore)
 }

@@ -56,7 +56,8 @@ func (in Inputs) ViaGateway() bool {
 	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace != ""
 }
 
-// LacksGateway reports whether only a Gateway is not configured. Outside of OpenShift there is no default, because a tenant could create it.
+// LacksGateway reports whether HTTPRoutes could publish the server and only a Gateway is not configured. Outside of OpenShift no Gateway is
+// the default, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
 	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace == ""
 }

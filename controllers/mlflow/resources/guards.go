@@ -31,7 +31,7 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
-	add(serviceAccountName(m), NameOf(m)) // the spec may name one of the others
+	add(serviceAccountName(m), NameOf(m)) // it may have the name of one of the others
 	if m.Spec.GarbageCollection != nil && serviceAccountName(m) != gcServiceAccount {
 		add(gcServiceAccount, Suffixed(GCBaseName, m))
 	}
@@ -141,17 +141,17 @@ func tcpRule(ports ...int32) *egressRule {
 
 // withURIPorts adds a rule for the ports in URIs that no other rule allows.
 func withURIPorts(uris []string, rules ...*egressRule) []*egressRule {
-	var ports, open []int32
+	var ports, allowed []int32
 	for _, uri := range uris {
 		ports = append(ports, portsOf(uri)...)
 	}
 	for _, rule := range rules {
 		for _, port := range rule.Ports {
-			open = append(open, port.Port.IntVal)
+			allowed = append(allowed, port.Port.IntVal)
 		}
 	}
 	slices.Sort(ports)
-	ports = slices.DeleteFunc(slices.Compact(ports), func(port int32) bool { return slices.Contains(open, port) })
+	ports = slices.DeleteFunc(slices.Compact(ports), func(port int32) bool { return slices.Contains(allowed, port) })
 	if len(ports) == 0 {
 		return rules
 	}

@@ -63,9 +63,9 @@ var causeTexts = map[string]string{
 func MigrationExit(code int32, r ImageReport, oldest string) (text string, terminal, known bool) {
 	for _, exit := range migrationExits {
 		if exit.code == code {
-			words := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
+			placeholders := strings.NewReplacer("{oldest}", oldest, "{mlflow}", cmp.Or(r.MLflow, "unknown"),
 				"{schema}", cmp.Or(r.Schema, "unknown"), "{database}", cmp.Or(r.Database, "unknown"), "{cause}", causeTexts[r.Cause])
-			return words.Replace(exit.text), exit.terminal, true
+			return placeholders.Replace(exit.text), exit.terminal, true
 		}
 	}
 	return "", false, false

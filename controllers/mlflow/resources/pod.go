@@ -65,8 +65,8 @@ func containerSecurity(m *mlflowv1.MLflow) *corev1ac.SecurityContextApplyConfigu
 	return resources.MustApply[corev1ac.SecurityContextApplyConfiguration](m.Spec.SecurityContext)
 }
 
-// resourcesWithDefaults returns the resources of the spec, with a default for each request and limit that is not set. A default that would
-// make a request exceed its limit is left out. An empty block gets no defaults.
+// resourcesWithDefaults returns the resources of the spec, with a default for each request and limit that is not set. It omits a default with
+// which a request would exceed its limit. An empty block gets no defaults.
 func resourcesWithDefaults(spec *corev1.ResourceRequirements, defaults *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if spec == nil {

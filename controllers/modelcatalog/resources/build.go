@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -22,9 +23,9 @@ type Inputs struct {
 	// Domain is the domain of Routes, "" if unknown.
 	Domain string
 	Images config.RegistryImages
-	// SkipDatabase: the operator does not run the database.
+	// SkipDatabase is true if the operator does not run the database.
 	SkipDatabase bool
-	// AdminGroups may update the sources.
+	// AdminGroups are the groups that may update the sources.
 	AdminGroups []string
 	// Sources are the names of the ConfigMaps with labelled sources, in reading order.
 	Sources []string
@@ -40,12 +41,12 @@ type HuggingFaceKey struct{ Variable, Secret, Key string }
 
 // HasProxy reports whether a sidecar authenticates clients.
 func HasProxy(c *aihubv1alpha1.Catalog) bool {
-	return authProxy(c).Mode != aihubv1alpha1.Disabled
+	return authProxy(c).Mode != server.Disabled
 }
 
 // isReadableByAll reports whether every authenticated user may read the catalog.
 func isReadableByAll(c *aihubv1alpha1.Catalog) bool {
-	return c.Spec.Access == nil || c.Spec.Access.Authenticated != aihubv1alpha1.Disabled
+	return c.Spec.Access == nil || c.Spec.Access.Authenticated != server.Disabled
 }
 
 // databaseSpec returns the database of the spec, which may be empty.
@@ -75,7 +76,7 @@ func OwnsDatabase(c *aihubv1alpha1.Catalog, in Inputs) bool {
 
 // EncryptsDatabase reports whether the managed database serves TLS.
 func EncryptsDatabase(c *aihubv1alpha1.Catalog) bool {
-	return !HasExternalDatabase(c) && databaseSpec(c).ServerTLS == aihubv1alpha1.Enabled
+	return !HasExternalDatabase(c) && databaseSpec(c).ServerTLS == server.Enabled
 }
 
 // ServingSecret returns the name of the Secret with the certificate of the proxy.
@@ -124,13 +125,13 @@ func Build(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 // adminRole grants update on the ConfigMaps of users and read on all ConfigMaps, including labelled ones. It grants nothing on Secrets,
 // which include passwords of registries.
 func adminRole(d *servers.Description) *rbacv1ac.RoleApplyConfiguration {
-	maps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
+	configMaps := func(verbs ...string) *rbacv1ac.PolicyRuleApplyConfiguration {
 		return rbacv1ac.PolicyRule().WithAPIGroups("").WithResources("configmaps").WithVerbs(verbs...)
 	}
 	meta := d.MetaForDashboard(AdminName, "Model Catalog Admin", "Can change the sources of the model catalog")
 	return rbacv1ac.Role(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithAnnotations(meta.Annotations).WithRules(
-		maps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
-		maps("get", "list", "watch"), // a list restricted to names would omit labelled sources
+		configMaps("update", "patch").WithResourceNames(ModelSources, McpSources, AgentSources, RuntimeSources),
+		configMaps("get", "list", "watch"), // a list restricted to names would omit labelled sources
 	)
 }
 

@@ -44,7 +44,7 @@ func UserSourcesConfigMap(c *aihubv1alpha1.Catalog, name, content string) *corev
 // imageVersion matches a digest or a tag.
 var imageVersion = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|[A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 
-// CheckImages rejects versions that are neither digest nor tag, in case the installed CRD is of another release.
+// CheckImages returns an error for a version that is neither digest nor tag, in case the installed CRD is of another release.
 func CheckImages(c *aihubv1alpha1.Catalog) error {
 	for field, version := range map[string]string{
 		"spec.catalogDataImage": c.Spec.CatalogDataImage, "spec.benchmarkDataImage": c.Spec.BenchmarkDataImage,

@@ -19,8 +19,8 @@ const (
 	defaultDatabaseSize = "5Gi"
 )
 
-// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster. Its policies admit
-// only the server and deny all egress, which does not affect replies.
+// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster. Its policies allow
+// ingress only from the server and deny all egress, which does not affect replies.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	clients := resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name)))

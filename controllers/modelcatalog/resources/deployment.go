@@ -49,7 +49,7 @@ func ServerDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.DeploymentA
 		security.WithFSGroup(PodFSGroup)
 	}
 	volumes, mounts := serverVolumes(in)
-	container := server(c, in).WithVolumeMounts(mounts...)
+	container := serverContainer(c, in).WithVolumeMounts(mounts...)
 	if mode, secret := databaseVerification(c); secret != "" {
 		volumes = append(volumes, resources.AddPostgresVerification(container, mode, secret))
 	}
@@ -86,7 +86,7 @@ func copyContainer(c *aihubv1alpha1.Catalog, name, image, command, volume, dir s
 	return container
 }
 
-func server(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfiguration {
+func serverContainer(c *aihubv1alpha1.Catalog, in Inputs) *corev1ac.ContainerApplyConfiguration {
 	http := intstr.FromString(PortName)
 	return corev1ac.Container().
 		WithName(ServerContainer).
@@ -205,7 +205,7 @@ func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	return env
 }
 
-// proxy returns the sidecar, which admits only callers that may get the Service.
+// proxy returns the sidecar, which accepts only clients that may get the Service.
 func proxy(c *aihubv1alpha1.Catalog, in Inputs) *rbacproxy.Sidecar {
 	file := func(key string) rbacproxy.File {
 		return rbacproxy.File{Secret: ServingSecret(c), Key: key, Volume: tlsVolume, Dir: tlsDir}

@@ -128,7 +128,7 @@ func (b *backend) mountFile(flag, volume, field string, secret *v1beta1.SecretKe
 	return checkKey(field, key)
 }
 
-// checkKey rejects invalid keys, which could be paths outside of the volume.
+// checkKey returns an error for an invalid key, which could be a path outside of the volume.
 func checkKey(field, key string) error {
 	if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
 		return fmt.Errorf("%s names key %q: %s", field, key, strings.Join(problems, "; "))

@@ -27,17 +27,17 @@ const plainPortName, securePortName = "http-api", "https-api"
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	servers.Publishing
-	// ServingCertificate: the spec names no certificate, so that the Service requests one from the platform.
+	// ServingCertificate is true if the spec names no certificate, so that the Service requests one from the platform.
 	ServingCertificate bool
-	// ProxyPending: the ready pods run without the proxy of the spec, so that the Service must bypass it.
+	// ProxyPending is true if the ready pods have no proxy although the spec has one, so that the Service must bypass the proxy.
 	ProxyPending bool
-	// HasCustomDomain: the spec names the domain, so that the user provides the host.
+	// HasCustomDomain is true if the spec names the domain, so that the user provides the host.
 	HasCustomDomain bool
 	// ServerHash and DatabaseHash are the hashes of the objects that the pods consume.
 	ServerHash, DatabaseHash reference.RolloutHash
 }
 
-// describe returns the server as exposed by its Service: through the proxy, unless the serving pods have none.
+// describe returns the server as exposed by its Service: through the proxy, unless it is disabled or pending.
 func describe(m *v1beta1.ModelRegistry, in Inputs) *servers.Description {
 	d := &servers.Description{
 		Name: ServiceName(m), Namespace: m.Namespace, Labels: func(object string) map[string]string { return Labels(m, object) }, Selector: ServerSelector(m),
@@ -80,8 +80,8 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), Published(m, in)), nil
 }
 
-// ingressPorts returns the ports that admit every client: the port of the proxy, which authorizes requests, unless its Route has a policy for
-// its clients, and the port of the server while pods without a proxy are running.
+// ingressPorts returns the ports to which all clients may connect: that of the proxy, which authorizes requests, unless the clients of its
+// Route have a policy, and that of the server while pods without a proxy are running.
 func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	if !hasRoute(m, in) {
 		ports = append(ports, proxyPort(m))
@@ -127,13 +127,13 @@ func Published(m *v1beta1.ModelRegistry, in Inputs) apply.Desired {
 			TLS: &routev1.TLSConfig{Termination: routev1.TLSTerminationReencrypt}, Wildcard: routev1.WildcardPolicyNone,
 		}.Route(objectMeta(m, SecureRouteName(m))))
 	}
-	if in.Exposure.Ingress() && wantsRoute(m) && routeHost(m) != "" {
+	if in.Exposure.Ingress() && exposesProxy(m) && routeHost(m) != "" {
 		desired.Add(describe(m, in).Ingress(routeHost(m), &in.Publishing))
 	}
 	return append(desired, describe(m, in).GatewayObjects(&in.Publishing)...)
 }
 
-// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects callers without TLS.
+// plainRoute returns the Route of spec.rest.serviceRoute. With a proxy it targets the port with TLS and redirects clients without TLS.
 func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	p := resources.Published{Service: ServiceName(m), Port: intstr.FromString(plainPortName)}
 	if m.Spec.KubeRBACProxy != nil {
@@ -145,14 +145,14 @@ func plainRoute(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	return p.Route(objectMeta(m, PlainRouteName(m)))
 }
 
-// wantsRoute reports whether the spec exposes the proxy.
-func wantsRoute(m *v1beta1.ModelRegistry) bool {
+// exposesProxy reports whether the spec exposes the proxy.
+func exposesProxy(m *v1beta1.ModelRegistry) bool {
 	proxy := m.Spec.KubeRBACProxy
 	return proxy != nil && proxy.ServiceRoute != v1beta1.RouteDisabled
 }
 
 // hasRoute reports whether the proxy has a Route.
-func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift() && wantsRoute(m) }
+func hasRoute(m *v1beta1.ModelRegistry, in Inputs) bool { return in.OpenShift() && exposesProxy(m) }
 
 // externalAddress returns the address of the proxy outside of the cluster, "" if it is not exposed.
 func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
@@ -181,8 +181,8 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 // externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
 // "" if the proxy is not exposed.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
-	byUser := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
-	if (byUser || hasRoute(m, in) || wantsRoute(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
+	userProvided := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
+	if (userProvided || hasRoute(m, in) || exposesProxy(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {
 		return routeHost(m)
 	}
 	return ""
@@ -192,7 +192,7 @@ func gatewayHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	return in.Gateway.Domain + "/" + gatewayPath(m)
 }
 
-// routeHost returns the host of Route N-https, "" without a domain, in which case the router assigns it.
+// routeHost returns the host of the Route with TLS, or "" without a domain, in which case the router assigns it.
 func routeHost(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy.Domain == "" {
 		return ""

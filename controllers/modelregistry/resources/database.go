@@ -13,6 +13,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
@@ -93,7 +94,7 @@ func databaseService(m *v1beta1.ModelRegistry) *corev1ac.ServiceApplyConfigurati
 				WithProtocol(corev1.ProtocolTCP)))
 }
 
-// databaseIngressPolicy admits only the server and the backups.
+// databaseIngressPolicy allows ingress only from the server and the backups.
 func databaseIngressPolicy(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration {
 	clients := resources.AllowTCP(v1beta1.DefaultPostgresPort).WithFrom(resources.PodPeer(ServerSelector(m)))
 	if m.Spec.Postgres.Backup != nil {
@@ -105,7 +106,7 @@ func databaseIngressPolicy(m *v1beta1.ModelRegistry) runtime.ApplyConfiguration 
 // databaseDeployment returns the Deployment of a generated database. Only one pod may use its volume.
 func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.DeploymentApplyConfiguration {
 	volume := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	server := resources.Postgres{
+	database := resources.Postgres{
 		Container: DatabaseContainer, Image: m.Spec.Postgres.Image, Port: v1beta1.DefaultPostgresPort,
 		Env: []*corev1ac.EnvVarApplyConfiguration{
 			corev1ac.EnvVar().WithName("POSTGRESQL_DATABASE").WithValue(escapeExpansion(sqlDatabaseName(m))),
@@ -120,12 +121,12 @@ func databaseDeployment(m *v1beta1.ModelRegistry, in Inputs) *appsv1ac.Deploymen
 		Selector:  DatabaseSelector(m),
 	}
 	if requested := m.Spec.Postgres.Resources; requested != nil {
-		server.Resources = resources.Requirements(requested.Requests, requested.Limits)
+		database.Resources = resources.Requirements(requested.Requests, requested.Limits)
 	}
 	if EncryptsDatabase(m) {
-		server.Certificate = DatabaseTLSName(m)
+		database.Certificate = DatabaseTLSName(m)
 	}
-	d := server.Deployment(databaseMeta(m, DatabaseName(m)))
+	d := database.Deployment(databaseMeta(m, DatabaseName(m)))
 	resources.SetScheduling(d.Spec.Template.Spec, &m.Spec.Pods)
 	in.DatabaseHash.Apply(d)
 	return d
@@ -138,7 +139,7 @@ func sqlDatabaseName(m *v1beta1.ModelRegistry) string {
 
 // EncryptsDatabase reports whether a generated database serves TLS.
 func EncryptsDatabase(m *v1beta1.ModelRegistry) bool {
-	return m.Spec.Postgres != nil && m.Spec.Postgres.ServerTLS == v1beta1.Enabled
+	return m.Spec.Postgres != nil && m.Spec.Postgres.ServerTLS == server.Enabled
 }
 
 // databaseProbe returns a probe that runs the check of the image. Times are in seconds.
@@ -151,7 +152,7 @@ func databaseProbe(delay int32, command ...string) *corev1ac.ProbeApplyConfigura
 		WithFailureThreshold(3)
 }
 
-// CheckIdentifier rejects a name with which a generated database would not start. Empty selects the default.
+// CheckIdentifier returns an error for a name with which a generated database would not start. An empty name selects the default.
 func CheckIdentifier(field, name string) error {
 	if name == "" || rules.IsIdentifier(name) {
 		return nil
@@ -167,7 +168,7 @@ func BackupName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres-backup", cronJobNameLimit)
 }
 
-// BackupClaimName returns the claim of the backups.
+// BackupClaimName returns the name of the claim of the backups.
 func BackupClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-backup" }
 
 // backupSelector returns the selector of backup pods. It does not match pods of database and server.

@@ -43,7 +43,7 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 		}
 	}
 	hasVolumes := proxy != nil || len(database.volumes)+len(m.Spec.Volumes) > 0
-	pod := corev1ac.PodSpec().WithSecurityContext(podSecurity(in, hasVolumes)).WithContainers(server(m, database)).WithVolumes(database.volumes...)
+	pod := corev1ac.PodSpec().WithSecurityContext(podSecurity(in, hasVolumes)).WithContainers(serverContainer(m, database)).WithVolumes(database.volumes...)
 	d := describe(m, in).Deployment(m.Spec.Replicas, pod, proxy, &m.Spec.Pods)
 	in.ServerHash.Apply(d)
 	return d, nil
@@ -58,7 +58,7 @@ func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfi
 	return security
 }
 
-func server(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
+func serverContainer(m *v1beta1.ModelRegistry, database backend) *corev1ac.ContainerApplyConfiguration {
 	requested := ptr.Deref(m.Spec.Rest.Resources, corev1.ResourceRequirements{})
 	return corev1ac.Container().
 		WithName(ServerContainer).
@@ -131,7 +131,7 @@ func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.Secret
 	return cert, key
 }
 
-// checkPorts rejects ports that two containers of the pod would use.
+// checkPorts returns an error for a port that two containers of the pod would use.
 func checkPorts(restPort, proxyPort int32) error {
 	switch {
 	case proxyPort == rbacproxy.HealthPort:

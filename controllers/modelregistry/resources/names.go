@@ -40,13 +40,13 @@ func DatabaseName(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-postgres", validation.DNS1035LabelMaxLength)
 }
 
-// CredentialsName returns the Secret with the password of a generated database.
+// CredentialsName returns the name of the Secret with the password of a generated database.
 func CredentialsName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-credentials" }
 
-// ClaimName returns the claim of a generated database.
+// ClaimName returns the name of the claim of a generated database.
 func ClaimName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-storage" }
 
-// DatabaseTLSName returns the Secret with the certificate of a generated database.
+// DatabaseTLSName returns the name of the Secret with the certificate of a generated database.
 func DatabaseTLSName(m *v1beta1.ModelRegistry) string { return m.Name + "-postgres-tls" }
 
 func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Name }
@@ -54,37 +54,37 @@ func roleName(m *v1beta1.ModelRegistry) string { return "registry-user-" + m.Nam
 // UsersName returns the name of the Group and of its RoleBinding.
 func UsersName(m *v1beta1.ModelRegistry) string { return m.Name + "-users" }
 
-// DelegatorName returns the ClusterRoleBinding with which the proxy creates token and access reviews.
+// DelegatorName returns the name of the ClusterRoleBinding with which the proxy creates token and access reviews.
 func DelegatorName(m *v1beta1.ModelRegistry) string { return m.Name + "-auth-delegator" }
 
-// ProxyConfigName returns the ConfigMap of the proxy.
+// ProxyConfigName returns the name of the ConfigMap of the proxy.
 func ProxyConfigName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy-config" }
 
-// ServingSecretName returns the Secret with the serving certificate, unless the spec names others.
+// ServingSecretName returns the name of the Secret with the serving certificate, unless the spec names others.
 func ServingSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-kube-rbac-proxy" }
 
-// CookieSecretName returns the Secret of oauth-proxy that the legacy operator left.
+// CookieSecretName returns the name of the Secret that the legacy operator created for oauth-proxy.
 func CookieSecretName(m *v1beta1.ModelRegistry) string { return m.Name + "-oauth-cookie-secret" }
 
-// PlainRouteName returns the Route without TLS.
+// PlainRouteName returns the name of the Route without TLS.
 func PlainRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-http" }
 
-// SecureRouteName returns the Route with TLS.
+// SecureRouteName returns the name of the Route with TLS.
 func SecureRouteName(m *v1beta1.ModelRegistry) string { return m.Name + "-https" }
 
-// DatabaseEgressName returns the NetworkPolicy that denies egress of a generated database.
+// DatabaseEgressName returns the name of the NetworkPolicy that denies egress of a generated database.
 func DatabaseEgressName(m *v1beta1.ModelRegistry) string { return DatabaseName(m) + "-egress" }
 
-// GrantName returns the ReferenceGrant of the registry. A shared one per namespace could not list enough Services.
+// GrantName returns the name of the ReferenceGrant of the registry. A shared one per namespace could not list enough Services.
 func GrantName(m *v1beta1.ModelRegistry) string { return servers.SharedGrantName + "-" + m.Name }
 
-// HTTPRouteName returns the HTTPRoute of the registry in the namespace of the gateway.
+// HTTPRouteName returns the name of the HTTPRoute of the registry in the namespace of the gateway.
 func HTTPRouteName(m *v1beta1.ModelRegistry) string { return "model-registry-" + m.Name }
 
 // gatewayPath returns the path at the domain of the gateway, without leading and trailing slashes.
 func gatewayPath(m *v1beta1.ModelRegistry) string { return "model-registry/" + m.Name }
 
-// routeHostLabel returns the first label of the host of Route N-https.
+// routeHostLabel returns the first label of the host of the Route with TLS.
 func routeHostLabel(m *v1beta1.ModelRegistry) string {
 	return names.Truncate(m.Name+"-rest", validation.DNS1123LabelMaxLength)
 }

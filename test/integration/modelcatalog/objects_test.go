@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -59,7 +60,7 @@ var _ = Describe("A new Catalog", func() {
 		w := onKubernetes
 		ns := w.namespace(ctx)
 		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
-			s.Database = &aihubv1alpha1.CatalogDatabase{ServerTLS: aihubv1alpha1.Enabled}
+			s.Database = &aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled}
 		}))
 		own, server := secret(ns, "model-catalog-postgres-tls"), deployment(ns, "model-catalog")
 		w.Get(ctx, own)

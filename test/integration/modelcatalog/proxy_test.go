@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	aihubv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/aihub/v1alpha1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
@@ -48,7 +49,7 @@ var _ = Describe("The egress proxy of the server", func() {
 
 		By("following the cluster")
 		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
-			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: aihubv1alpha1.Enabled}
+			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: server.Enabled}
 		}))
 		leaves("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
 		report(ctx, map[string]any{"httpsProxy": "http://cluster:3129"})

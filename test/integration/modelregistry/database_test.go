@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
+	"github.com/odh-platform/odh-platform-operator/apis/server"
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
@@ -120,7 +121,7 @@ var _ = Describe("A generated database", func() {
 
 	It("is backed up to a claim that is kept, and serves TLS", func(ctx SpecContext) {
 		m := createReady(ctx, registry(namespace, namespace, withGeneratedDatabase, unrouted, func(m *v1beta1.ModelRegistry) {
-			m.Spec.Postgres.ServerTLS = v1beta1.Enabled
+			m.Spec.Postgres.ServerTLS = server.Enabled
 			m.Spec.Postgres.Backup = &v1beta1.PostgresBackup{Schedule: "99 3 * * *"}
 		}))
 		env.WaitForCondition(ctx, m, "BackupReady", metav1.ConditionFalse, "BackupRefused")
@@ -186,7 +187,7 @@ var _ = Describe("A generated database", func() {
 		postgres(map[string]any{"image": "quay.io/example/postgresql:17", "storage": map[string]any{"size": "1Gi"}, "resources": map[string]any{"requests": map[string]any{"cpu": "1"}}})
 		env.WaitForCondition(ctx, m, "DatabaseImageInSync", metav1.ConditionFalse, "MajorVersionDiffers")
 		env.WaitForCondition(ctx, m, "StorageInSync", metav1.ConditionFalse, "ClaimDiffers")
-		Expect(framework.FindCondition(m.Status.Conditions, "StorageInSync").Message).To(ContainSubstring("cannot shrink to 1Gi"))
+		Expect(framework.FindCondition(m.Status.Conditions, "StorageInSync").Message).To(ContainSubstring("spec.postgres.storage.size is 1Gi"))
 		env.WaitFor(ctx, d, func(g Gomega) {
 			c := d.Spec.Template.Spec.Containers[0]
 			g.Expect(c.Image + " " + c.Resources.Requests.Cpu().String()).To(Equal("quay.io/example/postgresql:16 1"))

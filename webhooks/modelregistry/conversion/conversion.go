@@ -70,10 +70,10 @@ func toV1beta1(object map[string]any) {
 }
 
 // restoredSpec returns a v1alpha1 spec as v1beta1. It returns an error if types do not match the schema of v1beta1.
-func (k HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) {
+func (h HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) {
 	restored := runtime.DeepCopyJSON(spec)
 	ReplaceIstio(restored)
-	k.restore(restored)
+	h.restore(restored)
 	return restored, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": restored}, &v1beta1.ModelRegistry{})
 }
 
@@ -89,7 +89,7 @@ func Check(object map[string]any) error {
 
 // toV1alpha1 converts a v1beta1 object in place.
 func toV1alpha1(object map[string]any) {
-	popHiddenFields(object) // no stored object has the annotation, so that a value is the user's and ignored
+	popHiddenFields(object) // a v1beta1 object has no hidden fields, so a value is set by a user and ignored
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
@@ -149,9 +149,9 @@ func checkFieldNames(path string, fields map[string]any, known []string) error {
 }
 
 // Encode returns the value of the annotation; "" without fields.
-func (k HiddenFields) Encode() string {
-	text, err := json.Marshal(k)
-	if err != nil || string(text) == "{}" { // decodeYAML JSON can always be encoded
+func (h HiddenFields) Encode() string {
+	text, err := json.Marshal(h)
+	if err != nil || string(text) == "{}" { // decoded JSON can always be encoded
 		return ""
 	}
 	return string(text)
@@ -172,8 +172,8 @@ func popHiddenFields(object map[string]any) HiddenFields {
 }
 
 // SetAnnotation sets the annotation, or removes it if there are no fields.
-func (k HiddenFields) SetAnnotation(object map[string]any) {
-	text := k.Encode()
+func (h HiddenFields) SetAnnotation(object map[string]any) {
+	text := h.Encode()
 	if text == "" {
 		delete(annotationsOf(object), Annotation)
 		return
@@ -242,24 +242,24 @@ func restoreFields(block, fields map[string]any) {
 
 // restore converts a v1alpha1 spec to v1beta1 in place. Values changed through v1alpha1 are kept, and fields of removed objects are
 // dropped.
-func (k HiddenFields) restore(spec map[string]any) {
-	if proxy, ok := spec["oauthProxy"]; ok && k.Proxy == "kubeRBACProxy" {
+func (h HiddenFields) restore(spec map[string]any) {
+	if proxy, ok := spec["oauthProxy"]; ok && h.Proxy == "kubeRBACProxy" {
 		delete(spec, "oauthProxy")
 		spec["kubeRBACProxy"] = proxy
 	}
-	if k.OAuthProxy != nil && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] != nil {
-		spec["oauthProxy"] = runtime.DeepCopyJSONValue(k.OAuthProxy)
+	if h.OAuthProxy != nil && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] != nil {
+		spec["oauthProxy"] = runtime.DeepCopyJSONValue(h.OAuthProxy)
 	}
-	if k.WithoutGRPC && reflect.DeepEqual(spec["grpc"], defaultGRPC()) {
+	if h.WithoutGRPC && reflect.DeepEqual(spec["grpc"], defaultGRPC()) {
 		delete(spec, "grpc")
 	}
-	restoreFields(spec, k.Spec)
+	restoreFields(spec, h.Spec)
 	postgres, ok := spec["postgres"].(map[string]any)
 	if !ok {
 		return
 	}
-	restoreFields(postgres, k.Postgres)
-	if k.WithoutDatabase && postgres["database"] == "" {
+	restoreFields(postgres, h.Postgres)
+	if h.WithoutDatabase && postgres["database"] == "" {
 		delete(postgres, "database")
 	}
 }

@@ -21,14 +21,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
-// This file deletes an object of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then needs an
-// earlier release first.
+// This file is about the legacy operator of registries and the catalog. It may be removed in release 1.0: migration from that operator then
+// needs an earlier release first.
 
-// SharedGrantName is the legacy ReferenceGrant shared by the registries and the catalog of a namespace. It names no Service, so it also
-// allows HTTPRoutes to databases.
-const SharedGrantName = "allow-gateway-httproutes"
+const (
+	// LegacyManager is the field manager of the legacy operator, the name of its program.
+	LegacyManager = "manager"
+	// LegacyCopyAnnotation is the annotation in which the legacy operator stored a copy of each object, including passwords.
+	LegacyCopyAnnotation = "banzaicloud.com/last-applied"
+	// SharedGrantName is the legacy ReferenceGrant shared by the registries and the catalog of a namespace. It names no Service, so it
+	// also allows HTTPRoutes to databases.
+	SharedGrantName = "allow-gateway-httproutes"
+)
 
-// DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without a grant of its own. done is set if
+// DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without a grant of its own. done is true if
 // no later call is needed.
 func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
 	done bool, err error,

@@ -1,4 +1,4 @@
-package resources
+package servers
 
 import (
 	"testing"
