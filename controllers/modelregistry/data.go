@@ -112,7 +112,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 		return fmt.Errorf("reading PersistentVolumeClaim %s: %w", resources.ClaimName(m), err)
 	}
 	creds := requestedCredentials(m)
-	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret is lost, but its names are those in the database
+	if annotations := claim.Annotations; annotations[annotationUser] != "" { // the Secret was deleted, but the database still has this user
 		creds.user, creds.database = annotations[annotationUser], annotations[annotationDatabase]
 	}
 	return r.Applier.Create(ctx, m, resources.CredentialsSecret(m, creds.user, creds.database, pkgresources.NewPassword()))

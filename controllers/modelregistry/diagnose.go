@@ -47,8 +47,8 @@ func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistr
 	return list.Items, nil
 }
 
-// diagnose returns why a replica is unavailable: by missing references, else the log of the server, else the status of its pods. It adds
-// problems of a generated database, which the server waits for.
+// diagnose returns why a replica is unavailable, from missing references, or else the log of the server, or else the status of its pods. It
+// adds problems of a generated database, because the server waits for its database.
 func (r *registryReconciler) diagnose(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment) (*finding, error) {
 	if f := r.missingReference(m, d); f != nil {
 		return f, nil
@@ -336,7 +336,7 @@ func (r *registryReconciler) databaseSecrets(ctx context.Context, m *v1beta1.Mod
 	return secrets, nil
 }
 
-// scanLog returns the first alert, else the first failed check of the database, else the last connection error, without the values of
+// scanLog returns the first alert, or else the first failed check of the database, or else the last connection error, without the values of
 // the Secrets with which the server connects.
 func scanLog(text string, values redact.Values) *finding {
 	misconfigured := func(cause string) *finding {

@@ -59,8 +59,8 @@ func (r *clusterReconciler) emitEvents(cluster *unstructured.Unstructured, c ray
 	r.stateOf(cluster).messages.Replace(topicPlatform, "")
 	reason, text := unpublishedReason(c, in)
 	severity, action := corev1.EventTypeNormal, eventAction
-	if text == "" && routes.FirstProblem() != nil {
-		reason, text, severity, action = ReasonNotPublished, routes.Message(), corev1.EventTypeWarning, routes.Action()
+	if first := routes.FirstProblem(); text == "" && first != nil {
+		reason, text, severity, action = ReasonNotPublished, first.Message, corev1.EventTypeWarning, first.Action()
 	}
 	if text == "" && r.stateOf(cluster).messages.Replace(topicPublication, "") && in.HasPods(c) {
 		domain := ""

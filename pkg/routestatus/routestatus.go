@@ -209,7 +209,7 @@ func lastAppliedTime(object metav1.Object) time.Time {
 	return last
 }
 
-// FirstProblem returns the first rejection, otherwise the first missing response; nil if there is none.
+// FirstProblem returns the first rejection, or else the first missing response, or nil.
 func (r Report) FirstProblem() *Problem {
 	if len(r.Problems) == 0 {
 		return nil
@@ -217,17 +217,9 @@ func (r Report) FirstProblem() *Problem {
 	return &r.Problems[max(slices.IndexFunc(r.Problems, func(p Problem) bool { return p.Rejected }), 0)]
 }
 
-// Message returns the message of the first problem; empty if there is none.
-func (r Report) Message() string {
-	if first := r.FirstProblem(); first != nil {
-		return first.Message
-	}
-	return ""
-}
-
-// Action returns the action of the Event for the first problem. Events with the same reason, action and object are combined, and only the text
-// of the first is kept.
-func (r Report) Action() string { return conditions.Clip(r.FirstProblem().Reason, maxActionBytes) }
+// Action returns the action of the Event for the problem. Events with the same reason, action and object are combined, and only the text of
+// the first is kept.
+func (p *Problem) Action() string { return conditions.Clip(p.Reason, maxActionBytes) }
 
 // RejectedByRouter reports whether a router rejects a Route, or another Ingress has the host.
 func (r Report) RejectedByRouter() bool {

@@ -146,7 +146,7 @@ func TestRead(t *testing.T) {
 			list := []metav1.Condition{{Type: Condition, Status: metav1.ConditionTrue, Reason: "Before"}}
 			got.Set(&list, 3)
 			want := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionUnknown}[c.refused]
-			if c.reason == "" && len(list) > 0 || c.reason != "" && (list[0].Status != want || list[0].Reason != c.reason || list[0].Message != got.Message()) {
+			if c.reason == "" && len(list) > 0 || c.reason != "" && (list[0].Status != want || list[0].Reason != c.reason || list[0].Message != got.FirstProblem().Message) {
 				t.Errorf("conditions %+v", list)
 			}
 		})
@@ -159,8 +159,8 @@ func TestFirstProblemPrefersRejection(t *testing.T) {
 	if got := r.FirstProblem().Reason; got != "refused" {
 		t.Errorf("first %s, want %s", got, "refused")
 	}
-	if got := (Report{}).Message(); got != "" {
-		t.Errorf("message %q", got)
+	if got := (Report{}).FirstProblem(); got != nil {
+		t.Errorf("problem %+v", got)
 	}
 }
 

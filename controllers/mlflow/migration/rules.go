@@ -31,11 +31,11 @@ type Step string
 // The steps.
 const (
 	StepNone             Step = ""
-	StepObserve          Step = "Observe"
-	StepCreateCheckJob   Step = "CreateCheckJob"
-	StepCreateJob        Step = "CreateJob"
-	StepDeleteJob        Step = "DeleteJob"
-	StepRemoveAnnotation Step = "RemoveAnnotation"
+	StepObserve          Step = "observe"
+	StepCreateCheckJob   Step = "create check Job"
+	StepCreateJob        Step = "create Job"
+	StepDeleteJob        Step = "delete Job"
+	StepRemoveAnnotation Step = "remove annotation"
 )
 
 const (

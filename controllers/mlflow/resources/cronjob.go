@@ -47,13 +47,13 @@ func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.
 	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(given, smallResources()))
 }
 
-// cronJobEnv returns the environment of a CronJob: variables common to all CronJobs with first and own around them, those of the user,
-// and after. Names are unique, as for the server.
-func cronJobEnv(m *mlflowv1.MLflow, first, own, after []envVar) []envVar {
+// cronJobEnv returns the environment of a CronJob in this order: first, the variables of all CronJobs, the specific ones, those of the user,
+// and last. Names are unique, as for the server.
+func cronJobEnv(m *mlflowv1.MLflow, first, specific, last []envVar) []envVar {
 	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, first,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
-		[]envVar{Stores(m)[0].envVar(envBackendStore)}, own)
-	return mergeEnv(before, userEnv(m), after)
+		[]envVar{Stores(m)[0].envVar(envBackendStore)}, specific)
+	return mergeEnv(before, userEnv(m), last)
 }
 
 // collectionProgram runs `mlflow gc` with a URI from a Secret. The command does not read the store from the environment, and all processes of
@@ -185,8 +185,8 @@ func archivalEnv(m *mlflowv1.MLflow) []envVar {
 func archivalCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
 	container := cronJobContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)
-	own := append([]envVar{Stores(m)[0].envVar(envServerStore)}, authorities.env...)
-	container.Env = cronJobEnv(m, archivalEnv(m), own, platformEnv(in))
+	specific := append([]envVar{Stores(m)[0].envVar(envServerStore)}, authorities.env...)
+	container.Env = cronJobEnv(m, archivalEnv(m), specific, platformEnv(in))
 	files := archivalUsesVolume(m)
 	return cronJob(m, in, container, archivalServiceAccount, m.Spec.TraceArchival.Schedule, files,
 		withScratch(m), withArchival(m), withVolume(m, files), authorities)

@@ -53,7 +53,7 @@ var migrationExits = []migrationExit{
 var causeTexts = map[string]string{
 	"login":       ": a database rejects the user or its password: correct them in the URI",
 	"name":        ": the host name of a database is not known: correct it in the URI",
-	"certificate": ": a database and the image do not agree about TLS; for a certificate of your own, see spec.caBundleConfigMap",
+	"certificate": ": the TLS connection to a database failed: check its certificate and the TLS settings in the URI; to trust another CA, set spec.caBundleConfigMap",
 	"refused":     ": nothing listens at the address of a database: check its host and port",
 	"timeout": ": a database does not answer in time: check its address; where a Secret holds the URI and its port is neither 5432 nor 3306, " +
 		"allow the port with spec.networkPolicyAdditionalEgressRules",

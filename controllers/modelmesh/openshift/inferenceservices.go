@@ -146,8 +146,8 @@ func (r *inferenceServiceReconciler) pruneRoutes(ctx context.Context, s *v1beta1
 // recordProblem records an Event about the problem because of which a model is not published, once for each message.
 func (r *inferenceServiceReconciler) recordProblem(s *v1beta1.InferenceService, problem string, report routestatus.Report) {
 	action := eventAction
-	if problem == "" && report.FirstProblem() != nil {
-		problem, action = report.Message(), report.Action()
+	if first := report.FirstProblem(); problem == "" && first != nil {
+		problem, action = first.Message, first.Action()
 	}
 	state := routeState{uid: s.UID, lastProblem: problem}
 	if previous := r.states.Set(client.ObjectKeyFromObject(s), state); problem != "" && previous != state {

@@ -85,7 +85,7 @@ const (
 	ReasonMajorUnknown = "MajorVersionUnknown"
 )
 
-// CheckImage returns reason and message if a desired image must not run on the data of a claim, else empty strings. field is the setting of
+// CheckImage returns reason and message if a desired image must not run on the data of a claim, or empty strings. field is the setting of
 // the desired image.
 func CheckImage(desired, dataVersion Image, claim, field string) (reason, message string) {
 	if dataVersion.Major == 0 || desired.Major == dataVersion.Major || desired.Name == dataVersion.Name {

@@ -25,7 +25,7 @@ import (
 const (
 	// crdName is the CRD whose objects are migrated.
 	crdName = "modelregistries.modelregistry.opendatahub.io"
-	// Back-off after a failure: the conversion webhook may not serve yet after the start.
+	// The first retries are early, because the conversion webhook may not serve yet after the start.
 	minRetryInterval = time.Second
 	maxRetryInterval = 10 * time.Minute
 )
@@ -63,7 +63,7 @@ func (m *Migration) run(ctx context.Context) error {
 	return m.trimStoredVersions(ctx)
 }
 
-// getCRD returns the CRD if objects may be stored in the source version, else nil. It returns an error if Target is not the storage
+// getCRD returns the CRD if objects may be stored in the source version, or nil. It returns an error if Target is not the storage
 // version.
 func (m *Migration) getCRD(ctx context.Context) (*unstructured.Unstructured, error) {
 	crd := &unstructured.Unstructured{}

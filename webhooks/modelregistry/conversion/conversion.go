@@ -216,7 +216,7 @@ func toV1alpha1Spec(spec map[string]any) HiddenFields {
 	return hidden
 }
 
-// extractFields moves fields out of a map; nil if it has none of them.
+// extractFields removes fields from a map and returns them, or nil if the map has none of them.
 func extractFields(block map[string]any, fields []string) map[string]any {
 	var extracted map[string]any
 	for _, field := range fields {
