@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 	"github.com/odh-platform/odh-platform-operator/controllers/appwrapper/rules"
-	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 	"github.com/odh-platform/odh-platform-operator/pkg/appwrapper/podset"
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
@@ -87,7 +87,10 @@ func (w *workloadReconciler) createComponent(ctx context.Context, aw *awv1beta2.
 	}
 	status.Name, status.Kind, status.APIVersion = object.GetName(), kind.Kind, kind.GroupVersion().String()
 	w.kinds.ensureWatch(ctx, kind) // before the creation, to miss no event
-	err = w.applier.CreateAsIs(ctx, aw, object)
+	if err := controllerutil.SetControllerReference(aw, object, w.applier.Client.Scheme()); err != nil {
+		return terminalError{fmt.Errorf("the AppWrapper cannot be the controller of %s %s: %w; remove metadata.ownerReferences from its template", kind.Kind, object.GetName(), err)}
+	}
+	err = w.applier.CreateAsIs(ctx, object)
 	switch {
 	case err == nil:
 		w.memory.setCreated(aw.UID, index, object.GetUID(), false)
@@ -142,7 +145,7 @@ func (w *workloadReconciler) findExisting(ctx context.Context, aw *awv1beta2.App
 		switch {
 		case adoptErr == nil:
 			return restored.GetName(), nil
-		case !errors.Is(adoptErr, apply.ErrNotAdoptable):
+		case !errors.Is(adoptErr, errNotAdoptable):
 			return "", adoptErr
 		case !hasSharedPrefix(aw, index): // both objects would run the workload
 			return "", terminalError{fmt.Errorf("%s %s has the label of this AppWrapper and no owner, but differs from its template: delete it", kind.Kind, restored.GetName())}
@@ -168,12 +171,12 @@ func hasSharedPrefix(aw *awv1beta2.AppWrapper, index int) bool {
 	return false
 }
 
-// adoptObject adopts an object without a controller, if it has the label of the AppWrapper and equals the template.
+// adoptObject adopts an object with the label of the AppWrapper, if it has no controller and equals the template.
 func (w *workloadReconciler) adoptObject(ctx context.Context, aw *awv1beta2.AppWrapper, index int, object *unstructured.Unstructured) error {
-	err := w.applier.AdoptAsIs(ctx, aw, object)
+	uid, err := w.setController(ctx, aw, object)
 	switch {
 	case err == nil:
-		w.memory.setCreated(aw.UID, index, object.GetUID(), true)
+		w.memory.setCreated(aw.UID, index, uid, true)
 	case apierrors.IsForbidden(err):
 		return notCreatedError{fmt.Errorf("%s %s has no owner: grant the service account of the operator patch on it, or delete it: %w", object.GetKind(), object.GetName(), err)}
 	}
@@ -218,7 +221,7 @@ func (w *workloadReconciler) adoptExisting(ctx context.Context, aw *awv1beta2.Ap
 	case owner != nil && isAppWrapper(owner) && owner.Name == aw.Name:
 		return notCreatedError{fmt.Errorf("%s belongs to an earlier AppWrapper of this name: waiting until it is deleted", title)}
 	case owner == nil && observed.object.GetLabels()[awv1beta2.LabelAppWrapper] == aw.Name:
-		if err := w.adoptObject(ctx, aw, index, object); !errors.Is(err, apply.ErrNotAdoptable) {
+		if err := w.adoptObject(ctx, aw, index, object); !errors.Is(err, errNotAdoptable) {
 			return err
 		}
 	}
@@ -242,7 +245,7 @@ func isAmbiguous(err error) bool {
 // isTerminal reports whether the API server or an admission webhook would reject the object again.
 func isTerminal(err error) bool {
 	denied := strings.HasPrefix(err.Error(), "admission webhook ") && strings.Contains(err.Error(), "denied the request")
-	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err) || errors.Is(err, apply.ErrCannotOwn)
+	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err)
 }
 
 // withRequiredRights adds the missing permissions to an RBAC error, which differs from quota and policy errors only in its text.

@@ -10,7 +10,7 @@
 //  4. Kueue sets spec.suspend to false. The rule "start" reserves the quota and announces every component: identify (create.go) sets the
 //     name of the future object in the status. applyDecision (status.go) writes the decision into the status.
 //  5. In Resuming the rule "create" requests an action. createComponents (create.go) builds each object with the labels and pod set infos
-//     of Kueue (buildObject in inject.go), starts a watch of its kind (kindreader.go) and calls apply.CreateAsIs. Then the rules are
+//     of Kueue (buildObject in inject.go), starts a watch of its kind (kindreader.go) and calls Applier.CreateAsIs. Then the rules are
 //     evaluated again with the outcome: Running, a retry, or Failed.
 //  6. In Running (rules/running.go) events of pods and components (watches.go) start the next reconcile. observe_components.go reads the
 //     status of kinds that report completion, observe_pods.go the pods of all others. A NoExecute label of a node enqueues the

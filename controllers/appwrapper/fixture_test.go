@@ -120,6 +120,7 @@ func newFixture(t testing.TB, aw *awv1beta2.AppWrapper, objects ...client.Object
 	w.server = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testMapper()).WithStatusSubresource(&awv1beta2.AppWrapper{}, &corev1.Pod{}).
 		WithObjects(append(objects, aw)...).
 		WithIndex(&corev1.Pod{}, podIndex, func(o client.Object) []string { return []string{o.GetLabels()[awv1beta2.LabelAppWrapper]} }).
+		WithIndex(&awv1beta2.AppWrapper{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).
 		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			w.uids++

@@ -213,7 +213,7 @@ func TestRejectedComponentStopsCreation(t *testing.T) {
 			}
 			return nil
 		}, "is invalid"},
-		"another controller": {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]}}`}, nil, "the owner cannot control it"},
+		"another controller": {[]string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]}}`}, nil, "the AppWrapper cannot be the controller of ConfigMap a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, wrapper(tc.templates))

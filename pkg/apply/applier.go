@@ -8,7 +8,7 @@
 //
 // Objects are applied in stages, see Stage. Workloads are not applied while one of their prerequisites fails.
 //
-// An existing object without a marker of this operator is not adopted unless Object.AdoptIf allows it: see ForeignError.
+// An existing object that this component did not write is not adopted unless Object.AdoptIf allows it: see ForeignError.
 package apply
 
 import (

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // Apply applies the desired objects of an owner stage by stage, in order within a stage. A failed object does not stop its own stage,
@@ -57,12 +59,12 @@ func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) erro
 }
 
 func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
-	_, first, err := FindHost(ctx, a.Client, c.Object)
+	_, holder, err := FindHost(ctx, a.Client, c.Object)
 	if err != nil {
 		return err
 	}
-	if first != nil {
-		return a.withdraw(ctx, o, c.key)
+	if holder != nil {
+		return a.deleteCached(ctx, o, c.key)
 	}
 	err = a.applyIfChanged(ctx, o, c)
 	if isTimeoutsUnsupported(c.key.GroupKind(), err) && !a.omitTimeouts.Swap(true) {
@@ -253,7 +255,7 @@ func (a *Applier) applyWithRepair(ctx context.Context, o owner, c *child) error 
 	mutation := uint64(0)
 	if !a.isUpToDate(o, c, response) {
 		mutation = hashContent(response)
-		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed this object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
+		log.FromContext(ctx).Info("Another client, such as an admission webhook, changed the object while it was written", "object", objectTitle(c.key.Kind, c.key.Namespace, c.key.Name))
 	}
 	a.storeRecord(o, c, response, mutation)
 	return nil
@@ -295,7 +297,7 @@ func (a *Applier) repair(ctx context.Context, o owner, c *child, rejection error
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if !a.hasMarker(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
+	if !a.isWritten(o, live) || a.checkForeign(o, c, live) != nil || live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
 	desired := a.render(o, c)
@@ -339,7 +341,7 @@ func replaceInvalidFields(live, desired *unstructured.Unstructured, rejection er
 		if len(path) < 2 || path[0] != "spec" {
 			continue
 		}
-		value := lookup(desired.Object, path[:2]...)
+		value := nested.At(desired.Object, path[:2]...)
 		if spec, ok := live.Object["spec"].(map[string]any); ok && value != nil {
 			spec[path[1]], replaced = value, true
 		}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // digestOf identifies the state of the apply entry of fieldOwner, by a hash of its fields and the time of its last change; "" for no entry.
@@ -190,7 +191,7 @@ func (a *Applier) read(ctx context.Context, o owner, c *child, cached client.Obj
 			return nil, fmt.Errorf("converting it: %w", err)
 		}
 	} else if cached != nil && c.key.GroupKind() != secretKind && a.predatesProcess(o) && !attempted {
-		known = a.takeListed(ctx, c.key)
+		known = a.takeFromSnapshot(ctx, c.key)
 	}
 	if known != nil && cached != nil && known.GetUID() == cached.GetUID() && known.GetResourceVersion() == cached.GetResourceVersion() {
 		return known, nil
@@ -211,8 +212,8 @@ const (
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// takeListed returns an object from the snapshot of its kind and namespace, and removes it there; nil if there is none.
-func (a *Applier) takeListed(ctx context.Context, k Key) *unstructured.Unstructured {
+// takeFromSnapshot returns an object from the snapshot of its kind and namespace, and removes it there; nil if there is none.
+func (a *Applier) takeFromSnapshot(ctx context.Context, k Key) *unstructured.Unstructured {
 	load := sync.OnceValue(func() *sync.Map { return a.loadSnapshot(ctx, k) })
 	stored, _ := a.snapshots.LoadOrStore(Key{k.GroupVersionKind, types.NamespacedName{Namespace: k.Namespace}}, load)
 	data, found := stored.(func() *sync.Map)().LoadAndDelete(k.Name)
@@ -253,7 +254,7 @@ func (a *Applier) trimForComparison(object *unstructured.Unstructured) *unstruct
 	delete(object.Object, "status")
 	if metadata, ok := object.Object["metadata"].(map[string]any); ok {
 		entries, _ := metadata["managedFields"].([]any)
-		metadata["managedFields"] = slices.DeleteFunc(entries, func(e any) bool { return lookup(e, "manager") != a.FieldOwner })
+		metadata["managedFields"] = slices.DeleteFunc(entries, func(e any) bool { return nested.String(e, "manager") != a.FieldOwner })
 	}
 	return object
 }

@@ -14,6 +14,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // After a restart nothing is recorded, and an object is compared as it is in the cluster with the desired one. Both sides are trees:
@@ -59,15 +61,6 @@ func matchesDesired(desired, live *unstructured.Unstructured, owned fieldTree) b
 	return owned != nil && fieldsMatch(desired.Object, live.Object, owned)
 }
 
-// lookup returns the value at a path of names; nil if there is none.
-func lookup(tree any, path ...string) any {
-	for _, name := range path {
-		fields, _ := tree.(map[string]any)
-		tree = fields[name]
-	}
-	return tree
-}
-
 // matches compares a desired and a live value, with the owned fields below them or nil. A leaf is a scalar, or an atomic list or map, and must
 // be equal. A value that is not owned must be zero in desired and absent in live.
 func matches(desired, live, element any) bool {
@@ -98,7 +91,7 @@ func fieldsMatch(desired map[string]any, live any, owned fieldTree) bool {
 		}
 	}
 	for name, v := range desired {
-		if !matches(v, lookup(live, name), owned["f:"+name]) {
+		if !matches(v, nested.At(live, name), owned["f:"+name]) {
 			return false
 		}
 	}
@@ -128,7 +121,7 @@ func itemsMatch(desired, live []any, owned fieldTree) bool {
 // countKeys returns how many of the keys of an element a list item has, -1 if it has another value for one of them, and whether it has all.
 func countKeys(element string, item any) (found int, all bool) {
 	kind, text, _ := strings.Cut(element, ":")
-	fields, _ := item.(map[string]any)
+	fields := nested.Map(item)
 	if kind == "v" {
 		text, fields = `{"":`+text+`}`, map[string]any{"": item}
 	}
@@ -260,11 +253,9 @@ func (a *Applier) OwnsExactly(owner client.Object, object Object, cached metav1.
 func fieldsOf(object map[string]any) fieldTree {
 	tree := fieldTree{}
 	for name, v := range object {
-		below, _ := v.(map[string]any)
-		fields := fieldsOf(below)
-		refs, _ := v.([]any)
-		for _, ref := range refs {
-			fields[fmt.Sprintf(`k:{"uid":%q}`, lookup(ref, "uid"))] = fieldTree{}
+		fields := fieldsOf(nested.Map(v))
+		for _, ref := range nested.List(v) {
+			fields[fmt.Sprintf(`k:{"uid":%q}`, nested.String(ref, "uid"))] = fieldTree{}
 		}
 		tree["f:"+name] = fields
 	}

@@ -27,9 +27,7 @@ func publication() Object {
 // existing returns an Ingress of this operator, created some seconds after the start of 2026.
 func existing(namespace, name, host string, second int, owners ...metav1.OwnerReference) *networkingv1.Ingress {
 	labels := names.Labels("test")
-	if host != "" {
-		labels[names.HostLabel] = host
-	}
+	labels[names.HostLabel] = host
 	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Labels: labels, UID: types.UID(name), OwnerReferences: owners,
 		CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC)),
@@ -52,7 +50,6 @@ func TestOneIngressForAHost(t *testing.T) {
 		"the own one is older":             {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
 		"the own one is younger":           {[]client.Object{existing("ns", "own", sharedHost, 2, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
 		"both are as old":                  {[]client.Object{existing("ns", "own", sharedHost, 1, ownerRef), existing("other", "a", sharedHost, 1)}, "a", false},
-		"the own one has no label yet":     {[]client.Object{existing("ns", "own", "", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "", true},
 		"the own one had another host":     {[]client.Object{existing("ns", "own", "x.apps.example.org", 1, ownerRef), existing("other", "a", sharedHost, 2)}, "a", false},
 		"foreign Ingress of the same name": {[]client.Object{existing("ns", "own", "x.apps.example.org", 1), existing("other", "a", sharedHost, 2)}, "a", true},
 		"the oldest of three":              {[]client.Object{existing("other", "b", sharedHost, 3), existing("third", "a", sharedHost, 2)}, "a", false},

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // Ownership is the kind of owner reference of an applied object.
@@ -43,7 +44,7 @@ type Object struct {
 	Config runtime.ApplyConfiguration
 	// Ownership is the kind of owner reference; the zero value is Controlled.
 	Ownership Ownership
-	// AdoptIf reports whether an existing object of that name without a marker of this component is adopted. Nil adopts
+	// AdoptIf reports whether an existing object of that name is adopted that this component did not write. Nil adopts
 	// none: the object is reported as a *ForeignError.
 	AdoptIf func(live *unstructured.Unstructured) bool
 	// DropOwnerReferences reports whether an owner reference of the existing object is removed, such as those to legacy resources of the
@@ -211,10 +212,8 @@ func (a *Applier) render(o owner, c *child) *unstructured.Unstructured {
 		setEmptyRules(body.Object)
 	}
 	if c.key.GroupKind() == httpRouteKind && a.omitTimeouts.Load() {
-		rules, _ := lookup(body.Object, "spec", "rules").([]any)
-		for _, rule := range rules {
-			fields, _ := rule.(map[string]any)
-			delete(fields, "timeouts")
+		for _, rule := range nested.List(body.Object, "spec", "rules") {
+			delete(nested.Map(rule), "timeouts")
 		}
 	}
 	labels := body.GetLabels()
@@ -234,7 +233,7 @@ func setEmptyRules(policy map[string]any) {
 	directions, _, _ := unstructured.NestedStringSlice(policy, "spec", "policyTypes")
 	for _, direction := range directions {
 		rules := strings.ToLower(direction)
-		if lookup(policy, "spec", rules) == nil {
+		if nested.At(policy, "spec", rules) == nil {
 			_ = unstructured.SetNestedSlice(policy, []any{}, "spec", rules)
 		}
 	}

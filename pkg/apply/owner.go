@@ -125,15 +125,15 @@ func (a *Applier) checkForeign(o owner, c *child, live *unstructured.Unstructure
 		err.Controller = "component " + live.GetLabels()[names.ComponentLabel]
 	case other != nil && c.Ownership == Controlled && !o.matches(*other) && !o.matchesPrevious(*other) && !c.dropsReference(*other):
 		// an object has at most one controller
-	case a.hasMarker(o, live) || c.AdoptIf != nil && c.AdoptIf(live):
+	case a.isWritten(o, live) || c.AdoptIf != nil && c.AdoptIf(live):
 		return nil
 	}
 	return err
 }
 
-// hasMarker reports whether this component wrote an object: it has the labels, a reference to the owner or to a previous
+// isWritten reports whether this component wrote an object: it has the labels, a reference to the owner or to a previous
 // owner of the same name, or fields of FieldOwner.
-func (a *Applier) hasMarker(o owner, live *unstructured.Unstructured) bool {
+func (a *Applier) isWritten(o owner, live *unstructured.Unstructured) bool {
 	return a.hasLabels(live) ||
 		slices.ContainsFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 			return o.matches(ref) || o.matchesPrevious(ref)
@@ -163,7 +163,7 @@ func newForeignError(k Key, live metav1.Object) *ForeignError {
 func (a *Applier) ownerTerminating(ctx context.Context, namespace string, o metav1.OwnerReference) (bool, error) {
 	list := newMetadataList(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
 	if err := a.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: o.Name}); err != nil {
-		return false, fmt.Errorf("looking whether %s %s is being deleted: %w", o.Kind, o.Name, err)
+		return false, fmt.Errorf("checking whether %s %s is being deleted: %w", o.Kind, o.Name, err)
 	}
 	i := slices.IndexFunc(list.Items, func(item metav1.PartialObjectMetadata) bool { return item.UID == o.UID })
 	return i < 0 || list.Items[i].DeletionTimestamp != nil, nil

@@ -23,7 +23,7 @@ func TestOwnershipByLabelsAndFieldManagers(t *testing.T) {
 	}{
 		"applied and labelled":               {names.Labels("mlflow"), writes, responses{true, true, false}},
 		"only labelled":                      {names.Labels("mlflow"), nil, responses{true, true, false}},
-		"unmarked":                           {nil, nil, responses{}},
+		"foreign":                            {nil, nil, responses{}},
 		"labels lost":                        {nil, writes, responses{false, true, false}},
 		"one label lost":                     {map[string]string{names.OperatorLabel: names.OperatorName}, writes, responses{false, true, false}},
 		"label overwritten with nonsense":    {map[string]string{names.ComponentLabel: "nonsense"}, writes, responses{false, true, false}},

@@ -148,7 +148,7 @@ func TestPruneListsLegacyObjectsUntilSuccess(t *testing.T) {
 	legacy := client.MatchingLabels{"app": "old"}
 	b.failing["list"] = errors.New("no")
 	err := b.Prune(t.Context(), b.owner, nil, []schema.GroupVersionKind{configMapKind}, legacy)
-	if want := "pruning ConfigMap: listing the objects of older operators: no"; err == nil || err.Error() != want {
+	if want := "pruning ConfigMap: listing the objects of legacy operators: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	b.failing["list"] = apierrors.NewNotFound(schema.GroupResource{}, "") // the kind has just gone

@@ -132,7 +132,7 @@ func TestApplyFailsWhenOwnerCannotBeRead(t *testing.T) {
 	b.strip("a")
 	b.failing["list"] = errors.New("no")
 	err := b.expect(looks, settings("a", "1"))
-	if want := "applying ConfigMap ns/a: looking whether ConfigMap owner is being deleted: no"; err == nil || err.Error() != want {
+	if want := "applying ConfigMap ns/a: checking whether ConfigMap owner is being deleted: no"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	delete(b.failing, "list")

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // Create creates an object that is never updated, such as a Job with its immutable template. The object gets the labels and the owner
@@ -34,8 +32,7 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	if skip, err := a.skipsCreate(ctx, o, c, false); err != nil || skip {
 		return err
 	}
-	body := a.render(o, c)
-	err := a.send(ctx, "create", c.key.Kind, created, func() error { return a.Client.Create(ctx, body, client.FieldOwner(a.FieldOwner)) })
+	err := a.CreateAsIs(ctx, a.render(o, c))
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -49,61 +46,10 @@ func (a *Applier) create(ctx context.Context, o owner, c *child) error {
 	return nil
 }
 
-// ErrCannotOwn is returned for an object that cannot have a controller reference to the owner: it has another controller or is in
-// another namespace.
-var ErrCannotOwn = errors.New("the owner cannot control it")
-
-// CreateAsIs creates an object from a template of a user. The object is never applied or updated afterwards and has no labels of this
-// operator; only a controller reference is added. The response is stored in object. Errors are ErrCannotOwn or unwrapped errors of
-// the API server. AlreadyExists does not show who created the existing object.
-func (a *Applier) CreateAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
-	if err := controllerutil.SetControllerReference(owner, object, a.Client.Scheme()); err != nil {
-		return fmt.Errorf("%w: %w", ErrCannotOwn, err)
-	}
+// CreateAsIs creates an object without the labels of this operator, such as one from a template of a user. The object is never applied
+// afterwards. The response is stored in object. Errors are those of the API server.
+func (a *Applier) CreateAsIs(ctx context.Context, object *unstructured.Unstructured) error {
 	return a.send(ctx, "create", object.GetKind(), created, func() error { return a.Client.Create(ctx, object, client.FieldOwner(a.FieldOwner)) })
-}
-
-// ErrNotAdoptable is returned for an object that differs from the result of CreateAsIs or has a controller.
-var ErrNotAdoptable = errors.New("it differs from what would be created, or has a controller")
-
-// AdoptAsIs adds a controller reference to an object without a controller, as after a restore that strips owner references. A dry-run
-// apply of the template must leave the object unchanged. Nothing but the reference is written. Errors are ErrNotAdoptable or
-// unwrapped errors of the API server.
-func (a *Applier) AdoptAsIs(ctx context.Context, owner client.Object, object *unstructured.Unstructured) error {
-	k := a.keyOf(object)
-	live, err := a.getLive(ctx, k)
-	if err != nil {
-		return err
-	}
-	adopted := live.DeepCopy()
-	if metav1.GetControllerOfNoCopy(live) != nil || live.GetDeletionTimestamp() != nil ||
-		controllerutil.SetControllerReference(owner, adopted, a.Client.Scheme()) != nil {
-		return ErrNotAdoptable
-	}
-	if noop, err := a.isApplyNoop(ctx, object, live); err != nil || !noop {
-		return cmp.Or(err, ErrNotAdoptable)
-	}
-	if err = a.patch(ctx, "adopt", k, live, adopted); err == nil {
-		object.SetUID(live.GetUID())
-	}
-	return err
-}
-
-// isApplyNoop reports, by a dry run, whether an apply would change nothing but the managed fields of the live object.
-func (a *Applier) isApplyNoop(ctx context.Context, object, live *unstructured.Unstructured) (bool, error) {
-	applied := object.DeepCopy()
-	applied.SetGenerateName("")
-	applied.SetOwnerReferences(nil)
-	applied.SetUID(live.GetUID())
-	applied.SetResourceVersion(live.GetResourceVersion())
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(a.FieldOwner), client.ForceOwnership, client.DryRunAll)
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) { // an immutable field differs, for example
-		return false, nil
-	}
-	original := live.DeepCopy()
-	original.SetManagedFields(nil)
-	applied.SetManagedFields(nil)
-	return equality.Semantic.DeepEqual(original.Object, applied.Object), err
 }
 
 // PatchExisting sends the modifications of mutate as a merge patch. It serves objects that are created once and never applied again, such as
@@ -246,11 +192,11 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 		return err
 	}
 	if legacy != nil {
-		unmarked, err := a.listLegacy(ctx, kind, inNamespace, legacy)
+		unlabelled, err := a.listLegacy(ctx, kind, inNamespace, legacy)
 		if err != nil {
 			return err
 		}
-		found = append(found, unmarked...)
+		found = append(found, unlabelled...)
 	}
 	var errs []error
 	for _, object := range found {
@@ -265,18 +211,18 @@ func (a *Applier) pruneKind(ctx context.Context, o owner, keep map[Key]bool,
 	return errors.Join(errs...)
 }
 
-// listLegacy returns the objects with the labels of an older operator that do not have those of this one.
-func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unmarked []client.Object, err error) {
+// listLegacy returns the objects of a legacy operator that do not have the labels of this one.
+func (a *Applier) listLegacy(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) (unlabelled []client.Object, err error) {
 	list := newMetadataList(kind)
 	if err := a.Live.List(ctx, list, options...); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("listing the objects of older operators: %w", err)
+		return nil, fmt.Errorf("listing the objects of legacy operators: %w", err)
 	}
 	for i := range list.Items {
 		if !a.hasLabels(&list.Items[i]) {
-			unmarked = append(unmarked, &list.Items[i])
+			unlabelled = append(unlabelled, &list.Items[i])
 		}
 	}
-	return unmarked, nil
+	return unlabelled, nil
 }
 
 // pruneObject deletes an object that the owner controls, or that has no other owner.
