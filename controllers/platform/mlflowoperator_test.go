@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -275,16 +274,6 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b.reconciles(1)
 	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
 		t.Errorf("conditions %+v", m.Status.Conditions)
-	}
-}
-
-// [mlflow-62] Only the ConfigMap of its name in the applications namespace is held, and wakes the controller.
-func TestVersionSelection(t *testing.T) {
-	for namespace, name := range map[string]string{"apps": configMapName, cache.AllNamespaces: aihubConfigMapName} {
-		options := versionOptions(namespace, name)
-		if _, here := options.DefaultNamespaces[namespace]; !here || len(options.DefaultNamespaces) != 1 || options.DefaultFieldSelector.String() != "metadata.name="+name {
-			t.Errorf("unexpected options for namespace %q: %+v", namespace, options)
-		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/version"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,7 +15,7 @@ import (
 
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
-	"github.com/odh-platform/odh-platform-operator/pkg/component"
+	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
 const (
@@ -47,15 +46,8 @@ func validateVersion(text string) error {
 
 // versionCache returns a cache of the ConfigMap with the platform's version, in one namespace or, for "", in all.
 func versionCache(mgr ctrl.Manager, namespace, name string) (cache.Cache, error) {
-	return component.NewCache(mgr, "", versionOptions(namespace, name))
-}
-
-func versionOptions(namespace, name string) cache.Options {
-	return cache.Options{
-		DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", name),
-		DefaultNamespaces:    map[string]cache.Config{namespace: {}},
-		DefaultTransform:     apply.Transform(),
-	}
+	caches, err := servers.NamedCaches(mgr, namespace, apply.Transform(), name)
+	return caches[name], err
 }
 
 // readVersion returns the version of the platform, or "" without one.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/odh-platform/odh-platform-operator/apis/server"
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // Kind is the kind of a referenced object or field.
@@ -171,29 +172,22 @@ func (u *References) addField(key string, value any, path *field.Path) {
 	case lowerKey == "serviceaccounttoken" || lowerKey == "podcertificate": // both authenticate the pod
 		u.AddContent(Token, key, value, path)
 	case lowerKey == "imagepullsecrets":
-		list, _ := value.([]any)
-		for i := range list {
-			u.Add(Secret, nameOf(list[i]), path.Index(i).Child("name"))
+		for i, item := range nested.List(value) {
+			u.Add(Secret, nested.String(item, "name"), path.Index(i).Child("name"))
 		}
 	case hasSuffix(lowerKey, "secretname"):
 		u.Add(Secret, name, path)
 	case hasSuffix(lowerKey, "configmapname"):
 		u.Add(ConfigMap, name, path)
 	case hasSuffix(lowerKey, "secret", "secretref", "secretkeyref", "urifrom"):
-		u.Add(Secret, nameOf(value), path.Child("name"))
+		u.Add(Secret, nested.String(value, "name"), path.Child("name"))
 	case hasSuffix(lowerKey, "configmap", "configmapref", "configmapkeyref"):
-		u.Add(ConfigMap, nameOf(value), path.Child("name"))
+		u.Add(ConfigMap, nested.String(value, "name"), path.Child("name"))
 	}
 }
 
 func hasSuffix(word string, suffixes ...string) bool {
 	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(word, s) })
-}
-
-func nameOf(value any) string {
-	object, _ := value.(map[string]any)
-	name, _ := object["name"].(string)
-	return name
 }
 
 // Remove removes references by name, such as those to objects that the manager creates or ships.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
 // The kinds of targets.
@@ -74,19 +76,16 @@ func (a *Authority) injectTarget(ctx context.Context, target Target, bundle stri
 // buildCABundlePatch returns a patch of the caBundle fields only, which preserves unknown fields.
 func buildCABundlePatch(obj *unstructured.Unstructured, bundle, service string) []jsonpatch.Operation {
 	if obj.GroupVersionKind() == Conversion {
-		config, found, _ := unstructured.NestedMap(obj.Object, "spec", "conversion", "webhook", "clientConfig")
-		if !found || config["caBundle"] == bundle {
+		config := nested.Map(obj.Object, "spec", "conversion", "webhook", "clientConfig")
+		if config == nil || config["caBundle"] == bundle {
 			return nil
 		}
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/conversion/webhook/clientConfig/caBundle", bundle)}
 	}
 	var patch []jsonpatch.Operation
-	webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
-	for i, webhook := range webhooks {
-		fields, _ := webhook.(map[string]any)
-		config, found, _ := unstructured.NestedMap(fields, "clientConfig")
-		serviceName, _, _ := unstructured.NestedString(config, "service", "name")
-		if found && config["caBundle"] != bundle && (service == "" || serviceName == service) {
+	for i, webhook := range nested.List(obj.Object, "webhooks") {
+		config := nested.Map(webhook, "clientConfig")
+		if config != nil && config["caBundle"] != bundle && (service == "" || nested.String(config, "service", "name") == service) {
 			patch = append(patch, jsonpatch.NewOperation("add", fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), bundle))
 		}
 	}
