@@ -52,9 +52,9 @@ func commands() []command {
 		{"run", "run the controllers (default)", runManager},
 		{"render", "print the objects that a custom resource would produce: render -f FILE [--platform bare|plain|openshift] [flags]", runRender},
 		{"version", "print the versions of the program", runVersion},
-		{"modelregistry", "run model registries only, as the older program of that name did", legacyCommand(modelregistry.ComponentName)},
-		{"catalog", "run the model catalog only, as the older program of that name did", legacyCommand(modelcatalog.ComponentName)},
-		{"aihub", "run AIHub, registries and the catalog, as the older program of that name did",
+		{"modelregistry", "run only model registries, for Deployments of the legacy operator", legacyCommand(modelregistry.ComponentName)},
+		{"catalog", "run only the model catalog, for Deployments of the legacy operator", legacyCommand(modelcatalog.ComponentName)},
+		{"aihub", "run AIHub, registries and the catalog, for Deployments of the legacy operator",
 			legacyCommand(platform.ComponentName, modelregistry.ComponentName, modelcatalog.ComponentName)},
 	}
 }

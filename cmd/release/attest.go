@@ -42,7 +42,7 @@ func (r *release) attest(ctx context.Context) error {
 		subjects = append(subjects, subject{Name: name, Digest: map[string]string{"sha256": strings.TrimPrefix(r.subjects[name], "sha256:")}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		// Those of images are named by the digest of the image.
+		// An image is a subject by its digest.
 		if !strings.HasPrefix(name, "images/") {
 			subjects = append(subjects, subject{Name: name, Digest: map[string]string{"sha256": sums[name]}})
 		}
@@ -77,7 +77,7 @@ func (r *release) attest(ctx context.Context) error {
 	return r.write(checksumsFile, []byte(list.String()))
 }
 
-// checksums are those of the files below a folder.
+// checksums returns the SHA-256 checksums of the files below a folder.
 func checksums(folder string) (map[string]string, error) {
 	sums := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

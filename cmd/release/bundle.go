@@ -43,7 +43,7 @@ func (r *release) bundle(ctx context.Context) error {
 		map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"})
 }
 
-// pack writes files into a folder of the release, and into an image that holds nothing else.
+// pack writes files into a folder of the release, and into an image without other files.
 func (r *release) pack(name, folder string, files []file, labels map[string]string) error {
 	for _, f := range files {
 		if err := r.write(folder+"/"+strings.TrimPrefix(f.name, "configs/"), f.content); err != nil {
@@ -56,7 +56,7 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 	}
 	i := newIndex()
 	for _, p := range r.platforms {
-		if i, err = with(i, p, v1.Config{Labels: labels, WorkingDir: "/"}, r.source.time, layer); err != nil {
+		if i, err = appendImage(i, p, v1.Config{Labels: labels, WorkingDir: "/"}, r.source.time, layer); err != nil {
 			return err
 		}
 	}
@@ -65,11 +65,11 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 
 // decode reads a file of YAML.
 func decode(files []file, name string, target any) error {
-	at := slices.IndexFunc(files, func(f file) bool { return f.name == name })
-	if at < 0 {
+	index := slices.IndexFunc(files, func(f file) bool { return f.name == name })
+	if index < 0 {
 		return fmt.Errorf("there is no file %s", name)
 	}
-	if err := yaml.Unmarshal(files[at].content, target); err != nil {
+	if err := yaml.Unmarshal(files[index].content, target); err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return nil
@@ -108,7 +108,7 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	icon, _ := c.Spec["icon"].([]any)
 	documents := []map[string]any{
 		{"schema": "olm.package", "name": operatorName, "defaultChannel": channel, "description": c.Spec["description"]},
-		// An installation of any earlier version may go to this one directly.
+		// Every earlier version can be upgraded to this one directly.
 		{"schema": "olm.channel", "package": operatorName, "name": channel, "entries": []any{map[string]any{"name": c.Metadata.Name, "skipRange": "<" + r.version}}},
 		{"schema": "olm.bundle", "package": operatorName, "name": c.Metadata.Name, "image": image, "properties": properties, "relatedImages": related},
 	}
@@ -127,12 +127,12 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// provided are the kinds that an operator brings.
+// provided returns a property for each kind of the operator.
 func (c csv) provided() ([]property, error) {
 	definitions, _ := c.Spec["customresourcedefinitions"].(map[string]any)
 	owned, _ := definitions["owned"].([]any)
 	if len(owned) == 0 {
-		return nil, errors.New("the ClusterServiceVersion owns no CRD")
+		return nil, errors.New("the ClusterServiceVersion has no owned CRDs")
 	}
 	var out []property
 	for _, o := range owned {
@@ -144,7 +144,7 @@ func (c csv) provided() ([]property, error) {
 	return out, nil
 }
 
-// summary is the value of the property olm.csv.metadata.
+// summary returns the value of the property olm.csv.metadata.
 func (c csv) summary() map[string]any {
 	out := map[string]any{"annotations": c.Metadata.Annotations, "labels": c.Metadata.Labels, "crdDescriptions": c.Spec["customresourcedefinitions"]}
 	for _, key := range []string{

@@ -25,7 +25,7 @@ const (
 	chartLayer  = types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip")
 )
 
-// chart packs the chart that the generator has written, as `helm package` does, and as what `helm pull oci://` finds.
+// chart packs the generated chart as `helm package` does, and as an artifact for `helm pull oci://`.
 func (r *release) chart() error {
 	files, err := readFolder(filepath.Join(r.dist, "chart"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *release) chart() error {
 	return err
 }
 
-// artifact is content in a registry that is not an image to run.
+// artifact is content of a registry other than an image.
 type artifact struct {
 	config, manifest []byte
 	layer            v1.Layer
@@ -100,7 +100,7 @@ func (a *artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error
 	return a.layer, nil
 }
 
-// readFolder reads the files below a folder, by their paths in it.
+// readFolder returns the files below a folder, with their paths in it.
 func readFolder(folder string) ([]file, error) {
 	var files []file
 	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {

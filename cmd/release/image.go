@@ -38,7 +38,7 @@ type file struct {
 	content []byte
 }
 
-// archive writes files as a tar, in the order of their names and with one time.
+// archive returns files as a tar archive, sorted by name and with one modification time.
 func archive(files []file, when time.Time) ([]byte, error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	var buffer bytes.Buffer
@@ -122,11 +122,11 @@ func (r *release) managerConfig() v1.Config {
 	}
 }
 
-// newIndex is an image for several platforms, without any yet.
+// newIndex returns an empty image index.
 func newIndex() v1.ImageIndex { return mutate.IndexMediaType(empty.Index, types.OCIImageIndex) }
 
-// with adds the image of a platform.
-func with(i v1.ImageIndex, p platform, process v1.Config, created time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
+// appendImage appends the image of a platform to an index.
+func appendImage(i v1.ImageIndex, p platform, process v1.Config, created time.Time, layers ...v1.Layer) (v1.ImageIndex, error) {
 	image := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
 	image, err := mutate.AppendLayers(image, layers...)
 	if err != nil {
@@ -147,7 +147,7 @@ func with(i v1.ImageIndex, p platform, process v1.Config, created time.Time, lay
 	}), nil
 }
 
-// save writes an image as a layout of its own and notes its digest.
+// save writes an image as a layout and records its digest.
 func (r *release) save(name string, i v1.ImageIndex) error {
 	path, err := r.layout(name)
 	if err != nil {
@@ -161,16 +161,16 @@ func (r *release) save(name string, i v1.ImageIndex) error {
 	return err
 }
 
-// layout makes an empty layout.
+// layout creates an empty layout.
 func (r *release) layout(name string) (layout.Path, error) {
 	path, err := layout.Write(filepath.Join(r.dist, "images", name), newIndex())
 	if err != nil {
-		return "", fmt.Errorf("making the layout of %s: %w", name, err)
+		return "", fmt.Errorf("creating the layout of %s: %w", name, err)
 	}
 	return path, nil
 }
 
-// names records the names of the image in a layout.
+// names returns an option that sets the annotations for the name of an image in a layout.
 func names(repository, tag string) layout.Option {
 	return layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag, nameAnnotation: repository + ":" + tag})
 }

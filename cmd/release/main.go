@@ -1,6 +1,6 @@
-// Command release makes everything that a version of the operator publishes, and sends it to a registry. No container engine is
-// involved: images are put together here, from programs that the Go tool chain compiles for each platform. Two runs on the same commit
-// write the same bytes, wherever they run.
+// Command release builds all files and images of a version of the operator, and pushes the images to a registry. It needs no container
+// engine: it builds the images from programs that the Go tool chain compiles for each platform. Its output is reproducible: two runs on the
+// same commit write the same bytes.
 //
 // It is a separate module, so that its libraries do not change the dependencies of the operator. It runs the generators below cmd/generate
 // for everything that requires the code of the operator.
@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 	case "push":
 		flags := flag.NewFlagSet("push", flag.ContinueOnError)
 		dist := flags.String("dist", "dist", "folder of the release")
-		registry := flags.String("registry", "", "where the release is meant to be; empty for where it was made for")
+		registry := flags.String("registry", "", "registry to push to; it must be the one in the manifests, which is the default")
 		if err := flags.Parse(args[1:]); err != nil {
 			return err
 		}
@@ -57,11 +57,11 @@ func build(ctx context.Context, args []string) error {
 	flags.StringVar(&r.version, "version", "", "version to release, such as 1.2.3")
 	flags.StringVar(&r.registry, "registry", "ghcr.io/odh-platform", "registry, with a path, that the manifests name; push sends the images there")
 	flags.StringVar(&r.root, "root", ".", "root of the checkout")
-	flags.StringVar(&r.dist, "dist", "dist", "folder to write; what is in it goes")
-	flags.StringVar(&r.builder, "builder", "https://github.com/odh-platform/odh-platform-operator/blob/main/docs/release.md", "URI of who builds, for the provenance")
+	flags.StringVar(&r.dist, "dist", "dist", "folder to write; its content is deleted")
+	flags.StringVar(&r.builder, "builder", "https://github.com/odh-platform/odh-platform-operator/blob/main/docs/release.md", "URI of the builder, for the provenance")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64,linux/ppc64le,linux/s390x", "platforms of the images")
 	systems := flags.String("systems", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "systems of kubectl-odh")
-	dirty := flags.Bool("allow-dirty", false, "release also what is in no commit, for trying things out")
+	dirty := flags.Bool("allow-dirty", false, "include changes that are not committed, for tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func build(ctx context.Context, args []string) error {
 		return err
 	}
 	if _, err := semver.Parse(r.version); err != nil {
-		return fmt.Errorf("VERSION is %q: %w: set one such as 1.2.3", r.version, err)
+		return fmt.Errorf("VERSION is %q: %w: set a semantic version such as 1.2.3", r.version, err)
 	}
 	for _, folder := range []*string{&r.root, &r.dist} {
 		if *folder, err = filepath.Abs(*folder); err != nil {

@@ -20,7 +20,7 @@ const upgradePage = "docs/upgrade/README.md"
 //go:embed notes.txt
 var notesLayout string
 
-// notes writes what to do before an upgrade to this version, how to install and verify it, and its section of the changelog.
+// notes writes the release notes: preparations of the upgrade, installation, verification, and the section of the changelog.
 func (r *release) notes(context.Context) error {
 	changelog, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *release) notes(context.Context) error {
 	return r.write("RELEASE_NOTES.md", []byte(absoluteLinks(text, r.version, ".")))
 }
 
-// upgradeSection returns what the page about upgrades describes for a version, with a title, or "".
+// upgradeSection returns the section of a version on the page about upgrades, with a title, or "".
 func upgradeSection(page, version string) string {
 	for _, text := range strings.Split(page, "\n### From ")[1:] {
 		title, text, _ := strings.Cut(text, "\n")
@@ -71,5 +71,5 @@ func section(changelog, version string) (string, error) {
 			}
 		}
 	}
-	return "", errors.New("CHANGELOG.md has neither a section of the version nor one of what is unreleased")
+	return "", errors.New("CHANGELOG.md has neither a section of the version nor a section Unreleased: add one")
 }

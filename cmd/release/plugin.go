@@ -59,7 +59,7 @@ func (r *release) plugin(ctx context.Context) error {
 	if err := r.write("odh.yaml", manifest); err != nil {
 		return err
 	}
-	return r.list("kubectl-odh", programs)
+	return r.writeBOM("kubectl-odh", programs)
 }
 
 // archive packs the plugin for one system, and returns its entry for krew.
@@ -82,7 +82,7 @@ func (r *release) archive(p platform, program []byte, files []file) (map[string]
 	}, nil
 }
 
-// download is the address of a file of this release.
+// download returns the URL of a file of this release.
 func (r *release) download(name string) string {
 	return repository + "/releases/download/v" + r.version + "/" + name
 }

@@ -22,7 +22,7 @@ import (
 func push(ctx context.Context, dist, registry string, out io.Writer) error {
 	entries, err := os.ReadDir(filepath.Join(dist, "images"))
 	if err != nil {
-		return fmt.Errorf("looking for images: %w: make release first", err)
+		return fmt.Errorf("looking for images: %w: run make release first", err)
 	}
 	for _, entry := range entries {
 		root, err := layout.ImageIndexFromPath(filepath.Join(dist, "images", entry.Name()))
@@ -36,7 +36,7 @@ func push(ctx context.Context, dist, registry string, out io.Writer) error {
 		for _, d := range list.Manifests {
 			target := d.Annotations[nameAnnotation]
 			if registry != "" && !strings.HasPrefix(target, registry+"/") {
-				return fmt.Errorf("this release names %s, and REGISTRY is %s: make release REGISTRY=%s, so that what is installed comes from there", target, registry, registry)
+				return fmt.Errorf("the manifests of this release name %s, and REGISTRY is %s: run make release REGISTRY=%s, so that they name the images that are pushed", target, registry, registry)
 			}
 			if err := send(ctx, root, d, target); err != nil {
 				return fmt.Errorf("pushing %s: %w", target, err)
@@ -47,19 +47,19 @@ func push(ctx context.Context, dist, registry string, out io.Writer) error {
 	return nil
 }
 
-// send writes one image, unless the tag exists: a published version is never replaced.
+// send pushes an image. It returns an error if the tag exists with another digest, because a published version is never replaced.
 func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target string) error {
 	reference, err := name.NewTag(target, name.StrictValidation)
 	if err != nil {
 		return err
 	}
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	switch there, err := remote.Head(reference, options...); {
-	case err == nil && there.Digest == d.Digest:
+	switch published, err := remote.Head(reference, options...); {
+	case err == nil && published.Digest == d.Digest:
 		return nil
 	case err == nil:
-		return fmt.Errorf("it is published with another content, %s: a version is published once, so choose another", there.Digest)
-	case !missing(err):
+		return fmt.Errorf("it is published with another digest, %s: a version is published once, so choose another version", published.Digest)
+	case !isMissing(err):
 		return err
 	}
 	var content remote.Taggable
@@ -74,8 +74,8 @@ func send(ctx context.Context, root v1.ImageIndex, d v1.Descriptor, target strin
 	return remote.Push(reference, content, options...)
 }
 
-// missing reports whether err means that the image does not exist. Some registries deny access to a repository that does not exist.
-func missing(err error) bool {
-	var answer *transport.Error
-	return errors.As(err, &answer) && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized)
+// isMissing reports whether err means that the image does not exist. Some registries deny access to a repository that does not exist.
+func isMissing(err error) bool {
+	var response *transport.Error
+	return errors.As(err, &response) && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized)
 }

@@ -22,14 +22,14 @@ type release struct {
 	version, registry string
 	root, dist        string
 	source            source
-	// platforms of the images, and systems of kubectl-odh.
+	// platforms are those of the images, systems those of kubectl-odh.
 	platforms, systems []platform
 	builder            string
 	out                io.Writer
 
 	// work is a temporary folder.
 	work string
-	// subjects are the digests of the images, by their names, for the provenance.
+	// subjects holds the digests of the images by name, for the provenance.
 	subjects map[string]string
 }
 
@@ -43,24 +43,24 @@ func parsePlatforms(list string) ([]platform, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		system, arch, found := strings.Cut(name, "/")
 		if !found || system == "" || arch == "" {
-			return nil, fmt.Errorf("platform %q: must be one such as linux/amd64", name)
+			return nil, fmt.Errorf("platform %q: must be an operating system and an architecture such as linux/amd64", name)
 		}
 		out = append(out, platform{system, arch})
 	}
 	return out, nil
 }
 
-// tag of the images. A registry takes no plus sign.
+// tag returns the tag of the images. Registries do not allow a plus sign in it.
 func (r *release) tag() string { return "v" + strings.ReplaceAll(r.version, "+", "_") }
 
-// make writes the release. It removes what an earlier one left only when it is about to write.
+// make writes the release. It deletes the previous one first.
 func (r *release) make(ctx context.Context) (err error) {
 	if r.work, err = os.MkdirTemp("", "release"); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(r.work) }() // a leftover in the folder for temporary files
+	defer func() { _ = os.RemoveAll(r.work) }() // a temporary folder
 	if err := os.RemoveAll(r.dist); err != nil {
-		return fmt.Errorf("removing the former release: %w", err)
+		return fmt.Errorf("removing the previous release: %w", err)
 	}
 	r.subjects = map[string]string{}
 	for _, step := range []struct {
@@ -83,7 +83,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	return nil
 }
 
-// operator compiles the manager for every platform, and packs and lists it.
+// operator compiles the manager for every platform, packs it into an image and writes its bill of materials.
 func (r *release) operator(ctx context.Context) error {
 	var programs []string
 	index := newIndex()
@@ -105,17 +105,17 @@ func (r *release) operator(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if index, err = with(index, p, r.managerConfig(), r.source.time, base, layer); err != nil {
+		if index, err = appendImage(index, p, r.managerConfig(), r.source.time, base, layer); err != nil {
 			return err
 		}
 	}
 	if err := r.save(operatorName, index); err != nil {
 		return err
 	}
-	return r.list("manager", programs)
+	return r.writeBOM("manager", programs)
 }
 
-// program compiles one of the targets manager and plugin, as make does, and without what differs from folder to folder.
+// program compiles one of the make targets manager and plugin. The result does not depend on the folder of the checkout.
 func (r *release) program(ctx context.Context, target string, p platform) (path string, content []byte, err error) {
 	fmt.Fprintf(r.out, "compiling: %s for %s\n", target, p)
 	path = filepath.Join(r.work, p.os+"-"+p.arch, target)
@@ -135,17 +135,17 @@ func (r *release) manifests(ctx context.Context) error {
 	return r.chart()
 }
 
-// reference is the name of an image that always leads to the same content.
+// reference returns the name of an image with its digest.
 func (r *release) reference(name string) string {
 	return r.registry + "/" + name + ":" + r.tag() + "@" + r.subjects[r.registry+"/"+name]
 }
 
-// command runs a program in the checkout. It drops variables of the environment that would change the build.
+// command runs a program in the checkout, without the environment variables that change the build.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = r.root
 	// Without debug information, which is stripped anyway, compiling takes a fifth less time.
-	command.Env = append(slices.DeleteFunc(os.Environ(), fromOutside), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false", "GOWORK=off")
+	command.Env = append(slices.DeleteFunc(os.Environ(), changesBuild), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -gcflags=all=-dwarf=false", "GOWORK=off")
 	command.Env = append(command.Env, env...)
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("running %s %s: %w\n%s", name, strings.Join(args, " "), err, text)
@@ -153,8 +153,8 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return nil
 }
 
-// fromOutside reports whether a variable changes the output of the tool chain or of make.
-func fromOutside(variable string) bool {
+// changesBuild reports whether an environment variable changes the output of the tool chain or of make.
+func changesBuild(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	switch name {
 	case "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOROOT", "GOTOOLCHAIN", "GONOSUMDB", "GONOPROXY", "GOPRIVATE", "GOINSECURE", "GOMAXPROCS", "GOTMPDIR":
@@ -163,7 +163,7 @@ func fromOutside(variable string) bool {
 	return strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "TAGS" || name == "LDFLAGS"
 }
 
-// write puts a file into the release.
+// write writes a file of the release.
 func (r *release) write(name string, content []byte) error {
 	path := filepath.Join(r.dist, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -481,7 +481,7 @@ func pushed(t *testing.T, r *release, target string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := with(newIndex(), r.platforms[0], r.managerConfig(), r.source.time, layer)
+	i, err := appendImage(newIndex(), r.platforms[0], r.managerConfig(), r.source.time, layer)
 	if err != nil {
 		t.Fatal(err)
 	}

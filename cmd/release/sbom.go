@@ -15,19 +15,19 @@ import (
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// module is one that a program was linked from.
+// module is a Go module of a program.
 type module struct{ path, version string }
 
-// url names a module as https://github.com/package-url/purl-spec does.
+// url returns the package URL, see https://github.com/package-url/purl-spec.
 func (m module) url() string { return "pkg:golang/" + m.path + "@" + m.version }
 
-// modules are those of a program on any of its platforms, read from the programs themselves.
+// modules returns the modules of a program on all of its platforms, from the build information of the files.
 func modules(programs []string) ([]module, error) {
 	found := map[string]module{}
 	for _, path := range programs {
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("reading how %s was built: %w", path, err)
+			return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
 		}
 		found["stdlib"] = module{"stdlib", strings.TrimPrefix(info.GoVersion, "go")}
 		for _, dependency := range info.Deps {
@@ -40,8 +40,8 @@ func modules(programs []string) ([]module, error) {
 	return slices.SortedFunc(maps.Values(found), func(a, b module) int { return strings.Compare(a.path, b.path) }), nil
 }
 
-// list writes what a program consists of, in both usual formats.
-func (r *release) list(program string, programs []string) error {
+// writeBOM writes the bill of materials of a program, as CycloneDX and as SPDX.
+func (r *release) writeBOM(program string, programs []string) error {
 	all, err := modules(programs)
 	if err != nil {
 		return err

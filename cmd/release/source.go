@@ -19,7 +19,7 @@ type source struct {
 	time time.Time
 }
 
-// readSource asks git. SOURCE_DATE_EPOCH replaces the time, see https://reproducible-builds.org/specs/source-date-epoch.
+// readSource returns the commit of a checkout. epoch, the value of SOURCE_DATE_EPOCH, replaces its time, see https://reproducible-builds.org/specs/source-date-epoch.
 func readSource(ctx context.Context, root, epoch string, dirty bool) (source, error) {
 	commit, err := output(ctx, root, "git", "rev-parse", "HEAD")
 	if err != nil {
@@ -31,7 +31,7 @@ func readSource(ctx context.Context, root, epoch string, dirty bool) (source, er
 	}
 	if changes != "" {
 		if !dirty {
-			return source{}, fmt.Errorf("these files differ from the commit, so the release could not be built again; commit them first, or try it with ALLOW_DIRTY=1:\n%s", changes)
+			return source{}, fmt.Errorf("these files differ from the commit, so that the release would not be reproducible; commit them, or set ALLOW_DIRTY=1 for a test:\n%s", changes)
 		}
 		commit += "-dirty"
 	}
@@ -47,7 +47,7 @@ func readSource(ctx context.Context, root, epoch string, dirty bool) (source, er
 	return source{commit: commit, time: time.Unix(seconds, 0).UTC()}, nil
 }
 
-// output runs a program in a folder and returns what it prints.
+// output runs a program in a folder and returns its standard output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = dir

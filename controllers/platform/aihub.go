@@ -193,7 +193,7 @@ func (r *aiHub) reconcileCatalog(ctx context.Context, a *platformv1alpha1.AIHub,
 		return err
 	}
 	if r.webhookNamespace() != key.Namespace {
-		return &reconciler.Wait{For: "webhooks to learn of " + key.Namespace, Retry: reconciler.RequeueSoon}
+		return &reconciler.Wait{For: "webhooks to observe namespace " + key.Namespace, Retry: reconciler.RequeueSoon}
 	}
 	err = r.applier.Create(ctx, a, apply.Object{Config: catalogConfig(key)})
 	if _, foreign := errors.AsType[*apply.ForeignError](err); foreign {

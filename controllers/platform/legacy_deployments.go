@@ -44,8 +44,8 @@ type legacyDeployments struct {
 }
 
 // newLegacyDeployments creates a cache and a source for each of the two names, because list and watch are permitted by name only.
-func newLegacyDeployments(mgr ctrl.Manager, home string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
-	f := &legacyDeployments{operatorNamespace: home, readers: map[string]client.Reader{}}
+func newLegacyDeployments(mgr ctrl.Manager, operatorNamespace string, h handler.EventHandler) (*legacyDeployments, []source.Source, error) {
+	f := &legacyDeployments{operatorNamespace: operatorNamespace, readers: map[string]client.Reader{}}
 	var sources []source.Source
 	caches, err := servers.NamedCaches(mgr, "", apply.Transform(), legacyRegistryDeployment, legacyCatalogDeployment)
 	for name, c := range caches {
@@ -78,7 +78,7 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 	d, err := capability.GetMetadata(ctx, f.readers[key.Name], servers.Deployment, key)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("reading Deployment %s of an older operator: %w", key, err)
+		return "", fmt.Errorf("reading Deployment %s of a legacy operator: %w", key, err)
 	case d == nil || !metav1.IsControlledBy(d, a):
 		return "", nil
 	case d.DeletionTimestamp == nil && !f.isFirstDeletion(key, d.UID):
@@ -91,7 +91,7 @@ func (f *legacyDeployments) deleteOne(ctx context.Context, applier *apply.Applie
 	return "", &reconciler.Wait{For: fmt.Sprintf("Deployment %s of a legacy operator, which this operator replaces, to be deleted", key)}
 }
 
-// isFirstDeletion reports whether no Deployment with the key but another UID was deleted before, and stores the UID.
+// isFirstDeletion reports whether no Deployment of that name with another UID was deleted before, and stores the UID.
 func (f *legacyDeployments) isFirstDeletion(key types.NamespacedName, uid types.UID) bool {
 	if deleted, found := f.deleted[key]; found && deleted != uid {
 		return false

@@ -63,8 +63,8 @@ func (r *aiHub) checkNamespaceLabels(ctx context.Context, name string) error {
 	}
 	for _, n := range list.Items {
 		if n.Labels[LabelRegistries] != labelTrue && n.Labels[labelGenerated] != labelTrue {
-			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not created by this operator: its users would get the database "+
-				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, else name another one", name, name, LabelRegistries, labelTrue),
+			return &reconciler.Wait{For: fmt.Sprintf("namespace %s (spec.instancesNamespace) exists and was not created by this operator: its users could read the database "+
+				"of the catalog; if administrators provide it, run kubectl label namespace %s %s=%s, otherwise name another namespace", name, name, LabelRegistries, labelTrue),
 				Stalled: true, Retry: reconciler.RequeueBlocked}
 		}
 		r.acceptedUID = n.UID
@@ -86,7 +86,7 @@ func (r *aiHub) createNamespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{LabelRegistries: labelTrue}}}
 	switch err := r.cached.Create(ctx, namespace, client.FieldOwner(AIHubFieldOwner)); {
 	case apierrors.IsAlreadyExists(err):
-		return &reconciler.Wait{For: "namespace " + name + " to be known", Retry: reconciler.RequeueSoon}
+		return &reconciler.Wait{For: "namespace " + name + " to appear in the cache", Retry: reconciler.RequeueSoon}
 	case err != nil:
 		return fmt.Errorf("creating namespace %s (spec.instancesNamespace): %w", name, err)
 	}

@@ -39,9 +39,9 @@ func RenderAIHub(registriesNamespace string, catalog bool, object *unstructured.
 		namespace.SetName(name)
 		namespace.SetLabels(map[string]string{LabelRegistries: labelTrue})
 		objects = append(objects, namespace)
-		notes = append(notes, "namespace "+name+" is made if it is missing, and never changed")
+		notes = append(notes, "namespace "+name+" is created if it does not exist, and never changed")
 	}
-	notes = append(notes, "registries and the catalog live in namespace "+a.Spec.InstancesNamespace+", HTTPRoutes in "+a.Spec.ApplicationNamespace)
+	notes = append(notes, "registries and the catalog are in namespace "+a.Spec.InstancesNamespace+", HTTPRoutes in "+a.Spec.ApplicationNamespace)
 	if domain := aihub.GatewayDomain(&a.Spec); domain != "" {
 		notes = append(notes, "they are published under "+domain)
 	}

@@ -118,7 +118,7 @@ func (b *Budget) reserve(next http.Handler, r *http.Request) (release func(), er
 			return nil
 		}
 		if err := p.semaphore.Acquire(ctx, weight); err != nil {
-			return fmt.Errorf("waiting for room: %w", err)
+			return fmt.Errorf("waiting for memory: %w", err)
 		}
 		releases = append(releases, func() { p.semaphore.Release(weight) })
 		return nil

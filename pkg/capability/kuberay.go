@@ -37,8 +37,8 @@ func IsPlatformKubeRay(configuration *unstructured.Unstructured) bool {
 		})
 }
 
-// newPlatformKubeRay returns a watcher of the presence of the platform's KubeRay. Without the permission it counts as absent, and so it does
-// if no component needs it.
+// newPlatformKubeRay returns a watcher of the presence of the platform's KubeRay. It counts as absent without the permission, or if no
+// component needs it.
 func newPlatformKubeRay(o Options) *singleton.Value[bool] {
 	if o.KubeRay == nil {
 		return &singleton.Value[bool]{}

@@ -161,7 +161,7 @@ func TestPlatformKubeRayThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, mend := failing(errors.New("away"))
 		w := New(Options{Discovery: newDiscovery(RayCluster, Route), Metadata: newCluster(t), Kinds: kinds, KubeRay: client})
-		if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "webhook configuration of KubeRay") || w.Current().Has(RayCluster) {
+		if err := w.Ready(nil); err == nil || !strings.Contains(err.Error(), "MutatingWebhookConfiguration of KubeRay") || w.Current().Has(RayCluster) {
 			t.Errorf("ready: %v, %s", err, w.Current())
 		}
 		run(t, w)

@@ -69,12 +69,12 @@ type Options struct {
 type Watcher struct {
 	// Listeners are called sequentially from one goroutine. To miss no change, subscribe before calling Current.
 	singleton.Listeners[Set]
-	options Options
-	current atomic.Pointer[Set] // nil until discovery succeeded and the presence of the platform's KubeRay is known
-	events  chan struct{}
-	kubeRay *singleton.Value[bool]
-	crds    toolscache.SharedIndexInformer
-	crdSeen sync.Map // whether each observed CustomResourceDefinition exists, by name
+	options      Options
+	current      atomic.Pointer[Set] // nil until discovery succeeded and the presence of the platform's KubeRay is known
+	events       chan struct{}
+	kubeRay      *singleton.Value[bool]
+	crds         toolscache.SharedIndexInformer
+	crdExistence sync.Map // whether each observed CustomResourceDefinition exists, by name
 
 	// The fields below are used only by New and by the goroutine of Start.
 	omittedSince   map[schema.GroupVersionKind]time.Time // start of the omission of kinds that were served
@@ -106,7 +106,7 @@ func (w *Watcher) Current() Set { return ptr.Deref(w.current.Load(), Set{}) }
 // Ready is a readiness check (healthz.Checker). It fails until discovery succeeded once.
 func (w *Watcher) Ready(*http.Request) error {
 	if w.current.Load() == nil {
-		return errors.New("discovery has not answered yet, or the webhook configuration of KubeRay could not be read")
+		return errors.New("discovery has not succeeded yet, or the MutatingWebhookConfiguration of KubeRay could not be read")
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (w *Watcher) notify() {
 func (w *Watcher) onCRDEvent(name string, exists bool) {
 	group := schema.ParseGroupResource(name).Group
 	if slices.ContainsFunc(w.options.Kinds, func(k schema.GroupVersionKind) bool { return k.Group == group }) {
-		w.crdSeen.Store(name, exists)
+		w.crdExistence.Store(name, exists)
 		w.notify()
 	}
 }
@@ -221,7 +221,7 @@ func (w *Watcher) servedKinds(listed Set, unreadable sets.Set[schema.GroupVersio
 // crdExists reports whether the CustomResourceDefinition of a kind exists, and whether it was ever observed. Its name is always plural.group.
 func (w *Watcher) crdExists(k schema.GroupVersionKind) (exists, observed bool) {
 	resource, _ := meta.UnsafeGuessKindToResource(k) // correct for all our kinds
-	value, observed := w.crdSeen.Load(resource.GroupResource().String())
+	value, observed := w.crdExistence.Load(resource.GroupResource().String())
 	return value == true, observed
 }
 

@@ -98,9 +98,9 @@ func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (
 	case c.IsCA:
 		return nil, nil, dataKeyCert + " holds a CA"
 	case isDue && o.ServerOnly:
-		return nil, nil, "two thirds of its life is over"
+		return nil, nil, "two thirds of its lifetime have passed"
 	case isDue:
-		return nil, nil, "a third of its life is over"
+		return nil, nil, "a third of its lifetime has passed"
 	case c.CheckSignatureFrom(r.bundle[0]) != nil:
 		return c, key, "another CA signs"
 	}

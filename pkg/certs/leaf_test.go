@@ -73,7 +73,7 @@ func TestEnsureLeafIssuesCertificate(t *testing.T) {
 	if again := ensureLeaf(t, &root, l.Data, leafOptions, l.Next.Add(-time.Second)); again.Cause != "" {
 		t.Errorf("issued before the renewal is due, because %s", again.Cause)
 	}
-	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its life is over" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
+	if due := ensureLeaf(t, &root, l.Data, leafOptions, l.Next); due.Cause != "a third of its lifetime has passed" || bytes.Equal(due.Data[dataKeyPrivateKey], l.Data[dataKeyPrivateKey]) {
 		t.Errorf("renewal when due: cause %q, want a third of the lifetime and a new private key", due.Cause)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // appWrapperKey is the prefix of the keys of the component.
 const appWrapperKey = "appwrapper."
 
-// AppWrapper holds the settings of the component appwrapper; see appWrapperSettings for their meaning.
+// AppWrapper holds the settings of the component appwrapper; see their tags for their meaning.
 type AppWrapper struct {
 	UserRBACAdmissionCheck bool   `key:"appwrapper.userRBACAdmissionCheck" default:"true" help:"check for each component whether the creator of the AppWrapper may create such an object"`
 	SchedulerName          string `key:"appwrapper.schedulerName" help:"scheduler of pod templates that name none; if empty, none is set"`

@@ -115,9 +115,9 @@ func (d *document) readSection(section any, path string, below map[string][]sett
 	from := d.source + ": " + path
 	fields, isObject := section.(map[string]any)
 	if !isObject {
-		wrong := value{err: typeObject.typeError(from, section)}
+		invalid := value{err: typeObject.typeError(from, section)}
 		for _, row := range slices.Concat(slices.Collect(maps.Values(below))...) {
-			d.values[row.key] = wrong
+			d.values[row.key] = invalid
 		}
 		return
 	}
@@ -184,8 +184,8 @@ func (u unknownKey) Error() string {
 		where = "in " + u.path
 	}
 	hint := ""
-	if near := closestMatch(u.key, u.known); near != "" {
-		hint = fmt.Sprintf(" (did you mean %s?)", near)
+	if match := closestMatch(u.key, u.known); match != "" {
+		hint = fmt.Sprintf(" (did you mean %s?)", match)
 	}
 	return fmt.Sprintf("unknown key %q %s%s; known keys there: %s", u.key, where, hint, strings.Join(u.known, ", "))
 }
@@ -195,7 +195,7 @@ func readFile(path string, read func(string) ([]byte, error), table []setting) (
 	raw, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(path, "/") {
 		return nil, fmt.Errorf("reading the configuration file: %w: --config takes a file; the replaced operators took the name of a ConfigMap: "+
-			"leave the flag out, ConfigMap codeflare-operator-config of the manager's namespace is read without it", err)
+			"leave the flag out, because ConfigMap codeflare-operator-config of the manager's namespace is read without it", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration file: %w: check --config and that the file is mounted", err)
@@ -226,8 +226,8 @@ func readFile(path string, read func(string) ([]byte, error), table []setting) (
 		return nil, fmt.Errorf("configuration file %s: %w", path, d.unknownKeys[0])
 	}
 	for _, key := range sortedKeys(d.values) {
-		if wrong := d.values[key].err; wrong != nil {
-			return nil, wrong
+		if err := d.values[key].err; err != nil {
+			return nil, err
 		}
 	}
 	return d.values, nil

@@ -27,7 +27,7 @@ type LegacyConfig struct {
 // settings returns the settings by their lower-case keys in the ConfigMap. Known keys without effect, which are obsolete or set by flags, have
 // empty settings.
 func (o LegacyConfig) settings() map[string]setting {
-	rows, wrappers := map[string]setting{}, appWrapperKey
+	rows, appWrapperPrefix := map[string]setting{}, appWrapperKey
 	for _, key := range []string{
 		"mcad", "instascale", "clientConnection", "metrics", "health", "leaderElection", "controllerManager", "kuberay.certGeneratorImage",
 	} {
@@ -35,11 +35,11 @@ func (o LegacyConfig) settings() map[string]setting {
 	}
 	if o.Embedded {
 		rows["appwrapper.enabled"], rows["appwrapper.externalcontroller"] = setting{}, setting{}
-		wrappers += "config."
+		appWrapperPrefix += "config."
 	}
-	rows[wrappers+"enablekueueintegrations"], rows[wrappers+"kueuejobreconciller"] = setting{}, setting{}
+	rows[appWrapperPrefix+"enablekueueintegrations"], rows[appWrapperPrefix+"kueuejobreconciller"] = setting{}, setting{}
 	for _, row := range appWrapperSettings(&AppWrapper{}) {
-		rows[wrappers+strings.ToLower(strings.TrimPrefix(row.key, appWrapperKey))] = row
+		rows[appWrapperPrefix+strings.ToLower(strings.TrimPrefix(row.key, appWrapperKey))] = row
 	}
 	for _, row := range rayClusterSettings(&RayCluster{}, RegistryGateway{}) {
 		name := strings.TrimPrefix(row.key, rayClusterKey)

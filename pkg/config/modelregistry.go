@@ -8,7 +8,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/tlsprofile"
 )
 
-// ModelRegistry holds the settings of the components modelregistry and modelcatalog; see registrySettings for their meaning.
+// ModelRegistry holds the settings of the components modelregistry and modelcatalog; see their tags for their meaning.
 type ModelRegistry struct {
 	// Namespace is the only allowed namespace of registries and the catalog; empty means any.
 	Namespace string `env:"REGISTRIES_NAMESPACE" key:"modelregistry.namespace" parse:"namespace?" help:"the only namespace for registries and the catalog; if empty, any namespace"`
@@ -79,7 +79,7 @@ const defaultCatalogData = "quay.io/opendatahub/odh-model-metadata-collection:la
 func catalogSettings(m *ModelRegistry) []setting {
 	return []setting{
 		{env: []string{"ENABLE_MODEL_CATALOG"}, key: "modelcatalog.bootstrap", valueType: typeBool, set: m.setCatalog,
-			help: "true: create the Catalog if there is none; unset: only where an earlier operator ran one; false: remove what an earlier operator left"},
+			help: "true: create the Catalog if there is none; unset: only if a legacy operator ran one; false: delete the objects of a legacy operator"},
 		{env: []string{"SKIP_MODEL_CATALOG_DB_CREATION"}, key: "modelcatalog.skipDatabase", defaultValue: "false", valueType: typeBool,
 			set: equals("true", &m.SkipCatalogDatabase), help: "create no database for the catalog"},
 		{env: []string{"CATALOG_POSTGRES_USER"}, key: "modelcatalog.postgresUser", defaultValue: "catalog_user",

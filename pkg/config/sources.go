@@ -114,13 +114,13 @@ func LegacyFlags() map[string]string { return maps.Clone(legacyFlags) }
 
 // flagTypes returns the types of all flags by name.
 func flagTypes(table []setting) map[string]valueType {
-	shapes := map[string]valueType{}
+	types := map[string]valueType{}
 	for _, row := range table {
 		if row.flag != "" {
-			shapes[row.flag] = row.valueType
+			types[row.flag] = row.valueType
 		}
 	}
-	return shapes
+	return types
 }
 
 func unknownFlag(name string, known, components []string) error {
@@ -128,8 +128,8 @@ func unknownFlag(name string, known, components []string) error {
 		return fmt.Errorf("flag --%s: %w", name, unknownComponent(component, components))
 	}
 	hint := ""
-	if near := closestMatch(name, known); near != "" {
-		hint = fmt.Sprintf(" (did you mean --%s?)", near)
+	if match := closestMatch(name, known); match != "" {
+		hint = fmt.Sprintf(" (did you mean --%s?)", match)
 	}
 	return fmt.Errorf("unknown flag --%s%s; known flags: --%s", name, hint, strings.Join(known, ", --"))
 }

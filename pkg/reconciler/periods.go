@@ -7,9 +7,9 @@ const (
 	// ConflictRetry is the pause after an update conflict. Normally the watch event of the other change arrives first; the pause covers an
 	// event that arrived before the update, and conflicts that the API server did not report.
 	ConflictRetry = 250 * time.Millisecond
-	// StaleCacheRetry is the pause while the cache lacks the last status update: patching the older version would only conflict.
+	// StaleCacheRetry is the pause while the cache does not hold the last status update. A patch of the older version would conflict.
 	StaleCacheRetry = 25 * time.Millisecond
-	// SettleTime is the least time between two updates of a status of which only the last one matters to users, as while pods start.
+	// SettleTime is the minimum time between two updates of a status if only the last one matters to users, such as while pods start.
 	SettleTime = time.Second
 	// RequeueSoon is the pause for a change that is expected within seconds: a stale cache, an object that is being deleted, a value that is
 	// about to be read.

@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-var errNotFound = errors.New("the object is gone")
+var errNotFound = errors.New("the object does not exist")
 
 // ConditionPaused is True while the pause annotation is set, and absent otherwise.
 const ConditionPaused = "Paused"
@@ -51,7 +51,7 @@ type Logic[T StatusObject] struct {
 	ReadyCondition string
 	// InformationalConditions are types, or reasons, of conditions that may report a problem without making the object unready.
 	InformationalConditions []string
-	// IgnoresPause reports whether a paused object is reconciled all the same, for duties such as security policies. Nil means never.
+	// IgnoresPause reports whether a paused object is still reconciled, such as for its security policies. Nil means never.
 	IgnoresPause func(T) bool
 	// Finalizer is added when Finalize is set, and removed on deletion in any case.
 	Finalizer string
@@ -77,7 +77,7 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Component is the label of the metrics.
 	Component string
-	// SettleTime is how long updates of the status wait that Logic.MayWait allows to; zero for no wait.
+	// SettleTime is how long an update of the status waits if Logic.MayWait allows it; 0 for no wait.
 	SettleTime time.Duration
 }
 
@@ -194,7 +194,7 @@ func (r *baseReconciler[T]) runPhases(ctx context.Context, obj T) error {
 	return nil
 }
 
-// deferStatus returns how long the update of a status is to wait after a reconcile that ended with err; zero for now, or if nothing changed.
+// deferStatus returns how long the update of the status must wait after a reconcile that ended with err; 0 if it must not wait, or nothing changed.
 func (r *baseReconciler[T]) deferStatus(original, obj T, err error) time.Duration {
 	wait, isWait := AsWait(err)
 	if err != nil && (!isWait || wait.Stalled) || r.logic.MayWait == nil || equality.Semantic.DeepEqual(original, obj) || !r.logic.MayWait(original, obj) {

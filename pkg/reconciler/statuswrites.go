@@ -24,9 +24,9 @@ import (
 
 var errStatusRejected = errors.New("the API server does not store this status")
 
-// StatusWrites stores the last status update of each object of one kind. With it an object in the cache that is older is recognized, and so
-// are fields that the API server dropped, such as those that an older CRD lacks: a status that differs only in these is not sent again for
-// the same resourceVersion.
+// StatusWrites stores the last status update of each object of one kind. It detects objects in the cache that are older than their update, and
+// fields that the API server dropped, such as those that an older CRD lacks. A status that differs only in dropped fields is not sent again
+// for the same resourceVersion.
 type StatusWrites struct {
 	clock      clock.PassiveClock
 	settleTime time.Duration
@@ -36,15 +36,15 @@ type StatusWrites struct {
 	logged  sets.Set[string]
 }
 
-// NewStatusWrites returns a StatusWrites that is empty. settleTime is the least time between two updates of an object that may wait; zero for
-// none.
+// NewStatusWrites returns an empty StatusWrites. settleTime is the minimum time between two updates of an object that may wait; 0 for none.
 func NewStatusWrites(clk clock.PassiveClock, settleTime time.Duration) *StatusWrites {
 	return &StatusWrites{clock: clk, settleTime: settleTime, objects: map[types.NamespacedName]statusWrite{}, logged: sets.Set[string]{}}
 }
 
 type statusWrite struct {
 	uid types.UID
-	// at is the time of the update, or before it that of the first call of Defer; version is the resourceVersion then, empty before it.
+	// at is the time of the update, or of the first call of Defer before any update. version is the resourceVersion of the response; empty
+	// before the update.
 	at          time.Time
 	version     string
 	relistCount int64
@@ -55,7 +55,7 @@ type statusWrite struct {
 // the written one.
 const maxCacheLag = 10 * time.Second
 
-// of returns the last update of an object, which is empty for an earlier object of the same name.
+// of returns the last update of an object; the zero value if the stored one is of a deleted object of the same name.
 func (s *StatusWrites) of(obj client.Object) statusWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *StatusWrites) IsStale(obj client.Object) bool {
 	return err == nil && order < 0
 }
 
-// Defer returns how long an update of an object that may wait is to wait: until some time after the last one, or after the first call.
+// Defer returns how long an update that may wait must wait: until settleTime has passed since the last update or, before it, the first call.
 func (s *StatusWrites) Defer(obj client.Object) time.Duration {
 	last := s.of(obj)
 	if last.at.IsZero() && s.settleTime > 0 {

@@ -37,7 +37,7 @@ func build(in input) (output, error) {
 	s, csv := in.sources, in.base.DeepCopy()
 	version, err := semver.Parse(in.version)
 	if err != nil {
-		return output{}, fmt.Errorf("version %q: %w: it must be one such as 1.2.3", in.version, err)
+		return output{}, fmt.Errorf("version %q: %w: it must be a semantic version such as 1.2.3", in.version, err)
 	}
 	csv.Spec.Version.Version = version
 	csv.Name = packageName + ".v" + in.version

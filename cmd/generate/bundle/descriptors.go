@@ -28,7 +28,7 @@ func describeOwned(described []v1alpha1.CRDDescription, crds []definition) ([]v1
 			case required && !found:
 				return nil, fmt.Errorf("CRD %s is not described: add it to the base of the CSV", key)
 			case found && !required:
-				return nil, fmt.Errorf("CRD %s is described and no longer served: take it out of the base of the CSV", key)
+				return nil, fmt.Errorf("CRD %s is described and no longer served: remove it from the base of the CSV", key)
 			case !required:
 				continue
 			}

@@ -35,7 +35,7 @@ func examples(samples []sample, owned []v1alpha1.CRDDescription) (string, error)
 			return slices.Contains(consoleSamples, s.file) && s.object.GroupVersionKind() == kind
 		})
 		if index < 0 {
-			return "", fmt.Errorf("no sample shows %s %s: add one to config/samples", d.Kind, d.Version)
+			return "", fmt.Errorf("no sample has the kind %s %s: add one to config/samples", d.Kind, d.Version)
 		}
 		objects = append(objects, samples[index].object.Object)
 	}

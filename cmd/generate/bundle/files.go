@@ -25,7 +25,7 @@ func render(out output) (map[string]string, error) {
 	for _, object := range out.objects {
 		path := "manifests/" + fileName(object)
 		if _, found := documents[path]; found {
-			return nil, fmt.Errorf("two objects want the file %s", path)
+			return nil, fmt.Errorf("two objects have the file name %s", path)
 		}
 		documents[path] = object.Object
 	}

@@ -51,11 +51,11 @@ func readParameters(text string) ([]parameter, error) {
 
 // setImages sets the images in the Deployment and returns them as related images.
 func setImages(deployment *appsv1.Deployment, parameters []parameter) ([]v1alpha1.RelatedImage, error) {
-	at := slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "manager" })
-	if at < 0 {
+	index := slices.IndexFunc(deployment.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "manager" })
+	if index < 0 {
 		return nil, fmt.Errorf("the Deployment %s has no container named manager", deployment.Name)
 	}
-	container := &deployment.Spec.Template.Spec.Containers[at]
+	container := &deployment.Spec.Template.Spec.Containers[index]
 	// Drop variables of older releases, whose images are not mirrored, and empty ones.
 	container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool {
 		return e.ValueFrom == nil && (e.Value == "" || strings.Contains(e.Name, "IMAGE"))

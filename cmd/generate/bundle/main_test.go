@@ -128,9 +128,9 @@ func TestBuildRefuses(t *testing.T) {
 		want   string
 	}{
 		"no version":   {func(in *input) { in.version = "" }, `version ""`},
-		"a v":          {func(in *input) { in.version = "v1.2.3" }, "it must be one such as 1.2.3"},
+		"a v":          {func(in *input) { in.version = "v1.2.3" }, "it must be a semantic version such as 1.2.3"},
 		"no CRDs":      {func(in *input) { in.base.Spec.CustomResourceDefinitions.Owned = nil }, "is not described"},
-		"no samples":   {func(in *input) { in.samples = nil }, "no sample shows Bell v1"},
+		"no samples":   {func(in *input) { in.samples = nil }, "no sample has the kind Bell v1"},
 		"no image":     {func(in *input) { in.parameters = nil }, managerKey + " is missing"},
 		"no port":      {func(in *input) { in.sources.deployment.Spec.Template.Spec.Containers[0].Ports = nil }, "no port named webhook"},
 		"no such role": {func(in *input) { in.sources.roles = nil }, "there is no ClusterRole manager"},
@@ -161,7 +161,7 @@ func TestRender(t *testing.T) {
 		t.Error(difference)
 	}
 	out.objects = append(out.objects, out.objects[0])
-	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects want the file") {
+	if _, err := render(out); err == nil || !strings.Contains(err.Error(), "two objects have the file name") {
 		t.Error(err)
 	}
 }

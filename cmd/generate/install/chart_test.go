@@ -385,8 +385,8 @@ func tree(t *testing.T, root string) map[string]string {
 
 func TestRunRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ version, image, want string }{
-		"no version":    {"", "a:1", "it must be one such as 1.2.3"},
-		"a tag":         {"v1.2.3", "a:1", "it must be one such as 1.2.3"},
+		"no version":    {"", "a:1", "it must be a semantic version such as 1.2.3"},
+		"a tag":         {"v1.2.3", "a:1", "it must be a semantic version such as 1.2.3"},
 		"no image":      {"1.2.3", "", "set both"},
 		"no checkout":   {"1.2.3", "a:1", "copying the manifests"},
 		"no image line": {"1.2.3", "a:1", "nothing would name the image"},

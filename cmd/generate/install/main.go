@@ -31,7 +31,7 @@ func main() {
 
 func run(root, out, version, image string) error {
 	if _, err := semver.Parse(version); err != nil {
-		return fmt.Errorf("version %q: %w: it must be one such as 1.2.3", version, err)
+		return fmt.Errorf("version %q: %w: it must be a semantic version such as 1.2.3", version, err)
 	}
 	if image == "" || out == "" {
 		return fmt.Errorf("the image is %q and the folder %q: set both", image, out)

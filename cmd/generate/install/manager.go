@@ -59,7 +59,7 @@ func readManager(deployment *unstructured.Unstructured) (*manager, error) {
 	return m, nil
 }
 
-// add sorts a variable. It skips those without a value or with a placeholder of an address.
+// add adds a variable to the fields of its purpose. It skips variables without a value, or with a placeholder of an address.
 func (m *manager) add(v corev1.EnvVar) error {
 	component, isSwitch := strings.CutPrefix(v.Name, "ENABLE_")
 	_, isImage := imageValues[v.Name]

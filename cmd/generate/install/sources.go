@@ -83,11 +83,11 @@ func (s *sources) rewrite(path string) error {
 		return err
 	}
 	k.Namespace = namespacePlaceholder
-	at := slices.Index(k.Components, "../../components/"+params)
-	if at < 0 {
+	index := slices.Index(k.Components, "../../components/"+params)
+	if index < 0 {
 		return fmt.Errorf("%s has no component %s", path, params)
 	}
-	k.Components = slices.Insert(k.Components, at, "../../components/"+monitoring)
+	k.Components = slices.Insert(k.Components, index, "../../components/"+monitoring)
 	for _, component := range k.Components {
 		if name := filepath.Base(component); name != params {
 			s.components = append(s.components, name)

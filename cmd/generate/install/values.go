@@ -12,7 +12,7 @@ import (
 // value is a value of the chart.
 type value struct {
 	name, comment string
-	fallback      any
+	defaultValue  any
 	// schema is its JSON Schema without the comment.
 	schema map[string]any
 }
@@ -57,7 +57,7 @@ func (m *manager) values(s *sources) []value {
 func valuesFile(values []value) (string, error) {
 	var out strings.Builder
 	for _, v := range values {
-		text, err := yaml.Marshal(map[string]any{v.name: v.fallback})
+		text, err := yaml.Marshal(map[string]any{v.name: v.defaultValue})
 		if err != nil {
 			return "", fmt.Errorf("encoding value %s: %w", v.name, err)
 		}

@@ -51,7 +51,7 @@ func run(args []string) error {
 func readCRDs(dir string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(paths) == 0 {
-		return nil, errors.Join(fmt.Errorf("there are no definitions in %s: run make generate from the root of the checkout", dir), err)
+		return nil, errors.Join(fmt.Errorf("there are no CRDs in %s: run make generate from the root of the checkout", dir), err)
 	}
 	var crds []apiextensionsv1.CustomResourceDefinition
 	for _, path := range paths {
@@ -61,7 +61,7 @@ func readCRDs(dir string) ([]apiextensionsv1.CustomResourceDefinition, error) {
 		}
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
-			return nil, fmt.Errorf("%s holds no definition: %w", path, err)
+			return nil, fmt.Errorf("%s contains no CRD: %w", path, err)
 		}
 		crds = append(crds, crd)
 	}

@@ -286,7 +286,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	if reconciles > 40 || len(signers) != 3 {
 		t.Errorf("%d reconciles, %d CAs", reconciles, len(signers))
 	}
-	for _, want := range []string{"the CA is rotated at ", "the CA was rotated", "the certificate of role head was renewed, because a third of its life is over"} {
+	for _, want := range []string{"the CA is rotated at ", "the CA was rotated", "the certificate of role head was renewed, because a third of its lifetime has passed"} {
 		if !strings.Contains(reported, want) {
 			t.Errorf("no event reports that %s:\n%s", want, reported)
 		}

@@ -29,7 +29,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/cmd/kubectl-odh/internal/fetch"
 )
 
-// The client hardly limits its many short requests; the API server has priority and fairness.
+// The client limits its many short requests little, because the API server has priority and fairness.
 const (
 	requestsPerSecond = 100
 	requestsAtOnce    = 200
@@ -41,7 +41,7 @@ const requestTimeout = "20s"
 // Options are the flags of all sub-commands, and external dependencies.
 type Options struct {
 	genericiooptions.IOStreams
-	// Config are the flags of kubectl that select a cluster, Print those of the output.
+	// Config are the flags of kubectl that select a cluster, Print are the flags of the output.
 	Config *genericclioptions.ConfigFlags
 	Print  *genericclioptions.PrintFlags
 	// AllNamespaces selects all namespaces.
@@ -100,12 +100,12 @@ func (o *Options) check(*cobra.Command, []string) error {
 
 // Cluster holds the clients of a cluster.
 type Cluster struct {
-	// Namespace is that of the flag, or else of the context.
+	// Namespace is the value of the flag -n, or else the namespace of the context.
 	Namespace string
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
-	// Pods is for logs, whose requests have no timeout.
+	// Pods reads logs, without a timeout.
 	Pods corev1client.PodsGetter
 }
 

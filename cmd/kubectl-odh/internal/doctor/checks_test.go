@@ -339,7 +339,7 @@ const withReferences = `
 func referenceFaults() map[string]fault {
 	withMLflow := func(w *clusterState) { w.documents(withReferences) }
 	return map[string]fault{
-		"a key less": {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add what is missing"},
+		"a key less": {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/db has no key uri", "kubectl -n opendatahub edit secret db, and add the missing keys"},
 		"missing":    {withMLflow, "references", Fail, "MLflow mlflow: Secret opendatahub/gone does not exist", "kubectl -n opendatahub create secret generic gone"},
 		"may not be read": {func(w *clusterState) {
 			withMLflow(w)

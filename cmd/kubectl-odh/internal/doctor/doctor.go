@@ -53,9 +53,8 @@ var checks = []check{
 // Result is the result of a check.
 type Result string
 
-// Results, from bad to good.
+// Results, most severe first.
 const (
-	// Results, most severe first.
 	Fail    Result = "fail"
 	Warn    Result = "warn"
 	Unknown Result = "unknown"
@@ -71,7 +70,7 @@ type Finding struct {
 	Result Result `json:"result"`
 	// Subject is the affected object; "" for the whole cluster.
 	Subject string `json:"subject,omitempty"`
-	// Found is the problem, Why its consequence, and Fix a command or a step that solves it.
+	// Found is the problem, Why is its consequence, and Fix is a command or a step that solves it.
 	Found string `json:"found"`
 	Why   string `json:"why,omitempty"`
 	Fix   string `json:"fix,omitempty"`
@@ -82,7 +81,7 @@ type checker struct {
 	// Reader records gaps of the check.
 	fetch.Reader
 	now time.Time
-	// plugin is the version of this program, server that of the API server, such as "v1.34.1".
+	// plugin is the version of this program, server is the version of the API server, such as "v1.34.1".
 	plugin, server string
 	shipped        manifestSet
 	manager        installed.Manager
@@ -263,7 +262,7 @@ func (e *checker) checkReference(ctx context.Context, subject, namespace string,
 		return nested.At(u.Object, "data", key) != nil || nested.At(u.Object, "binaryData", key) != nil
 	})
 	if len(missing) > 0 {
-		e.report(Fail, subject, name+" has no key "+strings.Join(missing, ", "), "", kubectl+" edit "+word+" "+ref.name+", and add what is missing")
+		e.report(Fail, subject, name+" has no key "+strings.Join(missing, ", "), "", kubectl+" edit "+word+" "+ref.name+", and add the missing keys")
 	}
 }
 

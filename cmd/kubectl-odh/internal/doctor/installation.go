@@ -255,20 +255,20 @@ func (e *checker) checkWebhook(ctx context.Context, kind, configuration string, 
 	}
 }
 
-// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager, and returns whether
-// it is fine. Objects that cannot be read count as fine; the caller's gaps list them.
+// checkClientConfig reports a webhook whose Service or ready pod is missing, or whose caBundle does not verify the manager. It
+// reports whether no problem was found. Objects that cannot be read are no problem, because the gaps of the check list them.
 func (e *checker) checkClientConfig(ctx context.Context, service *admissionregistrationv1.ServiceReference, bundle []byte, f Finding) bool {
 	name := service.Namespace + "/" + service.Name
 	u, err := e.Get(ctx, e.Kind("Service"), service.Namespace, service.Name)
-	switch distrust := e.trustProblem(ctx, bundle); {
+	switch untrusted := e.trustProblem(ctx, bundle); {
 	case err != nil:
 	case u == nil:
 		f.Found = "calls Service " + name + ", which does not exist"
 	case !e.hasReadyEndpoint(ctx, fetch.Decode[corev1.Service](u)):
 		f.Found = "calls Service " + name + ", which has no ready pod"
 		f.Fix = "kubectl -n " + service.Namespace + " get pods,endpointslices"
-	case e.isManager(service) && distrust != "":
-		f.Found = distrust
+	case e.isManager(service) && untrusted != "":
+		f.Found = untrusted
 		f.Fix = "kubectl -n " + service.Namespace + " rollout restart deployment " + e.manager.Deployment.Name +
 			": the manager writes the caBundle when it starts; if this does not help, see check rights"
 	}

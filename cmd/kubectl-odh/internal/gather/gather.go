@@ -74,7 +74,7 @@ func Command(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// write collects everything into a file.
+// write collects the data and writes the archive.
 func (g *collector) write(ctx context.Context, file string, lines int64) error {
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *collector) report(ctx context.Context, command cli.Command, name string
 	return g.values.Text(out.String())
 }
 
-// Bounds of an archive, in bytes before compression.
+// Limits of an archive, in bytes before compression.
 const (
 	maxFile  = 10 << 20
 	maxTotal = 200 << 20
@@ -124,7 +124,7 @@ type archive struct {
 	mu           sync.Mutex
 	tar          *tar.Writer
 	files, total int
-	// err is the first error, truncated are the names of truncated files.
+	// err is the first error, truncated holds the names of truncated files.
 	err       error
 	truncated []string
 }
@@ -148,7 +148,7 @@ func (a *archive) add(name, text string) {
 	}
 }
 
-// relatedKinds are kinds of other operators and of Kubernetes that explain the state of resources.
+// relatedKinds are kinds of other operators and of Kubernetes on which the state of resources depends.
 var relatedKinds = []string{
 	"RayJob.ray.io", "RayService.ray.io", "Workload.kueue.x-k8s.io", "LocalQueue.kueue.x-k8s.io", "ClusterQueue.kueue.x-k8s.io",
 	"Auth.services.platform.opendatahub.io", "DSCInitialization.dscinitialization.opendatahub.io",
@@ -176,9 +176,9 @@ type collector struct {
 	cluster *cli.Cluster
 	notes   []string
 	archive *archive
-	// found are the objects by file and by name.
+	// found holds the objects by file and name.
 	found map[string]map[string]*unstructured.Unstructured
-	// values of the Secrets in the namespaces of the resources.
+	// values are the values of the Secrets in the namespaces of the resources.
 	values redact.Values
 }
 

@@ -29,7 +29,7 @@ import (
 // DeploymentName is the name of the manager's Deployment in every installation.
 const DeploymentName = "odh-platform-operator-controller-manager"
 
-// overlayNamespaces are the namespaces of the shipped overlays. They are searched if the whole cluster cannot be.
+// overlayNamespaces are the namespaces of the shipped overlays. They are searched if the user may not list all namespaces.
 var overlayNamespaces = []string{"opendatahub", "redhat-ods-applications"}
 
 // Manager is the state of the manager in the cluster.
@@ -95,7 +95,7 @@ func ReadLease(u *unstructured.Unstructured) *Lease {
 	return &Lease{u.GetNamespace(), ptr.Deref(spec.HolderIdentity, ""), renewed, expires}
 }
 
-// Find finds the manager in a namespace, or for "" in all namespaces, or at least in the likely ones.
+// Find finds the manager in a namespace. For "" it searches all namespaces, or those of the overlays and of the context if the user may not list all.
 func Find(ctx context.Context, reader fetch.Reader, namespace string, now time.Time) Manager {
 	m := Manager{SettingsProblem: "the Deployment of the manager could not be read"}
 	leases, leaseAllowed := findByName(ctx, reader, "Lease.coordination.k8s.io", namespace, names.OperatorName)
@@ -195,8 +195,8 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 		m.SettingsProblem = fmt.Sprintf("the Deployment has no container %q", containerName)
 		return
 	}
-	w := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, maps: map[string]*map[string]string{}}
-	environment, requested := w.environment(c), map[string]bool{}
+	pod := &podView{ctx: ctx, reader: reader, namespace: m.Namespace, maps: map[string]*map[string]string{}}
+	environment, requested := pod.environment(c), map[string]bool{}
 	lookup := func(name string) (string, bool) {
 		requested[name] = true
 		value, found := environment[name]
@@ -211,12 +211,12 @@ func (m *Manager) readSettings(ctx context.Context, reader fetch.Reader) {
 	}
 	var err error
 	m.Settings, err = config.Load(config.Program{Components: kinds.Names(), MLflowVersion: placeholderMLflowVersion}, args, lookup,
-		func(name string) ([]byte, error) { return w.file(volumes, c.VolumeMounts, name) })
+		func(name string) ([]byte, error) { return pod.file(volumes, c.VolumeMounts, name) })
 	m.SettingsProblem = ""
 	if err != nil {
 		m.SettingsProblem = err.Error()
 	}
-	for _, u := range w.unread {
+	for _, u := range pod.unread {
 		if u.variable == "" || requested[u.variable] { // other variables are not settings
 			m.Unread = append(m.Unread, cmp.Or(u.variable, "all variables")+" in "+u.object)
 		}

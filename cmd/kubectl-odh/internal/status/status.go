@@ -120,12 +120,12 @@ func (r Report) resources(now time.Time) string {
 		return "There are no resources yet.\n"
 	}
 	table := cli.Table{Columns: []string{"State", "Namespace", "Resource", "Reason", "Age"}}
-	for _, x := range r.Resources {
-		began := x.Since
-		if began.IsZero() {
-			began = x.Created
+	for _, resource := range r.Resources {
+		since := resource.Since
+		if since.IsZero() {
+			since = resource.Created
 		}
-		table.Add(cli.Below(indent, x.Verdict), x.Label(), x.Namespace, x.Kind+"/"+x.Name, x.Reason, cli.Age(began, now))
+		table.Add(cli.Below(indent, resource.Verdict), resource.Label(), resource.Namespace, resource.Kind+"/"+resource.Name, resource.Reason, cli.Age(since, now))
 	}
 	return table.String()
 }
@@ -168,13 +168,13 @@ type Resource struct {
 // gatherer reads the cluster.
 type gatherer struct {
 	fetch.Reader
-	// namespace to look at, empty for all.
+	// namespace is the namespace to read; empty means all.
 	namespace string
-	// confined to the namespace of the context, since listing all is forbidden.
+	// restricted reports whether only the namespace of the context is read, because the user may not list all namespaces.
 	restricted atomic.Bool
 }
 
-// gather finds out everything. An error means that nothing was found out.
+// gather reads the cluster and returns the report. It fails if nothing can be read.
 func gather(ctx context.Context, o *cli.Options, selector string) (Report, error) {
 	_, reader, err := o.Read(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 		}
 	}
 	manager := installed.Find(ctx, reader, o.ManagerNamespace, o.Clock.Now())
-	// As far as that can be seen. Whether a replica leads counts where there is a Lease.
+	// A manager that the user may not list is no problem, and neither is a missing leader without a Lease.
 	r := Report{Manager: manager, OK: manager.Hidden && !manager.Found || manager.State.OK() && (manager.Lease == nil || manager.Leads)}
 	verdictOf := g.verdictFunc(ctx, manager)
 	all := kinds.All()
@@ -216,17 +216,17 @@ func gather(ctx context.Context, o *cli.Options, selector string) (Report, error
 func (r *Report) add(c Component, objects []unstructured.Unstructured, verdictOf func(*unstructured.Unstructured) health.Verdict) {
 	for i := range objects {
 		u := &objects[i]
-		x := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, verdictOf(u)}
-		r.Resources = append(r.Resources, x)
+		resource := Resource{c.Name, u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName(), u.GetCreationTimestamp().Time, verdictOf(u)}
+		r.Resources = append(r.Resources, resource)
 		c.Resources++
-		if !x.State.OK() {
+		if !resource.State.OK() {
 			c.NotReady, r.OK = c.NotReady+1, false
 		}
 	}
 	r.Components = append(r.Components, c)
 }
 
-// list lists a kind in all namespaces, or at least in that of the context.
+// list lists a kind in all namespaces, or in the namespace of the context if the user may not list all.
 func (g *gatherer) list(ctx context.Context, name, selector string) []unstructured.Unstructured {
 	kind, quiet, options := g.Kind(name), g.WithGaps(nil), metav1.ListOptions{LabelSelector: selector}
 	found, err := quiet.List(ctx, kind, g.namespace, options)

@@ -125,7 +125,7 @@ func (n *Node) draw(table *cli.Table, now time.Time, indent string) {
 // Relation is the relation of an object to its parent in a tree.
 type Relation string
 
-// Relations to the object above.
+// Relations to the parent.
 const (
 	// Owned objects have the parent as owner and are garbage-collected with it.
 	Owned Relation = "owned"
@@ -312,7 +312,7 @@ func (g *gatherer) search(ctx context.Context, namespaces ...string) {
 	}
 }
 
-// list lists a kind. A missing right to list in all namespaces is noted once for all kinds, since known namespaces are searched anyway.
+// list lists a kind. A missing permission to list all namespaces is noted once for all kinds, because known namespaces are searched anyway.
 func (g *gatherer) list(ctx context.Context, kind fetch.Kind, namespace string) []unstructured.Unstructured {
 	options, list := metav1.ListOptions{}, g.WithGaps(nil).List
 	if namespace == "" {
