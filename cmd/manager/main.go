@@ -1,6 +1,6 @@
 // Command manager runs the controllers of the Open Data Hub components in one process.
 //
-// Sub-commands: run (the default, so that bare flags work), render (print what a custom resource would produce,
+// Sub-commands: run (the default, so that bare flags work), render (print the objects that a custom resource would produce,
 // without a cluster) and version; and modelregistry, catalog and aihub, which Deployments of the legacy operator use.
 package main
 

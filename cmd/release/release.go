@@ -22,7 +22,7 @@ type release struct {
 	version, registry string
 	root, dist        string
 	source            source
-	// platforms are those of the images, systems those of kubectl-odh.
+	// platforms are the platforms of the images, systems are the platforms of kubectl-odh.
 	platforms, systems []platform
 	builder            string
 	out                io.Writer

@@ -45,7 +45,7 @@ const (
 
 // Deps are the dependencies of the controller.
 type Deps struct {
-	// Namespace is that of the manager.
+	// Namespace is the namespace of the manager.
 	Namespace string
 	Served    *capability.Watcher
 	Applier   *apply.Applier

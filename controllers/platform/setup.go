@@ -34,7 +34,7 @@ const ComponentName = "platform"
 // AIHubFieldOwner is the field manager of the objects of an AIHub, as in the legacy operator.
 const AIHubFieldOwner = "aihub"
 
-// ConfigMaps in which the platform reports its version. That of an AIHub is in its application namespace.
+// ConfigMaps in which the platform reports its version. The one for an AIHub is in its application namespace.
 const (
 	configMapName      = "odh-mlflowoperator-config"
 	aihubConfigMapName = "odh-modelregistry-config"

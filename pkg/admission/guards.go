@@ -34,7 +34,7 @@ func (g Guards) ForManagerOnly() Guards {
 	return g
 }
 
-// ReferencesOf returns the references of an object. The namespace is that of the request.
+// ReferencesOf returns the references of an object in the namespace of the request.
 type ReferencesOf func(rules Rules, raw []byte, namespace string) (References, error)
 
 // Wrap returns a handler that calls next, and then checks the added references. It also checks requests for a disabled component, because

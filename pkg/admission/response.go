@@ -23,7 +23,7 @@ func (c DisabledComponent) Handle(context.Context, admission.Request) admission.
 	return admission.Allowed("").WithWarnings(string(c))
 }
 
-// Unless returns the handler of an enabled component, and otherwise that of the disabled one.
+// Unless returns the given handler if the component is enabled, and otherwise c.
 func (c DisabledComponent) Unless(enabled bool, handler admission.Handler) admission.Handler {
 	if enabled {
 		return handler

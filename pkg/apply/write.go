@@ -141,7 +141,7 @@ func (a *Applier) DeleteIf(ctx context.Context, forOwner types.UID, kind schema.
 }
 
 // Prune deletes the objects of the given kinds that have the labels of the component and a reference to owner but are not desired. An
-// object with further owners is kept unless owner is its controller, and so are Unowned ones. The objects are listed from the cache, so a
+// object with further owners is kept unless owner is its controller. Unowned objects are kept. The objects are listed from the cache, so a
 // call without a deletion sends no request. Kinds that are not served are skipped.
 //
 // legacy, if not nil, selects the objects of a legacy operator. They lack the labels, so the cache does not hold them. They are

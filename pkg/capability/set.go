@@ -17,7 +17,7 @@ type Set struct {
 // NewSet returns a set of the given kinds.
 func NewSet(kinds ...schema.GroupVersionKind) Set { return Set{sets.New(kinds...)} }
 
-// Filter returns those of the kinds that are served, in order.
+// Filter returns the given kinds that are served, in order.
 func (s Set) Filter(kinds ...schema.GroupVersionKind) []schema.GroupVersionKind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k schema.GroupVersionKind) bool { return !s.Has(k) })
 }
@@ -32,7 +32,7 @@ func (s Set) OAuth() bool { return s.OpenShift() && s.Has(UserGroup) }
 // PlatformKubeRay reports whether KubeRay is part of Open Data Hub or OpenShift AI since 3.0.
 func (s Set) PlatformKubeRay() bool { return s.Has(platformKubeRay) }
 
-// KubeRaySecures reports whether KubeRay secures all Ray clusters by itself: the platform's KubeRay does if Routes are served.
+// KubeRaySecures reports whether KubeRay secures all Ray clusters, which the platform's KubeRay does if Routes are served.
 func (s Set) KubeRaySecures() bool { return s.HasAll(platformKubeRay, Route) }
 
 // WithPlatformKubeRay returns a copy of the set with the given presence of the platform's KubeRay.

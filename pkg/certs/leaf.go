@@ -58,7 +58,7 @@ func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) 
 	if reason == "" { // only the bundle has changed
 		return r.newLeaf(o, map[string][]byte{
 			dataKeyCert: data[dataKeyCert], dataKeyPrivateKey: data[dataKeyPrivateKey], dataKeyCACert: r.Data[dataKeyCACert],
-		}, existing, "other CAs are trusted"), nil
+		}, existing, "the bundle of trusted CAs has changed"), nil
 	}
 	template := o.buildTemplate(now, r.bundle[0])
 	var err error
@@ -85,7 +85,7 @@ func (r *Root) EnsureLeaf(data map[string][]byte, o LeafOptions, now time.Time) 
 // checkLeaf returns the reason to replace the certificate in data, empty for none. It returns certificate and key if the key is reused.
 func (r *Root) checkLeaf(data map[string][]byte, o LeafOptions, now time.Time) (*x509.Certificate, *signingKey, string) {
 	if len(data) == 0 {
-		return nil, nil, "there was none"
+		return nil, nil, "no certificate existed"
 	}
 	pair, err := tls.X509KeyPair(data[dataKeyCert], data[dataKeyPrivateKey])
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // dataKeyNextCAPrivateKey is the key of the Secret for the private key of the next CA.
 const dataKeyNextCAPrivateKey = "ca-next.key"
 
-// maxBundleSize limits the bundle: the signing CA, the next one, and earlier ones that are still valid.
+// maxBundleSize limits the bundle: the signing CA, the next one, and previous ones that are still valid.
 const maxBundleSize = 4
 
 // Step is a change that EnsureRoot made.
@@ -114,7 +114,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	}
 	if index > 0 {
 		r.moveCA(index, 0)
-		r.Step, r.Cause = Repaired, "the CA that signs was not the first in "+dataKeyCACert
+		r.Step, r.Cause = Repaired, "the signing CA was not the first in "+dataKeyCACert
 	}
 	// A next key without a CA is ignored: it will be replaced.
 	if next, err := parseKey(data[dataKeyNextCAPrivateKey]); err == nil {
@@ -129,7 +129,7 @@ func loadRoot(data map[string][]byte, now time.Time) (Root, error) {
 	if r.nextKey == nil || now.After(r.bundle[1].NotAfter) {
 		return r, errors.New("the CA has expired")
 	}
-	r.promoteNext("the CA that signed has expired")
+	r.promoteNext("the signing CA has expired")
 	return r, nil
 }
 
@@ -146,7 +146,7 @@ func (r *Root) moveCA(from, to int) {
 
 // createRoot issues a new CA and keeps the CAs of the previous bundle behind it.
 func createRoot(data map[string][]byte, o RootOptions, reason error, now time.Time) (Root, error) {
-	r := Root{Step: Created, Cause: "there was none"}
+	r := Root{Step: Created, Cause: "no CA existed"}
 	if len(data) > 0 {
 		r.Step, r.Cause = Repaired, reason.Error()
 	}
@@ -190,10 +190,10 @@ func (r *Root) rotate(o RootOptions, now time.Time) error {
 				return err
 			}
 			r.bundle, r.nextKey = slices.Insert(slices.Clone(r.bundle), 1, ca), key
-			r.recordStep(Announced, "a third of the life of the CA is over")
+			r.recordStep(Announced, "a third of the lifetime of the CA has passed")
 		}
 		if replaced = r.nextKey != nil && !now.Before(r.promoteTime()); replaced {
-			r.promoteNext("the CA that signed is near its end")
+			r.promoteNext("the signing CA expires soon")
 		}
 	}
 	r.bundle = r.bundle[:min(len(r.bundle), maxBundleSize)]

@@ -42,7 +42,7 @@ func (a *Authority) startWatches(ctx context.Context, running *sync.WaitGroup) {
 func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if current == nil {
-		return // the first sync writes what is missing
+		return // the first sync writes it
 	}
 	live := &corev1.Secret{}
 	if obj != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, live) == nil && current.matches(live.Data) {
@@ -56,7 +56,7 @@ func (a *Authority) onSecretUpdate(obj *unstructured.Unstructured) {
 func (a *Authority) onTargetUpdate(target Target, obj *unstructured.Unstructured) {
 	current := a.current.Load()
 	if obj == nil || current == nil {
-		return // the first sync writes what is missing
+		return // the first sync writes it
 	}
 	obj.SetGroupVersionKind(target.Kind)
 	if len(buildCABundlePatch(obj, base64.StdEncoding.EncodeToString(current.data[dataKeyCACert]), target.Service)) == 0 {

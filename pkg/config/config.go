@@ -62,7 +62,7 @@ type Config struct {
 	TLSCipherSuites string  `flag:"tls-cipher-suites" env:"TLS_CIPHER_SUITES" key:"tls.cipherSuites" parse:"list" help:"cipher suites of the same listeners for TLS 1.2, with the names of Go; if empty, those of the profile or of each program"`
 	Health          Health  `section:""`
 	Webhook         Webhook `section:""`
-	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or for pods that of the cluster.
+	// TLS is the profile of all listeners, including those in pods. Without a setting it is zero, or the profile of the cluster for servers in pods.
 	TLS tlsprofile.Profile
 	// Authors are the rules for the pods of custom resources, with the account of the manager.
 	Authors admission.Rules

@@ -12,7 +12,7 @@ import (
 type ModelRegistry struct {
 	// Namespace is the only allowed namespace of registries and the catalog; empty means any.
 	Namespace string `env:"REGISTRIES_NAMESPACE" key:"modelregistry.namespace" parse:"namespace?" help:"the only namespace for registries and the catalog; if empty, any namespace"`
-	// DefaultDomain is the domain of Routes; empty means that of the cluster.
+	// DefaultDomain is the domain of Routes; empty means the domain of the cluster.
 	DefaultDomain string          `env:"DEFAULT_DOMAIN" key:"modelregistry.defaultDomain" parse:"domain" help:"domain for Routes whose registry names none; if empty, the domain of the cluster"`
 	Gateway       RegistryGateway `section:""`
 	// Exposure is the exposure of all components.

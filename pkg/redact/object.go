@@ -9,8 +9,8 @@ var (
 )
 
 // Object redacts the content of an object in place: the values of Secrets and ConfigMaps, environment variables and fields with sensitive
-// names, and in other strings the values and the credentials that [Text] recognizes. It includes embedded objects, such as those of an AppWrapper. The
-// annotation last-applied-configuration is removed.
+// names, and in other strings the values and the credentials that [Text] recognizes. It includes embedded objects, such as the components of
+// an AppWrapper. The annotation last-applied-configuration is removed.
 func (v Values) Object(content map[string]any) {
 	if content["kind"] == "Secret" || content["kind"] == "ConfigMap" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {

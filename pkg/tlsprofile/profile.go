@@ -164,16 +164,16 @@ func FromAPIServer(obj *unstructured.Unstructured) (Profile, []string, error) {
 }
 
 func profileOf(server *configv1.APIServer) (Profile, []string, error) {
-	chosen := server.Spec.TLSSecurityProfile
+	selected := server.Spec.TLSSecurityProfile
 	switch {
-	case chosen == nil || chosen.Type != configv1.TLSProfileCustomType && configv1.TLSProfiles[chosen.Type] == nil:
+	case selected == nil || selected.Type != configv1.TLSProfileCustomType && configv1.TLSProfiles[selected.Type] == nil:
 		return Intermediate(), nil, nil
-	case chosen.Type != configv1.TLSProfileCustomType:
-		return newProfile(chosen.Type, configv1.TLSProfiles[chosen.Type])
-	case chosen.Custom == nil:
+	case selected.Type != configv1.TLSProfileCustomType:
+		return newProfile(selected.Type, configv1.TLSProfiles[selected.Type])
+	case selected.Custom == nil:
 		return Intermediate(), nil, errors.New("the profile Custom is empty: set spec.tlsSecurityProfile.custom")
 	default:
-		return newProfile(chosen.Type, &chosen.Custom.TLSProfileSpec)
+		return newProfile(selected.Type, &selected.Custom.TLSProfileSpec)
 	}
 }
 
@@ -193,9 +193,9 @@ func newProfile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Pr
 	p := Profile{Name: string(name), MinVersion: version}
 	var unknown []string
 	for _, cipher := range spec.Ciphers {
-		id, always := findSuite(cipher)
+		id, alwaysEnabled := findSuite(cipher)
 		switch {
-		case always:
+		case alwaysEnabled:
 		case id == 0:
 			unknown = append(unknown, cipher)
 		default:
@@ -208,8 +208,8 @@ func newProfile(name configv1.TLSProfileType, spec *configv1.TLSProfileSpec) (Pr
 	return p, unknown, nil
 }
 
-// findSuite returns a cipher suite by its OpenSSL or IANA name; always is true for suites of TLS 1.3, which are always enabled.
-func findSuite(name string) (id uint16, always bool) {
+// findSuite returns a cipher suite by its OpenSSL or IANA name. Suites of TLS 1.3 are always enabled.
+func findSuite(name string) (id uint16, alwaysEnabled bool) {
 	if id, ok := openSSLCiphers[name]; ok {
 		return id, false
 	}

@@ -17,7 +17,7 @@ import (
 type sources struct {
 	// crds are sorted by name.
 	crds []definition
-	// deployment is that of the manager.
+	// deployment is the Deployment of the manager.
 	deployment *appsv1.Deployment
 	// roles by kind and name, bound to the manager or not.
 	roles map[rbacv1.RoleRef]role

@@ -58,20 +58,20 @@ type Kind struct {
 func Components() []Component {
 	return []Component{
 		{Name: platform.ComponentName, Any: true, Kinds: []Kind{
-			{platformv1alpha1.GroupVersion.WithKind("MLflowOperator"), mlflowOperators, nil},
-			{platformv1alpha1.GroupVersion.WithKind("AIHub"), hubs, nil},
+			{platformv1alpha1.GroupVersion.WithKind("MLflowOperator"), renderMLflowOperator, nil},
+			{platformv1alpha1.GroupVersion.WithKind("AIHub"), renderAIHub, nil},
 		}},
 		{Name: mlflow.ComponentName, Kinds: []Kind{
-			{mlflowv1.GroupVersion.WithKind("MLflow"), mlflows, nil}, {mlflowconfigv1.GroupVersion.WithKind("MLflowConfig"), mlflowConfigs, nil},
+			{mlflowv1.GroupVersion.WithKind("MLflow"), renderMLflow, nil}, {mlflowconfigv1.GroupVersion.WithKind("MLflowConfig"), renderMLflowConfig, nil},
 		}},
-		{Name: modelregistry.ComponentName, Kinds: []Kind{{v1beta1.GroupVersion.WithKind(v1beta1.Kind), registries, nil}}},
-		{Name: modelcatalog.ComponentName, Kinds: []Kind{{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), catalogs, nil}}},
+		{Name: modelregistry.ComponentName, Kinds: []Kind{{v1beta1.GroupVersion.WithKind(v1beta1.Kind), renderRegistry, nil}}},
+		{Name: modelcatalog.ComponentName, Kinds: []Kind{{aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), renderCatalog, nil}}},
 		{Name: modelmesh.ComponentName, Kinds: []Kind{
-			{modelmesh.PredictorKind, registrations, nil}, {capability.InferenceService, registrations, isModelMesh},
-			{capability.ClusterServingRuntime, servingRuntimes, isMultiModel}, {capability.ServingRuntime, servingRuntimes, isMultiModel},
+			{modelmesh.PredictorKind, renderModel, nil}, {capability.InferenceService, renderModel, isModelMesh},
+			{capability.ClusterServingRuntime, renderServingRuntime, isMultiModel}, {capability.ServingRuntime, renderServingRuntime, isMultiModel},
 		}},
-		{Name: raycluster.ComponentName, Kinds: []Kind{{ray.GVK, rayClusters, nil}}},
-		{Name: appwrapper.ComponentName, Kinds: []Kind{{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), appWrappers, nil}}},
+		{Name: raycluster.ComponentName, Kinds: []Kind{{ray.GVK, renderRayCluster, nil}}},
+		{Name: appwrapper.ComponentName, Kinds: []Kind{{awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), renderAppWrapper, nil}}},
 	}
 }
 
@@ -148,27 +148,27 @@ func isModelMesh(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()[servingv1beta1.AnnotationDeploymentMode] == servingv1beta1.DeploymentModeModelMesh
 }
 
-func mlflows(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderMLflow(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	objects, err := mlflow.Render(MLflow(env.Config), env.Capabilities, obj)
 	return render.Result{Objects: objects}, err
 }
 
-// mlflowConfigs are read by the MLflow servers and not reconciled.
-func mlflowConfigs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+// renderMLflowConfig returns a note, because MLflow servers read MLflowConfigs and no controller creates objects for them.
+func renderMLflowConfig(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	namespace := env.EnsureNamespace(obj)
 	return render.Result{Notes: []string{
 		"nothing is created for MLflowConfig " + obj.GetName() + ": the servers of MLflow read it themselves, and keep artifacts of workspace " +
 			namespace + " in the bucket of Secret " + nested.String(obj.Object, "spec", "artifactRootSecret") + " there"}}, nil
 }
 
-func registries(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderRegistry(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	settings := env.Config.ModelRegistry
 	settings.DefaultDomain = cmp.Or(settings.DefaultDomain, env.Domain)
 	objects, err := modelregistry.Render(modelregistry.Settings{ModelRegistry: settings}, env.Capabilities, obj)
 	return render.Result{Objects: objects}, err
 }
 
-func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderCatalog(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	if obj.GetNamespace() == "" && env.Config.ModelRegistry.Namespace != "" {
 		obj.SetNamespace(env.Config.ModelRegistry.Namespace)
 	}
@@ -177,17 +177,17 @@ func catalogs(obj *unstructured.Unstructured, env render.Env) (render.Result, er
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func hubs(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderAIHub(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	objects, notes, err := platform.RenderAIHub(env.Config.ModelRegistry.Namespace, env.Config.Enabled(modelcatalog.ComponentName), obj)
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func mlflowOperators(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
+func renderMLflowOperator(obj *unstructured.Unstructured, _ render.Env) (render.Result, error) {
 	return render.Result{Notes: []string{"nothing is created for MLflowOperator " + obj.GetName() +
-		": it hands MLflow over to the program, which creates what each MLflow asks for"}}, nil
+		": it hands MLflow over to the manager, which creates the objects of each MLflow"}}, nil
 }
 
-func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderAppWrapper(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	env.EnsureNamespace(obj)
 	settings, err := AppWrapper(env)
 	if err != nil {
@@ -197,7 +197,7 @@ func appWrappers(obj *unstructured.Unstructured, env render.Env) (render.Result,
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+func renderRayCluster(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	env.EnsureNamespace(obj)
 	settings, _, err := env.Config.RayCluster(env.LegacyConfig(CodeFlareConfig, true))
 	if err != nil {
@@ -209,8 +209,8 @@ func rayClusters(obj *unstructured.Unstructured, env render.Env) (render.Result,
 	return render.Result{Objects: objects, Notes: notes}, err
 }
 
-// servingRuntimes are rendered in their namespace; cluster-scoped ones in the default namespace.
-func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+// renderServingRuntime renders a runtime in its namespace, and a cluster-scoped one in the default namespace.
+func renderServingRuntime(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	in := runtimes.RenderInputs{Served: env.Capabilities, SingleNamespace: env.Config.ModelMesh.NamespaceScope, OperatorNamespace: env.Config.ModelMesh.Namespace, InUse: true}
 	if obj.GetKind() == capability.ClusterServingRuntime.Kind {
 		in.Namespace = cmp.Or(env.Namespace, corev1.NamespaceDefault)
@@ -230,15 +230,15 @@ func servingRuntimes(obj *unstructured.Unstructured, env render.Env) (render.Res
 	return render.Result{Objects: append(objects, openshiftObjects...), Notes: slices.Concat(settingNotes, notes, openshiftNotes)}, err
 }
 
-// registrations are calls to the mesh and not API objects.
-func registrations(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
+// renderModel returns the registration of a model in the mesh as a note, because it is a call and not an object.
+func renderModel(obj *unstructured.Unstructured, env render.Env) (render.Result, error) {
 	namespace := env.EnsureNamespace(obj)
 	registration, reason, err := models.Register(obj)
 	if err != nil {
 		return render.Result{}, err
 	}
 	if registration == nil {
-		return render.Result{Notes: []string{"nothing is made for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
+		return render.Result{Notes: []string{"nothing is created for " + obj.GetKind() + " " + obj.GetName() + ": " + reason}}, nil
 	}
 	settings, notes, err := env.ModelMesh(namespace)
 	if err != nil {

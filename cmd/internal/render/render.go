@@ -63,11 +63,11 @@ func (e Env) LegacyConfig(name string, embedded bool) *config.LegacyConfig {
 
 // ModelMesh returns the settings of ModelMesh in a namespace.
 func (e Env) ModelMesh(namespace string) (meshsettings.Settings, []string, error) {
-	home := e.Config.ModelMesh.Namespace
+	adminNamespace := e.Config.ModelMesh.Namespace
 	documents := meshsettings.Documents{
-		Defaults: e.configMap(home, meshsettings.DefaultsName), Admin: e.configMap(home, meshsettings.ConfigMapName),
+		Defaults: e.configMap(adminNamespace, meshsettings.DefaultsName), Admin: e.configMap(adminNamespace, meshsettings.ConfigMapName),
 	}
-	if namespace != home {
+	if namespace != adminNamespace {
 		documents.Namespace = e.configMap(namespace, meshsettings.ConfigMapName)
 	}
 	return meshsettings.Resolve(e.Config.ModelMesh, documents)

@@ -1,5 +1,5 @@
 // Package review validates custom resources as the webhooks of the manager do on creation. It runs the webhooks themselves, for an empty
-// cluster and a user with all rights.
+// cluster and a user with all permissions.
 package review
 
 import (
@@ -76,7 +76,7 @@ func Create(ctx context.Context, env render.Env, obj *unstructured.Unstructured)
 	for _, path := range webhookPaths[kind] {
 		response := hooks[path].Handle(ctx, request)
 		if err := response.Complete(request); err != nil {
-			return warnings, fmt.Errorf("encoding the answer of a webhook: %w", err)
+			return warnings, fmt.Errorf("encoding the response of a webhook: %w", err)
 		}
 		if !response.Allowed {
 			return warnings, errors.New(response.Result.Message)

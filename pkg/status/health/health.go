@@ -170,13 +170,13 @@ func evaluateGeneric(u *unstructured.Unstructured) Verdict {
 		verdict.Reason = cmp.Or(verdict.Reason, c.Reason)
 	}
 	s := statusOf(u)
-	main, summed := readyCondition(s)
+	ready, found := readyCondition(s)
 	suspended, _ := nested.At(u.Object, "spec", "suspend").(bool)
 	replicas, scales := nested.At(u.Object, "spec", "replicas").(int64)
 	switch {
-	case summed:
-		return s.evaluate(main, u.GetGeneration())
-	case verdict.State != Healthy && s.failedCondition() != nil: // has more details than kstatus
+	case found:
+		return s.evaluate(ready, u.GetGeneration())
+	case verdict.State != Healthy && s.failedCondition() != nil: // has more details than the result of kstatus
 		return verdictOf(*s.failedCondition(), Failed)
 	case verdict.State == Failed:
 	case suspended:

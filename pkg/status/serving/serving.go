@@ -38,7 +38,7 @@ type State struct {
 	Reason, Message string
 	// Retry is the time until the next check; zero if an event triggers it.
 	Retry time.Duration
-	// CheckPods is true if the pods may provide details, for a serving Deployment those of its current spec.
+	// CheckPods is true if the pods may provide details: all pods, or only the pods of the current spec while the Deployment serves.
 	CheckPods bool
 }
 
