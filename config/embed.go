@@ -1,5 +1,5 @@
-// Package shipped holds manifests as they are installed: of CRDs, permissions and webhooks, for programs that compare a cluster with them; and
-// those that the manager creates if OLM installs it.
+// Package shipped embeds the manifests of CRDs, roles and webhooks, with which programs compare a cluster, and the manifests that the manager
+// applies if OLM installs it.
 package shipped
 
 import "embed"
@@ -17,7 +17,7 @@ var (
 	ServiceMonitor string
 )
 
-// Examples are those that the OpenShift console offers in addition to the ones in the CSV.
+// Examples are the samples that the OpenShift console offers in addition to those in the CSV.
 //
 //go:embed samples/appwrapper_deployment.yaml samples/appwrapper_failing_*.yaml samples/appwrapper_gpu_job.yaml samples/appwrapper_jobset.yaml
 //go:embed samples/appwrapper_leader_worker_set.yaml samples/appwrapper_pod.yaml samples/appwrapper_pytorch_job.yaml

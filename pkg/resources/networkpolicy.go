@@ -16,7 +16,7 @@ type (
 	egressRule   = networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration
 )
 
-// Labels of the namespaces of OpenShift's routers, and of namespaces created by the platform, such as that of the dashboard.
+// Labels of the namespaces of OpenShift's routers, and of namespaces that the platform creates, such as the one of the dashboard.
 const (
 	labelPolicyGroup = "network.openshift.io/policy-group"
 	labelGenerated   = "opendatahub.io/generated-namespace"
@@ -47,12 +47,12 @@ func denyAll(meta metav1.ObjectMeta, pods map[string]string, direction networkin
 // AllowAllEgress returns a rule that allows all egress, for peers that a policy cannot select.
 func AllowAllEgress() *egressRule { return networkingv1ac.NetworkPolicyEgressRule() }
 
-// RouterPolicy admits the routers of OpenShift and the namespaces of the platform to a port.
+// RouterPolicy allows ingress to a port from the routers of OpenShift and the namespaces of the platform.
 func RouterPolicy(meta metav1.ObjectMeta, pods map[string]string, port int32) *policyConfig {
 	return IngressPolicy(meta, pods, AllowTCP(port).WithFrom(RouterPeer(), NamespacePeer(labelGenerated, "true")))
 }
 
-// AllowTCP returns a rule that admits all peers to ports, until WithFrom restricts it.
+// AllowTCP returns a rule that allows ingress from all peers to TCP ports. WithFrom restricts the peers.
 func AllowTCP(ports ...int32) *ingressRule {
 	return networkingv1ac.NetworkPolicyIngressRule().WithPorts(policyPorts(corev1.ProtocolTCP, ports)...)
 }

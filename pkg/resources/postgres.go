@@ -46,7 +46,7 @@ const PostgresDir = "/var/lib/pgsql/data"
 
 // Postgres is a PostgreSQL server of an sclorg image for one client.
 type Postgres struct {
-	// Container is the name of the container.
+	// Container and Image are the name and the image of the container.
 	Container, Image string
 	Port             int32
 	// Env has user, password and database, which the image creates on an empty volume.

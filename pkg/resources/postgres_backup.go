@@ -94,10 +94,10 @@ func (b PostgresBackup) Policy(meta metav1.ObjectMeta, database map[string]strin
 	return policy
 }
 
-// dnsPorts are the ports of DNS pods, the second one of OpenShift.
+// dnsPorts are the ports of DNS pods; OpenShift uses the second one.
 var dnsPorts = []int32{53, 5353}
 
-// AllowEgress returns a rule that allows egress to ports of all peers, until WithTo restricts it.
+// AllowEgress returns a rule that allows egress to ports of all peers. WithTo restricts the peers.
 func AllowEgress(protocol corev1.Protocol, ports ...int32) *egressRule {
 	return networkingv1ac.NetworkPolicyEgressRule().WithPorts(policyPorts(protocol, ports)...)
 }

@@ -24,7 +24,7 @@ func (s *sources) permissions() (namespaced, cluster []v1alpha1.StrategyDeployme
 		case b.Kind == "ClusterRoleBinding":
 			cluster = append(cluster, granted)
 		case b.Namespace != s.deployment.Namespace:
-			return nil, nil, fmt.Errorf("RoleBinding %s is in namespace %s: OLM grants rights in that of the manager or in all", b.Name, b.Namespace)
+			return nil, nil, fmt.Errorf("RoleBinding %s is in namespace %s: OLM grants permissions only in the namespace of the manager, or in all namespaces", b.Name, b.Namespace)
 		default:
 			namespaced = append(namespaced, granted)
 		}
@@ -38,7 +38,7 @@ func (s *sources) grant(b rbacv1.RoleBinding) (v1alpha1.StrategyDeploymentPermis
 		return v1alpha1.StrategyDeploymentPermissions{}, fmt.Errorf("there is no %s %s in the kustomization", b.RoleRef.Kind, b.RoleRef.Name)
 	}
 	if len(b.Subjects) != 1 || b.Subjects[0].Kind != rbacv1.ServiceAccountKind || b.Subjects[0].Namespace != s.deployment.Namespace {
-		return v1alpha1.StrategyDeploymentPermissions{}, errors.New("OLM binds roles to one account, in the namespace of the manager")
+		return v1alpha1.StrategyDeploymentPermissions{}, errors.New("bind it to one ServiceAccount in the namespace of the manager, because OLM supports no other subjects")
 	}
 	return v1alpha1.StrategyDeploymentPermissions{ServiceAccountName: b.Subjects[0].Name, Rules: s.withoutOwnCertificate(role.rules)}, nil
 }
@@ -50,7 +50,7 @@ func (s *sources) bindsManager(subjects []rbacv1.Subject) bool {
 	})
 }
 
-// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and that by which it
+// legacyConfigurations are the webhook configurations from which raycluster removes calls of the CodeFlare operator, and the one by which it
 // detects the KubeRay of the platform.
 var legacyConfigurations = []string{"codeflare-operator-mutating-webhook-configuration", "codeflare-operator-validating-webhook-configuration", capability.PlatformKubeRayConfiguration}
 

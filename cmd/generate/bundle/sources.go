@@ -19,7 +19,7 @@ type sources struct {
 	crds []definition
 	// deployment is the Deployment of the manager.
 	deployment *appsv1.Deployment
-	// roles by kind and name, bound to the manager or not.
+	// roles holds all roles by kind and name, also those that are not bound to the manager.
 	roles map[rbacv1.RoleRef]role
 	// bindings of both kinds, which have the same fields, in the order of the kustomization.
 	bindings []rbacv1.RoleBinding
@@ -46,7 +46,7 @@ var packagedKinds = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget"
 // droppedKinds are created by OLM itself.
 var droppedKinds = []string{"Namespace", "ServiceAccount"}
 
-// newSources sorts the objects of a kustomization. A kind that a bundle cannot contain is an error.
+// newSources returns the objects of a kustomization by their use. A kind that a bundle cannot contain is an error.
 func newSources(objects []*unstructured.Unstructured) (*sources, error) {
 	s := &sources{roles: map[rbacv1.RoleRef]role{}}
 	for _, object := range objects {
@@ -73,7 +73,7 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 		s.crds = append(s.crds, d)
 	case "Deployment":
 		if s.deployment != nil {
-			return fmt.Errorf("there is a second Deployment, %s: which is the manager?", s.deployment.Name)
+			return fmt.Errorf("there is a second Deployment, %s: keep only the Deployment of the manager", s.deployment.Name)
 		}
 		s.deployment = &appsv1.Deployment{}
 		err = decodeStrict(object, s.deployment)
@@ -93,7 +93,7 @@ func (s *sources) add(object *unstructured.Unstructured) error {
 		if slices.Contains(packagedKinds, kind) {
 			s.others = append(s.others, object)
 		} else if !slices.Contains(droppedKinds, kind) {
-			err = fmt.Errorf("OLM does not install this kind on every cluster: remove it from the kustomization")
+			err = fmt.Errorf("remove the object from the kustomization, because OLM does not install this kind on every cluster")
 		}
 	}
 	return err

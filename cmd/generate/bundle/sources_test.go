@@ -236,8 +236,8 @@ func TestNewSourcesRejectsObjectsThatOLMDoesNotInstall(t *testing.T) {
 	}{
 		"no objects":      {nil, "no Deployment of the manager"},
 		"two Deployments": {append(slices.Clone(all), second), "Deployment other: there is a second Deployment, the.manager"},
-		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: OLM does not install this kind"},
-		"optional kind":   {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: OLM does not install this kind"},
+		"another kind":    {append(slices.Clone(all), objects(t, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: d}}")...), "DaemonSet d: remove the object from the kustomization"},
+		"optional kind":   {append(slices.Clone(all), objects(t, "{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: m}}")...), "ServiceMonitor m: remove the object from the kustomization"},
 		"unknown field": {append(slices.Clone(all), objects(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rule: []}")...),
 			`Role r: decoding: strict decoding error: unknown field "rule"`},
 	} {
@@ -273,9 +273,9 @@ func TestPermissionsRejectsBindingsThatOLMCannotGrant(t *testing.T) {
 		{"kind: Role, name: lease", "kind: Role, name: none", "RoleBinding lease: there is no Role none"},
 		{"kind: ClusterRole, name: reader", "kind: ClusterRole, name: none", "ClusterRoleBinding reader: there is no ClusterRole none"},
 		{"kind: RoleBinding\nmetadata: {name: lease, namespace: here}", "kind: RoleBinding\nmetadata: {name: lease, namespace: there}", "RoleBinding lease is in namespace there"},
-		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: Group, name: people}", "ClusterRoleBinding reader: OLM binds roles to one account"},
+		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: Group, name: people}", "ClusterRoleBinding reader: bind it to one ServiceAccount"},
 		{"{kind: ServiceAccount, name: scraper, namespace: here}", "{kind: ServiceAccount, name: scraper, namespace: there}", "in the namespace of the manager"},
-		{"[{kind: ServiceAccount, name: scraper, namespace: here}]", "[]", "OLM binds roles to one account"},
+		{"[{kind: ServiceAccount, name: scraper, namespace: here}]", "[]", "bind it to one ServiceAccount"},
 	} {
 		if _, _, err := sourcesOf(t, c.old, c.new).permissions(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q", c.new, err, c.want)

@@ -33,7 +33,7 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	out = append(out, s.conversions()...)
 	for i := range out {
 		if len(out[i].GenerateName) > validation.LabelValueMaxLength {
-			errs = append(errs, fmt.Errorf("the name %s of a webhook has more than %d letters: OLM writes it into a label", out[i].GenerateName, validation.LabelValueMaxLength))
+			errs = append(errs, fmt.Errorf("the name %s of a webhook has more than %d characters: shorten it, because OLM uses it as the value of a label", out[i].GenerateName, validation.LabelValueMaxLength))
 		}
 		out[i].DeploymentName, out[i].ContainerPort, out[i].TargetPort = s.deployment.Name, servicePort, new(intstr.FromInt32(port))
 	}
@@ -44,19 +44,20 @@ func (s *sources) webhooks() ([]v1alpha1.WebhookDescription, error) {
 // error, since OLM sets its own.
 func describe(c admissionregistrationv1.MutatingWebhookConfiguration, w admissionregistrationv1.MutatingWebhook) (v1alpha1.WebhookDescription, error) {
 	if w.ClientConfig.Service == nil || w.ClientConfig.Service.Path == nil {
-		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s names no path of a Service", w.Name)
+		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s has no Service with a path in its clientConfig: add it", w.Name)
 	}
 	if w.NamespaceSelector != nil {
-		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s selects namespaces, which OLM does by itself", w.Name)
+		return v1alpha1.WebhookDescription{}, fmt.Errorf("webhook %s has a namespaceSelector: remove it, because OLM sets its own", w.Name)
 	}
 	kind := v1alpha1.ValidatingAdmissionWebhook
 	if c.Kind == "MutatingWebhookConfiguration" {
 		kind = v1alpha1.MutatingAdmissionWebhook
 	}
-	// The API server calls webhooks in the order of their configurations, which OLM names after the webhook; some must precede those of Kueue.
-	first, _, _ := strings.Cut(c.Name, "-")
+	// The API server calls webhooks in the order of the names of their configurations. OLM uses the name of the webhook; some webhooks must
+	// precede those of Kueue.
+	prefix, _, _ := strings.Cut(c.Name, "-")
 	return v1alpha1.WebhookDescription{
-		GenerateName: first + "." + w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		GenerateName: prefix + "." + w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 		ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds, ReinvocationPolicy: w.ReinvocationPolicy,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, WebhookPath: w.ClientConfig.Service.Path,
 	}, nil
@@ -91,8 +92,8 @@ func (s *sources) webhookPort() (int32, error) {
 	return 0, fmt.Errorf("the Deployment %s has no port named webhook", s.deployment.Name)
 }
 
-// setConversionService sets the Service that OLM creates in the conversion of a CRD. Until OLM writes its own clientConfig, conversions fail;
-// with strategy None versions would be mixed up.
+// setConversionService sets the Service that OLM creates in the conversion of a CRD. Conversions fail until OLM writes its own clientConfig.
+// With strategy None, the API server would return objects of one version as another without a conversion.
 func setConversionService(crd *unstructured.Unstructured, deployment string) error {
 	config, found, err := unstructured.NestedMap(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service")
 	if err != nil || !found {

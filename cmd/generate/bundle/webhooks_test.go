@@ -50,10 +50,10 @@ func TestWebhooks(t *testing.T) {
 
 func TestWebhooksThatOLMCannotCreate(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{"{name: hooks, namespace: here, path: /mutate}", "{name: hooks, namespace: here}", "webhook mthing.example.org names no path"},
-		{"{service: {name: hooks, namespace: here, path: /validate}}", "{url: \"https://example.org\"}", "webhook vthing.example.org names no path"},
-		{"timeoutSeconds: 5", "namespaceSelector: {matchLabels: {a: b}}", "webhook vthing.example.org selects namespaces"},
-		{"name: vthing.example.org", "name: v" + strings.Repeat("x", 50) + ".example.org", "has more than 63 letters"},
+		{"{name: hooks, namespace: here, path: /mutate}", "{name: hooks, namespace: here}", "webhook mthing.example.org has no Service with a path"},
+		{"{service: {name: hooks, namespace: here, path: /validate}}", "{url: \"https://example.org\"}", "webhook vthing.example.org has no Service with a path"},
+		{"timeoutSeconds: 5", "namespaceSelector: {matchLabels: {a: b}}", "webhook vthing.example.org has a namespaceSelector"},
+		{"name: vthing.example.org", "name: v" + strings.Repeat("x", 50) + ".example.org", "has more than 63 characters"},
 		{"{name: webhook, containerPort: 9443}", "{name: hooks, containerPort: 9443}", "Deployment the.manager has no port named webhook"},
 	} {
 		if _, err := sourcesOf(t, c.old, c.new).webhooks(); err == nil || !strings.Contains(err.Error(), c.want) {
