@@ -36,7 +36,7 @@ const ReasonInvalidVersion = "InvalidPlatformVersion"
 // validateVersion returns why a version of the platform cannot be reported.
 func validateVersion(text string) error {
 	if len(text) > maxVersionLength {
-		return fmt.Errorf("%d characters are more than %d", len(text), maxVersionLength)
+		return fmt.Errorf("it has %d characters, and at most %d are allowed", len(text), maxVersionLength)
 	}
 	if _, err := version.ParseSemantic(text); err != nil {
 		return errors.New("not a semantic version")

@@ -104,7 +104,7 @@ func applyList(enabled map[string]bool, list value, known []string) error {
 		enablesAny = enablesAny || !disabled
 	}
 	if !enablesAny {
-		return fmt.Errorf("%s: %w", list, errors.New(`names nothing to run: write "*" for the default set, for example "*,-appwrapper"`))
+		return fmt.Errorf("%s: %w", list, errors.New(`enables no component: write "*" for the default set, for example "*,-appwrapper"`))
 	}
 	for _, name := range known {
 		enabled[name] = listed[name]

@@ -80,8 +80,8 @@ func TestLoadRejectsInvalidSettings(t *testing.T) {
 		"unknown component":         {args("--components=*,-kueue"), []string{"--components", `unknown component "kueue"`, "known components: appwrapper, mlflow, platform"}},
 		"unknown component in file": {file("components: [modelmesh]"), []string{"operator.yaml: components", `"modelmesh"`, "known components"}},
 		"only an exclusion":         {args("--components=-mlflow"), []string{"--components", `"-mlflow"`, `"*,-appwrapper"`}},
-		"empty list":                {args("--components="), []string{"--components", "names nothing to run"}},
-		"empty list in file":        {file("components: []"), []string{"components", "names nothing to run"}},
+		"empty list":                {args("--components="), []string{"--components", "enables no component"}},
+		"empty list in file":        {file("components: []"), []string{"components", "enables no component"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.given.load()

@@ -51,7 +51,7 @@ func catalog(u *unstructured.Unstructured) Verdict {
 // appWrapper is failed only in the phase Failed.
 func appWrapper(u *unstructured.Unstructured) Verdict {
 	if by := nested.String(u.Object, "spec", "managedBy"); by != "" && by != v1beta2.ManagedByThis {
-		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy gives it to " + by}
+		return Verdict{State: Idle, Reason: "ManagedElsewhere", Message: "spec.managedBy is " + by + ", so another controller manages it"}
 	}
 	verdict, phase := evaluateGeneric(u), v1beta2.AppWrapperPhase(nested.String(u.Object, "status", "phase"))
 	switch {
@@ -85,7 +85,7 @@ func servingRuntime(u *unstructured.Unstructured) Verdict {
 	multi, _ := nested.At(u.Object, "spec", "multiModel").(bool)
 	disabled, _ := nested.At(u.Object, "spec", "disabled").(bool)
 	if !multi || disabled {
-		return Verdict{State: Idle, Reason: "NotServed", Message: "spec.disabled takes it out of service, or spec.multiModel leaves it to KServe"}
+		return Verdict{State: Idle, Reason: "NotServed", Message: "spec.disabled is true, or spec.multiModel is not true and KServe serves it"}
 	}
 	return Verdict{State: Healthy}
 }
