@@ -36,8 +36,8 @@ type Sidecar struct {
 	TLS tlsprofile.Profile
 	// SecretToken mounts the token from a Secret, because the pod runs under another ServiceAccount.
 	SecretToken bool
-	// FormerCookie passes the cookie secret in the command line, as earlier releases did.
-	FormerCookie bool
+	// CookieInArgs passes the cookie secret in the command line, as earlier releases did.
+	CookieInArgs bool
 }
 
 // RequiredAccess returns the access that kube-rbac-proxy requires of callers of the dashboard; that of the OAuth proxy is the same.
@@ -51,8 +51,8 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 		return s.rbacProxy()
 	}
 	cookie := oauthproxy.CookieEnvVar(s.Names.CookieSecret)
-	if s.FormerCookie {
-		cookie = oauthproxy.FormerCookieEnvVar(s.Names.CookieSecret)
+	if s.CookieInArgs {
+		cookie = oauthproxy.CookieArgEnvVar(s.Names.CookieSecret)
 	}
 	return corev1ac.Container().
 		WithName(ContainerOAuth).
@@ -70,14 +70,14 @@ func (s Sidecar) upstream() int32 { return cmp.Or(s.DashboardPort, defaultPorts[
 func (s Sidecar) arguments() oauthproxy.Arguments {
 	return oauthproxy.Arguments{
 		Port: PortProxy, ServiceAccount: s.Names.ServiceAccount, Upstream: fmt.Sprintf("http://localhost:%d", s.upstream()),
-		Review: oauthproxy.Review{Resource: "pods", Namespace: s.Namespace, Verb: "get"},
-		Former: s.FormerCookie,
+		Review:       oauthproxy.Review{Resource: "pods", Namespace: s.Namespace, Verb: "get"},
+		CookieInArgs: s.CookieInArgs,
 	}
 }
 
 // LegacyArgs returns the arguments of the CodeFlare operator's sidecars, with which every user of OpenShift can log in by browser.
 func (s Sidecar) LegacyArgs() []string {
-	s.FormerCookie = true
+	s.CookieInArgs = true
 	return s.arguments().DelegateArgs()
 }
 

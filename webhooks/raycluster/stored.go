@@ -92,8 +92,8 @@ func (p *plan) keepStored(old, g *group) {
 func (p *plan) isManagedSidecar(stored element) bool {
 	sidecar := p.sidecar()
 	for _, port := range []int32{sidecar.DashboardPort, 0} {
-		for _, formerCookie := range []bool{false, true} {
-			sidecar.DashboardPort, sidecar.FormerCookie = port, formerCookie
+		for _, cookieInArgs := range []bool{false, true} {
+			sidecar.DashboardPort, sidecar.CookieInArgs = port, cookieInArgs
 			if equalContainers(stored, elementOf(sidecar.Container()), "image") {
 				return true
 			}
@@ -108,7 +108,7 @@ func (p *plan) isLegacySidecar(stored element) bool {
 		return false
 	}
 	sidecar := p.sidecar()
-	sidecar.FormerCookie, sidecar.DashboardPort = true, 0
+	sidecar.CookieInArgs, sidecar.DashboardPort = true, 0
 	legacy := elementOf(sidecar.Container())
 	legacy["args"] = asAny(sidecar.LegacyArgs())
 	dropNamed(legacy, "volumeMounts", []string{raycluster.VolumeToken})

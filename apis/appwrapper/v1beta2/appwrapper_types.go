@@ -54,7 +54,8 @@ type AppWrapperList struct {
 // AppWrapperSpec defines the desired state of a workload.
 type AppWrapperSpec struct {
 	// components are the objects of the workload, in the order in which they are created. In total, they have at least one
-	// and at most eight pod sets. They cannot be changed after creation.
+	// pod set, and at most as many as a Workload of the installed Kueue, or eight without Kueue. They cannot be changed
+	// after creation.
 	// +required
 	Components []AppWrapperComponent `json:"components"`
 

@@ -24,8 +24,8 @@ const (
 
 	// cookieEnvName is the variable from which the proxy reads the cookie secret.
 	cookieEnvName = "OAUTH2_PROXY_COOKIE_SECRET"
-	// formerCookieEnvName was expanded by the kubelet into formerCookieArg, which all processes of a node can see.
-	formerCookieEnvName, formerCookieArg = "COOKIE_SECRET", "--cookie-secret=$(COOKIE_SECRET)"
+	// cookieArgEnvName was expanded by the kubelet into cookieArg, which all processes of a node can see.
+	cookieArgEnvName, cookieArg = "COOKIE_SECRET", "--cookie-secret=$(COOKIE_SECRET)"
 )
 
 // Review is the access that callers need. The field order is that of existing Deployments.
@@ -49,8 +49,8 @@ type Arguments struct {
 	Review Review
 	// Extra arguments are appended.
 	Extra []string
-	// Former is the form of earlier releases and of the legacy operators, see FormerCookieEnvVar.
-	Former bool
+	// CookieInArgs is the form of earlier releases and of the legacy operators, see [CookieArgEnvVar].
+	CookieInArgs bool
 }
 
 // DelegateArgs returns the arguments that authorize callers with a token. With these alone every user of OpenShift may log in with a
@@ -67,8 +67,8 @@ func (a Arguments) DelegateArgs() []string {
 		args = append(args, "--upstream-ca="+file)
 	}
 	args = append(args, "--tls-cert="+TLSDir+"/tls.crt", "--tls-key="+TLSDir+"/tls.key")
-	if a.Former {
-		args = append(args, formerCookieArg)
+	if a.CookieInArgs {
+		args = append(args, cookieArg)
 	}
 	return append(args, "--openshift-delegate-urls="+string(urls))
 }
@@ -84,7 +84,7 @@ func CookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
 	return resources.SecretEnvVar(cookieEnvName, secret, KeyCookie)
 }
 
-// FormerCookieEnvVar returns the variable that Former arguments refer to.
-func FormerCookieEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
-	return resources.SecretEnvVar(formerCookieEnvName, secret, KeyCookie)
+// CookieArgEnvVar returns the variable that the arguments refer to with [Arguments.CookieInArgs].
+func CookieArgEnvVar(secret string) *corev1ac.EnvVarApplyConfiguration {
+	return resources.SecretEnvVar(cookieArgEnvName, secret, KeyCookie)
 }

@@ -39,11 +39,11 @@ func TestArguments(t *testing.T) {
 
 // The kubelet expands no variable with the cookie secret into the command line, except in pods that are kept.
 func TestCookieEnvVar(t *testing.T) {
-	if former := (Arguments{Former: true}).DelegateArgs(); former[6] != "--cookie-secret=$(COOKIE_SECRET)" {
+	if former := (Arguments{CookieInArgs: true}).DelegateArgs(); former[6] != "--cookie-secret=$(COOKIE_SECRET)" {
 		t.Errorf("former arguments %q", former)
 	}
 	for name, v := range map[string]*corev1ac.EnvVarApplyConfiguration{
-		"OAUTH2_PROXY_COOKIE_SECRET": CookieEnvVar("seal"), "COOKIE_SECRET": FormerCookieEnvVar("seal"),
+		"OAUTH2_PROXY_COOKIE_SECRET": CookieEnvVar("seal"), "COOKIE_SECRET": CookieArgEnvVar("seal"),
 	} {
 		ref := v.ValueFrom.SecretKeyRef
 		if *v.Name != name || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {
