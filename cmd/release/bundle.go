@@ -102,7 +102,8 @@ func (r *release) catalog(files []file, channel string) ([]byte, error) {
 	}
 	properties = append(properties, property{"olm.package", map[string]any{"packageName": operatorName, "version": r.version}},
 		property{"olm.csv.metadata", c.summary()})
-	image := r.reference(bundleName)
+	// OLM v1 accepts no reference with both a tag and a digest.
+	image := r.registry + "/" + bundleName + "@" + r.subjects[r.registry+"/"+bundleName]
 	related, _ := c.Spec["relatedImages"].([]any)
 	related = append([]any{map[string]any{"name": "", "image": image}}, related...)
 	icon, _ := c.Spec["icon"].([]any)

@@ -329,7 +329,7 @@ func catalog(t *testing.T, r *release) {
 	if entry := channel["entries"].([]any)[0].(map[string]any); entry["name"] != bundle["name"] || entry["skipRange"] != "<1.2.3" || bundle["name"] != "odh-platform-operator.v1.2.3" {
 		t.Errorf("channel %v, bundle %v", channel, bundle["name"])
 	}
-	if want := r.registry + "/" + bundleName + ":v1.2.3@" + digest.String(); bundle["image"] != want {
+	if want := r.registry + "/" + bundleName + "@" + digest.String(); bundle["image"] != want {
 		t.Errorf("image %v, want %s", bundle["image"], want)
 	}
 	kinds := map[string]int{}
