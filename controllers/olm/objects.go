@@ -90,8 +90,8 @@ func headerComment(text string) string {
 	return strings.Join(words, " ")
 }
 
-// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor verifies the certificate that OLM issues for the webhook
-// Service.
+// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the certificate of the webhook Service alone: which
+// key of its Secret has a CA differs between OLM v0, cert-manager and OpenShift.
 func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	const service = deploymentName + "-service"
 	var objects []*unstructured.Unstructured
@@ -109,7 +109,7 @@ func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	}
 	endpoint, _ := endpoints[0].(map[string]any)
 	endpoint["tlsConfig"] = map[string]any{
-		"ca":         map[string]any{"secret": map[string]any{"name": service + "-cert", "key": "olmCAKey"}},
+		"ca":         map[string]any{"secret": map[string]any{"name": service + "-cert", "key": "tls.crt"}},
 		"serverName": service + "." + namespace + ".svc",
 	}
 	return objects, unstructured.SetNestedSlice(objects[0].Object, endpoints, "spec", "endpoints")

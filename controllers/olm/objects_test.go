@@ -45,7 +45,7 @@ func TestMonitoringObjectsHaveOwner(t *testing.T) {
 	}
 	tls := monitor.Spec.Endpoints[0].TLSConfig
 	if *tls.ServerName != "odh-platform-operator-controller-manager-service.here.svc" ||
-		tls.CA.Secret.Name != "odh-platform-operator-controller-manager-service-cert" || tls.CA.Secret.Key != "olmCAKey" {
+		tls.CA.Secret.Name != "odh-platform-operator-controller-manager-service-cert" || tls.CA.Secret.Key != "tls.crt" {
 		t.Errorf("unexpected tls: %+v", tls)
 	}
 }

@@ -122,7 +122,7 @@ func createsMonitors(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	const service = "odh-platform-operator-controller-manager-service"
 	Expect(endpoints).To(ConsistOf(HaveKeyWithValue("tlsConfig", map[string]any{
-		"ca":         map[string]any{"secret": map[string]any{"name": service + "-cert", "key": "olmCAKey"}},
+		"ca":         map[string]any{"secret": map[string]any{"name": service + "-cert", "key": "tls.crt"}},
 		"serverName": service + "." + namespace + ".svc",
 	})))
 
