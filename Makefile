@@ -416,8 +416,12 @@ test-oldest: cluster-build ## Run OLDEST_SUITES= against a control plane of the 
 test-nightly: cluster-build ## Run the specs with the label nightly, whose peers take minutes to build: the controller of KServe next to the manager
 	cd test/integration/modelmesh_models && go test -vet=off -timeout 40m . -ginkgo.label-filter=nightly
 
+.PHONY: e2e-nightly
+e2e-nightly: ## Run the specs of e2e with the label nightly: OLM v1, which installs the bundle; requires the same as e2e
+	go run github.com/onsi/ginkgo/v2/ginkgo -tags e2e -timeout 60m -label-filter=nightly ./test/e2e
+
 .PHONY: e2e-all
-e2e-all: e2e test-oldest test-nightly test-operands-all test-clients-all ## Run `make e2e`, and what a night has time for: the oldest Kubernetes, the controller of KServe, every release of MLflow, the oldest clients
+e2e-all: e2e e2e-nightly test-oldest test-nightly test-operands-all test-clients-all ## Run `make e2e`, and what a night has time for: OLM v1, the oldest Kubernetes, the controller of KServe, every release of MLflow, the oldest clients
 
 .PHONY: e2e-demo
 e2e-demo: ## Test `make demo REAL=1`: open the pages of MLflow and of a Ray dashboard that it prints; requires the same

@@ -97,6 +97,20 @@ func BuildOLM(ctx context.Context, progress io.Writer) (Binaries, error) {
 // OLMFiles returns the folder with the files of the Operator Lifecycle Manager, in the version that [BuildOLM] builds.
 func OLMFiles(ctx context.Context) (string, error) { return olmModule().files(ctx) }
 
+// BuildOLMV1 ensures that the programs of the Operator Lifecycle Manager v1 and cert-manager exist and returns their paths by name, as [Build]
+// does.
+func BuildOLMV1(ctx context.Context, progress io.Writer) (Binaries, error) {
+	return buildAll(ctx, progress, olmV1Module())
+}
+
+// OLMV1Files returns the folder with the files of the Operator Lifecycle Manager v1, in the version that [BuildOLMV1] builds.
+func OLMV1Files(ctx context.Context) (string, error) { return olmV1Module().files(ctx) }
+
+// CertManagerFiles returns the folder with the files of cert-manager, in the version that [BuildOLMV1] builds.
+func CertManagerFiles(ctx context.Context) (string, error) {
+	return module{dir: olmV1Module().dir, packages: []string{certManager}}.files(ctx)
+}
+
 // BuildMonitoring ensures that the programs of the Prometheus operator and of Prometheus exist and returns their paths by name, as [Build]
 // does.
 func BuildMonitoring(ctx context.Context, progress io.Writer) (Binaries, error) {

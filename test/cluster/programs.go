@@ -75,6 +75,21 @@ func olmModule() module {
 	}
 }
 
+// olmV1Version is the version of the module of OLM v1.
+const olmV1Version = "v1.5.1"
+
+// certManager is the module of cert-manager.
+const certManager = "github.com/cert-manager/cert-manager"
+
+// olmV1Module lists the programs of the Operator Lifecycle Manager v1, with the tag of its Makefile, and cert-manager, which it requires.
+func olmV1Module() module {
+	const repository = "github.com/operator-framework/operator-controller/"
+	return module{
+		dir: "olmv1", tags: "containers_image_openpgp", ldflags: "-X " + repository + "internal/shared/version.version=" + olmV1Version,
+		packages: []string{repository + "cmd/operator-controller", repository + "cmd/catalogd", modulePath + "/test/cluster/binaries/olmv1/certmanager"},
+	}
+}
+
 // monitoringModule lists the Prometheus operator, the program that reloads the configuration of Prometheus, and Prometheus, which discovers
 // targets in Kubernetes only.
 func monitoringModule() module {

@@ -18,6 +18,7 @@ var Needs = map[string]string{
 	"kind":             "a cluster of kind runs in a container engine",
 	"openshift":        "oc, or an API that only OpenShift serves",
 	"olm":              "the Operator Lifecycle Manager runs in the cluster",
+	"olmv1":            "OLM v1 runs in the cluster",
 	"registry":         "images or charts come from a registry",
 	"original":         "an operator that is to be replaced runs in the cluster",
 	"server":           "pods of the test cluster do not run their programs",

@@ -224,7 +224,7 @@ func kinds(t *testing.T) map[string]bool {
 		event job cronjob role rolebinding clusterrole clusterrolebinding serviceaccount sa customresourcedefinition crd lease
 		httproute gateway route servicemonitor prometheusrule consolelink consoleplugin validatingwebhookconfiguration mutatingwebhookconfiguration
 		clusterservingruntime servingruntime inferenceservice isvc raycluster rayjob workload localqueue clusterqueue resourceflavor auth poddisruptionbudget pdb
-		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup horizontalpodautoscaler hpa
+		statefulset replicaset subscription clusterserviceversion csv catalogsource installplan operatorgroup clusterextension certificate issuer horizontalpodautoscaler hpa
 		group template persistentvolume resourceflavor endpointslice dashboard apiservice flowschema prioritylevelconfiguration`) {
 		all[name], all[name+"s"] = true, true
 	}

@@ -47,7 +47,7 @@ func testedVersions(t *testing.T) map[string]string {
 		"Envoy Gateway":              versionIn(t, "test/cluster/binaries/gateway/go.mod", "github.com/envoyproxy/gateway"),
 		"Contour":                    versionIn(t, "test/cluster/binaries/contour/go.mod", "github.com/projectcontour/contour"),
 		"Prometheus Operator":        versionIn(t, "test/cluster/binaries/monitoring/go.mod", "github.com/prometheus-operator/prometheus-operator"),
-		"Operator Lifecycle Manager": findMatch(t, programs, `olmVersion = "(v[0-9.]+)"`),
+		"Operator Lifecycle Manager": findMatch(t, programs, `olmVersion = "(v[0-9.]+)"`) + " and " + findMatch(t, programs, `olmV1Version = "(v[0-9.]+)"`),
 		"MLflow":                     findMatch(t, operands, `oldest = "([0-9.]+)"`) + " to " + findMatch(t, operands, `newest = "([0-9.]+)"`),
 	}
 }

@@ -16,6 +16,8 @@
 //
 // OLM, built from its modules with its chart, installs, upgrades and removes the bundle of such a release in another cluster.
 //
+// OLM v1 does the same at night, in specs with the label `nightly`: `make e2e-nightly`. The controllers of cert-manager issue its certificates.
+//
 // Requests from outside of the cluster reach servers through Envoy Gateway and then through Contour, built from their modules, with Envoy of
 // PyPI, in another cluster.
 //

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
-	"github.com/odh-platform/odh-platform-operator/test/docs"
 	"github.com/odh-platform/odh-platform-operator/test/node/images"
 )
 
@@ -97,20 +95,6 @@ func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
 	}, csvTimeout).Should(Equal("Succeeded"))
 }
 
-// buildVersion builds another version of the release with the commands of the page.
-func (o *olmCluster) buildVersion(ctx context.Context, version string) {
-	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
-	Expect(err).NotTo(HaveOccurred())
-	for _, block := range docs.Blocks(string(text)) {
-		if block.Value("needs") == "registry" {
-			for _, command := range block.Commands() {
-				o.page.Type(ctx, strings.ReplaceAll(command, "VERSION=0.2.0", "VERSION="+version))
-			}
-		}
-	}
-}
-
 // subscribe applies the manifests of the page with the catalog of a version.
 func (o *olmCluster) subscribe(ctx context.Context, version string) {
 	GinkgoHelper()
@@ -121,12 +105,8 @@ func (o *olmCluster) subscribe(ctx context.Context, version string) {
 // serveStoredVersion runs the commands of the page for an installation in a cluster with existing registries.
 func (o *olmCluster) serveStoredVersion(ctx context.Context) {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(checkout, o.page.Page))
-	Expect(err).NotTo(HaveOccurred())
-	for _, block := range docs.Blocks(string(text)) {
-		if block.Value("needs") == "trouble" {
-			o.page.Type(ctx, block.Commands()[0])
-		}
+	for _, command := range o.commands("trouble") {
+		o.page.Type(ctx, command)
 	}
 	Expect(o.kubectl(ctx, "get", "crd", "modelregistries.modelregistry.opendatahub.io", "-o", "jsonpath={.spec.versions[*].served}")).To(ContainSubstring("false"))
 }
@@ -138,15 +118,6 @@ func (o *olmCluster) csv(ctx context.Context, version string) *v1alpha1.ClusterS
 	csv := &v1alpha1.ClusterServiceVersion{}
 	Expect(yaml.Unmarshal([]byte(o.kubectl(ctx, "-n", operatorNamespace, "get", "csv", csvName(version), "-o", "yaml")), csv)).To(Succeed())
 	return csv
-}
-
-// refuses waits until a server-side dry run is rejected with the text.
-func (o *olmCluster) refuses(ctx context.Context, manifest, text string) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		_, err := o.Kubectl(ctx, manifest, "-n", kept, "create", "--dry-run=server", "-f", "-")
-		return err
-	}, podTimeout).Should(MatchError(ContainSubstring(text)))
 }
 
 // operands lists the running pods of operands, with their restarts and the time since which they are ready.

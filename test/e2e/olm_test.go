@@ -58,8 +58,7 @@ var _ = Describe("OLM", Ordered, func() {
 			To(Equal(csvName("0.2.0")))
 
 		By("checking the settings of the Subscription")
-		Expect(o.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o",
-			`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="ENABLE_RAYCLUSTER")].value}`)).To(Equal("false"))
+		o.expectNoRay(ctx)
 	}, SpecTimeout(specTimeout))
 
 	It("has the webhooks of the operator called, with a certificate of OLM", func(ctx SpecContext) {
@@ -172,27 +171,41 @@ func (o *olmCluster) waitDeleted(ctx context.Context, object string) {
 	o.kubectl(ctx, "-n", operatorNamespace, "wait", object, "--for=delete", fmt.Sprint("--timeout=", podTimeout))
 }
 
-// expectCertificate expects that the certificate of OLM is valid for the name and CA that the manager writes into its
-// ServiceMonitor, that the CRD trusts that CA, and that the manager has not created its own.
+// expectCertificate expects that the certificate of OLM is valid for the name and certificate that the manager writes into
+// its ServiceMonitor, that the CRD trusts that CA, and that the manager has not created its own.
 func (o *olmCluster) expectCertificate(ctx context.Context) {
 	GinkgoHelper()
 	// OLM may execute its InstallPlan twice, which removes the CA from the CRD until OLM injects it again.
 	Eventually(ctx, func(g Gomega) {
-		var secret struct{ Data map[string][]byte }
-		text, err := o.Kubectl(ctx, "", "-n", operatorNamespace, "get", "secret", olmCertificate, "-o", "json")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(json.Unmarshal([]byte(text), &secret)).To(Succeed())
-		pool := x509.NewCertPool()
-		g.Expect(pool.AppendCertsFromPEM(secret.Data["olmCAKey"])).To(BeTrue())
-		block, _ := pem.Decode(secret.Data["tls.crt"])
-		g.Expect(block).NotTo(BeNil())
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		g.Expect(err).NotTo(HaveOccurred())
-		_, err = certificate.Verify(x509.VerifyOptions{Roots: pool, DNSName: strings.TrimSuffix(olmCertificate, "-cert") + "." + operatorNamespace + ".svc"})
-		g.Expect(err).NotTo(HaveOccurred())
+		secret := o.expectTrusted(ctx, g)
 		trusted, err := o.Kubectl(ctx, "", "get", "crd", "modelregistries.modelregistry.opendatahub.io", "-o", "jsonpath={.spec.conversion.webhook.clientConfig.caBundle}")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(base64.StdEncoding.DecodeString(trusted)).To(Equal(secret.Data["olmCAKey"]))
+		g.Expect(base64.StdEncoding.DecodeString(trusted)).To(Equal(secret["olmCAKey"]))
 	}, podTimeout).Should(Succeed())
 	Expect(o.kubectl(ctx, "-n", operatorNamespace, "get", "secrets", "-o", "name")).NotTo(ContainSubstring("odh-platform-operator-webhook-cert"))
+}
+
+// expectNoRay expects that the setting of the page disables the component.
+func (r *release) expectNoRay(ctx context.Context) {
+	GinkgoHelper()
+	Expect(r.kubectl(ctx, "-n", operatorNamespace, "get", managerDeployment, "-o",
+		`jsonpath={.spec.template.spec.containers[0].env[?(@.name=="ENABLE_RAYCLUSTER")].value}`)).To(Equal("false"))
+}
+
+// expectTrusted expects that clients that trust the certificate of the webhook Service accept it for the name of that Service, and returns
+// its Secret.
+func (r *release) expectTrusted(ctx context.Context, g Gomega) map[string][]byte {
+	var secret struct{ Data map[string][]byte }
+	text, err := r.Kubectl(ctx, "", "-n", operatorNamespace, "get", "secret", olmCertificate, "-o", "json")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(json.Unmarshal([]byte(text), &secret)).To(Succeed())
+	pool := x509.NewCertPool()
+	g.Expect(pool.AppendCertsFromPEM(secret.Data["tls.crt"])).To(BeTrue())
+	block, _ := pem.Decode(secret.Data["tls.crt"])
+	g.Expect(block).NotTo(BeNil())
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = certificate.Verify(x509.VerifyOptions{Roots: pool, DNSName: strings.TrimSuffix(olmCertificate, "-cert") + "." + operatorNamespace + ".svc"})
+	g.Expect(err).NotTo(HaveOccurred())
+	return secret.Data
 }

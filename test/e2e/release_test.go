@@ -166,6 +166,36 @@ func (r *release) remainingObjects(ctx context.Context, namespace string) string
 		r.kubectl(ctx, "-n", namespace, "get", "modelregistries,deployments,services,pvc,secrets", "-o", "name")
 }
 
+// commands returns the commands of those blocks of the page that have a need.
+func (r *release) commands(need string) (all []string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(checkout, r.page.Page))
+	Expect(err).NotTo(HaveOccurred())
+	for _, block := range docs.Blocks(string(text)) {
+		if block.Value("needs") == need {
+			all = append(all, block.Commands()...)
+		}
+	}
+	return all
+}
+
+// buildVersion builds another version of the release with the commands of the page.
+func (r *release) buildVersion(ctx context.Context, version string) {
+	GinkgoHelper()
+	for _, command := range r.commands("registry") {
+		r.page.Type(ctx, strings.ReplaceAll(command, "VERSION=0.2.0", "VERSION="+version))
+	}
+}
+
+// refuses waits until a server-side dry run is rejected with the text.
+func (r *release) refuses(ctx context.Context, manifest, text string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) error {
+		_, err := r.Kubectl(ctx, manifest, "-n", kept, "create", "--dry-run=server", "-f", "-")
+		return err
+	}, podTimeout).Should(MatchError(ContainSubstring(text)))
+}
+
 // installBlocks returns the commands of docs/install.md that require a release.
 func installBlocks() [][]string {
 	GinkgoHelper()

@@ -9,6 +9,9 @@ const (
 	OPMImage = "quay.io/operator-framework/opm:latest"
 )
 
+// CertManagerImage has those controllers of cert-manager that the manifests of OLM v1 need.
+const CertManagerImage = "quay.io/jetstack/cert-manager-controller:v1.18.2"
+
 // OLM makes the images of the Operator Lifecycle Manager of its programs. Its pods copy files with cp.
 func OLM(ctx context.Context, s Store, programs map[string]string) error {
 	layer, err := s.base(ctx)
@@ -24,6 +27,21 @@ func OLM(ctx context.Context, s Store, programs map[string]string) error {
 			image.Files = append(image.Files, File{Target: "/usr/bin/" + file, Source: programs[program], Mode: 0o755})
 		}
 		if err := s.Pack(image, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OLMV1 makes the images in the manifests of the Operator Lifecycle Manager v1, and that of cert-manager, of their programs. The manifests
+// start catalogd by a relative path.
+func OLMV1(s Store, programs map[string]string) error {
+	for name, image := range map[string]string{
+		"operator-controller": "quay.io/operator-framework/operator-controller:devel",
+		"catalogd":            "quay.io/operator-framework/catalogd:devel",
+		"certmanager":         CertManagerImage,
+	} {
+		if err := Program(s, programs[name], "/"+name, image); err != nil {
 			return err
 		}
 	}

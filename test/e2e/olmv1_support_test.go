@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/odh-platform/odh-platform-operator/test/cluster"
+	"github.com/odh-platform/odh-platform-operator/test/node"
+	"github.com/odh-platform/odh-platform-operator/test/node/images"
+)
+
+const (
+	olmV1Namespace       = "olmv1-system"
+	certManagerNamespace = "cert-manager"
+	// olmV1Program is the Deployment of the controller of ClusterExtensions, and catalogProgram that of the server of catalogs.
+	olmV1Program   = "deployment/operator-controller-controller-manager"
+	catalogProgram = "deployment/catalogd-controller-manager"
+	// registriesPatch mounts the ConfigMap of registries in testdata/olmv1.yaml.
+	registriesPatch = `{"spec": {"template": {"spec": {"volumes": [{"name": "registries", "configMap": {"name": "registries"}}],
+		"containers": [{"name": "manager", "volumeMounts": [{"name": "registries", "mountPath": "/etc/containers"}]}]}}}}`
+)
+
+var (
+	//go:embed testdata/cert_manager.yaml
+	certManagerObjects string
+	//go:embed testdata/olmv1.yaml
+	registriesObject string
+)
+
+// olmV1Cluster is a cluster with OLM v1 and a catalog from the registry of a release.
+type olmV1Cluster struct{ *release }
+
+func newOLMV1(ctx context.Context) *olmV1Cluster {
+	GinkgoHelper()
+	o := &olmV1Cluster{release: newRelease(ctx, "docs/olm.md")}
+	o.page.Replace = strings.NewReplacer(exampleRegistry, o.registry)
+	programs, err := cluster.BuildOLMV1(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	store, err := o.Images()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(images.OLMV1(store, programs)).To(Succeed())
+	o.installCertManager(ctx)
+	o.installOLM(ctx)
+	return o
+}
+
+func (o *olmV1Cluster) apply(ctx context.Context, manifests string) {
+	GinkgoHelper()
+	_, err := o.Kubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// installCertManager applies the CRDs of cert-manager, whose labels are templates of its chart, and runs its controllers.
+func (o *olmV1Cluster) installCertManager(ctx context.Context) {
+	GinkgoHelper()
+	files, err := cluster.CertManagerFiles(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	definitions, err := filepath.Glob(filepath.Join(files, "deploy", "crds", "*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(definitions).NotTo(BeEmpty())
+	for _, file := range definitions {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		var definition map[string]any
+		Expect(yaml.Unmarshal(text, &definition)).To(Succeed())
+		metadata, _ := definition["metadata"].(map[string]any)
+		delete(metadata, "labels")
+		text, err = json.Marshal(definition)
+		Expect(err).NotTo(HaveOccurred())
+		o.apply(ctx, string(text))
+	}
+	o.kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
+	o.apply(ctx, certManagerObjects)
+	o.rolledOut(ctx, certManagerNamespace, "deployment/cert-manager")
+}
+
+// installOLM applies the manifests of OLM v1 with its experimental features, which include webhooks of bundles.
+func (o *olmV1Cluster) installOLM(ctx context.Context) {
+	GinkgoHelper()
+	files, err := cluster.OLMV1Files(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "manifests", "experimental.yaml"))
+	o.exposeRegistry(ctx)
+	for _, program := range []string{olmV1Program, catalogProgram} {
+		o.kubectl(ctx, "-n", olmV1Namespace, "patch", program, "-p", registriesPatch)
+		o.rolledOut(ctx, olmV1Namespace, program)
+	}
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return o.Kubectl(ctx, "", "get", "mutatingwebhookconfiguration", "catalogd-mutating-webhook-configuration", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}")
+	}, podTimeout).ShouldNot(BeEmpty())
+}
+
+// exposeRegistry lets the pods of OLM pull from the registry, which listens only on loopback, at the address of the node.
+func (o *olmV1Cluster) exposeRegistry(ctx context.Context) {
+	GinkgoHelper()
+	address := strings.TrimSuffix(o.registry, "/team")
+	_, port, err := net.SplitHostPort(address)
+	Expect(err).NotTo(HaveOccurred())
+	programs, err := cluster.Build(ctx, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = o.StartProcess("gateway", programs["etcd"], []string{"gateway", "start", "--endpoints=" + address, "--listen-addr=" + net.JoinHostPort(node.Address, port)}, nil)
+	Expect(err).NotTo(HaveOccurred())
+	o.apply(ctx, os.Expand(registriesObject, func(name string) string { return map[string]string{"PORT": port, "NODE": node.Address}[name] }))
+}
+
+func (o *olmV1Cluster) rolledOut(ctx context.Context, namespace, deployment string) {
+	GinkgoHelper()
+	o.kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
+}
+
+// install runs the commands of the page that install and configure the operator.
+func (o *olmV1Cluster) install(ctx context.Context) {
+	GinkgoHelper()
+	commands := o.commands("olmv1")
+	for _, command := range commands[:deletion(commands)] {
+		o.page.Type(ctx, command)
+	}
+}
+
+// offer applies the manifests of the page with the catalog of a version.
+func (o *olmV1Cluster) offer(ctx context.Context, version string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(o.page.Saved["extension.yaml"])
+	Expect(err).NotTo(HaveOccurred())
+	_, err = o.Kubectl(ctx, strings.ReplaceAll(string(text), ":v0.2.0", ":v"+version), "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// runs waits until OLM has installed a version and the operator runs it.
+func (o *olmV1Cluster) runs(ctx context.Context, version string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		return o.Kubectl(ctx, "", "get", "clusterextension", "odh-platform-operator", "-o",
+			`jsonpath={.status.install.bundle.version} {.status.conditions[?(@.type=="Progressing")].reason}`)
+	}, csvTimeout).Should(Equal(version + " Succeeded"))
+	o.rolledOut(ctx, operatorNamespace, managerDeployment)
+	o.runsPacked(ctx, version)
+}
+
+// uninstall runs the commands of the page that uninstall the operator.
+func (o *olmV1Cluster) uninstall(ctx context.Context) {
+	GinkgoHelper()
+	commands := o.commands("olmv1")
+	for _, command := range commands[deletion(commands):] {
+		o.page.Type(ctx, command)
+	}
+}
+
+// deletion returns the index of the first command that deletes.
+func deletion(commands []string) int {
+	GinkgoHelper()
+	at := slices.IndexFunc(commands, func(command string) bool { return strings.HasPrefix(command, "kubectl delete ") })
+	Expect(at).To(BeNumerically(">", 0))
+	return at
+}
+
+// created lists the objects that OLM created for the operator, other than CRDs and cluster roles.
+func (o *olmV1Cluster) created(ctx context.Context) (string, error) {
+	const kinds = "serviceaccounts,services,deployments,configmaps,networkpolicies,poddisruptionbudgets,certificates,issuers," +
+		"mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterrolebindings"
+	return o.Kubectl(ctx, "", "-n", operatorNamespace, "get", kinds, "-o", "name", "--selector=olm.operatorframework.io/owner-name=odh-platform-operator")
+}
+
+// describeFailure prints the status and logs of OLM.
+func (o *olmV1Cluster) describeFailure(ctx context.Context) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "clustercatalogs,clusterextensions", "-o", "yaml"},
+		{"get", "pods,certificates,issuers,clusterissuers", "-A"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
+		{"-n", certManagerNamespace, "logs", "deployment/cert-manager", "--tail=60"},
+		{"-n", olmV1Namespace, "logs", catalogProgram, "--tail=60"},
+		{"-n", olmV1Namespace, "logs", olmV1Program, "--tail=60"},
+		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
+	} {
+		output, err := o.Kubectl(ctx, "", args...)
+		GinkgoWriter.Println(output, err)
+	}
+}
