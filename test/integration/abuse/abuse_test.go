@@ -304,7 +304,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 			return []string{pod, "{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: x}}"}
 		}, "is not authorized to create localsubjectaccessreviews"},
 		"an MLflow":                  {admin, "", func() []string { return []string{pod, flow(mlflow("{}"))} }, "cluster-scoped"},
-		"a Catalog of the manager's": {admin, "", func() []string { return []string{pod, flow(catalog("catalog", "{}"))} }, "depends on who creates it"},
+		"a Catalog of the manager's": {admin, "", func() []string { return []string{pod, flow(catalog("catalog", "{}"))} }, "the permissions of its creator limit its pods"},
 		"the account of the manager, in older words": {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccount: "+managerAccount+"}")} }, "it is the account of the manager"},
 		"the key of the CA, for an init container": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: "+webhookSecret+"}}]}]}")}
@@ -312,8 +312,8 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 		"the key of the CA, by a driver": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: "+webhookSecret+"}}}]}")}
 		}, "it belongs to the manager"},
-		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(foreign())} }, "depends on who creates it"},
-		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "depends on who creates it"},
+		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(foreign())} }, "the permissions of its creator limit its pods"},
+		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "the permissions of its creator limit its pods"},
 		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the account of the manager"},
 		"the key of the CA": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")}
