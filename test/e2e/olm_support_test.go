@@ -203,7 +203,7 @@ func askOnce(ctx context.Context, client *http.Client, url string) error {
 
 // describeFailure prints the status and logs of OLM.
 func (o *olmCluster) describeFailure(ctx context.Context) {
-	if !CurrentSpecReport().Failed() {
+	if o == nil || !CurrentSpecReport().Failed() {
 		return
 	}
 	for _, args := range [][]string{

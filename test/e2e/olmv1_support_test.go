@@ -176,7 +176,7 @@ func (o *olmV1Cluster) created(ctx context.Context) (string, error) {
 
 // describeFailure prints the status and logs of OLM.
 func (o *olmV1Cluster) describeFailure(ctx context.Context) {
-	if !CurrentSpecReport().Failed() {
+	if o == nil || !CurrentSpecReport().Failed() {
 		return
 	}
 	for _, args := range [][]string{
