@@ -22,7 +22,7 @@ const (
 	labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 )
 
-// nodeTaints returns the resources of a node that running pods should leave, see nodes.Nodes.
+// nodeTaints returns the resources of a node for which pods should be evicted, see nodes.Nodes.
 type nodeTaints interface {
 	NoExecute(node string) sets.Set[string]
 }
@@ -147,7 +147,7 @@ func podFailure(pod *corev1.Pod) string {
 	return "pod " + pod.Name + node + ": " + strings.Join(parts, ", ")
 }
 
-// maxCauseBytes limits the message of a container or kubelet.
+// maxCauseBytes limits the reason and message of a container or pod in a report of a failure.
 const maxCauseBytes = 120
 
 // inParentheses returns reason and message in parentheses after a space, or "" if both are empty.
@@ -166,7 +166,7 @@ type podSelector struct {
 	uid types.UID
 	// rayCluster is the name of the RayCluster of a RayJob.
 	rayCluster string
-	// restored reports whether the component is older than the AppWrapper.
+	// restored reports whether the component is older than the AppWrapper, as after a restore from a backup.
 	restored bool
 }
 

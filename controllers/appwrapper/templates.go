@@ -53,7 +53,7 @@ func (w *workloadReconciler) loadTemplates(ctx context.Context, aw *awv1beta2.Ap
 	return nil
 }
 
-// minReady returns how many of all pods of a component are needed for it to work.
+// minReady returns the number of ready pods that a component needs. all is the number of its pods.
 func (w *workloadReconciler) minReady(ctx context.Context, aw *awv1beta2.AppWrapper, index, all int) (int, error) {
 	if count, ok := w.memory.minReady(aw.UID, index); ok {
 		return count, nil

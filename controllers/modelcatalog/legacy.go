@@ -29,7 +29,7 @@ import (
 // This file adopts or deletes objects of the legacy operator. It may be removed in release 1.0: migration from the legacy operator then
 // needs an earlier release first.
 
-// Legacy names without an object of this operator.
+// Names of legacy objects that this operator does not create.
 const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
 
 // deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones appear. The shared ReferenceGrant
@@ -96,9 +96,9 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// recreateOutdated deletes outdated Deployments and returns a Wait until their pods are deleted. It first applies the other objects, which
+// deleteOutdated deletes outdated Deployments and returns a Wait until they are deleted; the next reconcile creates them. It first applies the other objects, which
 // removes the owner references of these objects to the Deployments. Deployments are deleted for no other reason.
-func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
+func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range desired.Deployments() {
 		live, err := r.Deployment(ctx, c.Namespace, *desiredDeployment.Name)
@@ -120,7 +120,7 @@ func (r *catalogReconciler) recreateOutdated(ctx context.Context, c *aihubv1alph
 			return err
 		}
 	}
-	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " of the legacy operator to be deleted", Retry: reconciler.RequeueSoon}
+	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " to be deleted", Retry: reconciler.RequeueSoon}
 }
 
 // isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
@@ -134,7 +134,7 @@ func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
 	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, selector) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
-// cleanUserSources labels a ConfigMap of users and removes legacy metadata and the legacy default entry. Without that entry the content
+// cleanUserSources labels a ConfigMap of users and removes legacy metadata and the legacy default entry. If there is no such entry, the content
 // does not change.
 func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	if !isManaged(m) {
@@ -147,7 +147,7 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, isLegacyOwner)
 	text, err := withoutLegacyDefault(m.Data[resources.SourcesKey])
 	if err != nil {
-		log.FromContext(ctx).Info("The sources are not valid and do not change", "configMap", m.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("The default entry of the legacy operator was not removed, because the sources are invalid", "configMap", m.Name, "reason", err.Error())
 		return
 	}
 	if text != "" {
@@ -155,7 +155,7 @@ func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	}
 }
 
-// legacyDefaultEntry is the entry that releases before 3.0 added to the sources of users.
+// legacyDefaultEntry is the entry that the legacy operator before release 3.0 added to the sources of users.
 const legacyDefaultEntry = "default_catalog"
 
 // modelSections are the sections that can contain the entry.

@@ -225,7 +225,7 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 		return err
 	}
 	desired := withAdoption(resources.Build(c, in))
-	if err := r.recreateOutdated(ctx, c, desired); err != nil {
+	if err := r.deleteOutdated(ctx, c, desired); err != nil {
 		return err
 	}
 	if err := errors.Join(r.applyRolloutHashes(ctx, c, desired), r.restartForNewDatabase(ctx, c, desired)); err != nil {

@@ -65,7 +65,7 @@ func (r Rules) alwaysForbidden(namespace string, reference Reference) string {
 	}
 	switch {
 	case reference.Kind == Account && reference.Name == r.Account:
-		return "it is the account of the manager, which has permissions in all namespaces: use one that has only the permissions it needs"
+		return "it is the ServiceAccount of the manager, which has permissions in all namespaces: use a ServiceAccount that has only the permissions that the pods need"
 	case reference.Kind == Secret && r.ownsSecret(reference.Name):
 		return "it belongs to the manager: keep what the pods need in a Secret of their own"
 	}
@@ -97,7 +97,7 @@ func (r Rules) privilegeMessage(reference Reference) string {
 }
 
 // Access reports whether a user has a permission.
-type Access func(ctx context.Context, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error)
+type Access func(ctx context.Context, user authenticationv1.UserInfo, permission authorizationv1.ResourceAttributes) (bool, error)
 
 // MaxErrors limits the errors that are reported for one request, because each may cost access reviews.
 const MaxErrors = 20
@@ -106,7 +106,7 @@ const MaxErrors = 20
 type Result struct {
 	// Errors reject the request.
 	Errors field.ErrorList
-	// Warnings are the errors of mode Warn.
+	// Warnings are the messages that are errors in mode Enforce.
 	Warnings []string
 }
 
@@ -115,17 +115,17 @@ type Result struct {
 func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.UserInfo, references, oldReferences References) (Result, error) {
 	var result Result
 	access = LimitReviews(access)
-	hasRight := func(right authorizationv1.ResourceAttributes) (bool, error) {
-		allowed, err := access(ctx, user, right)
+	hasPermission := func(permission authorizationv1.ResourceAttributes) (bool, error) {
+		allowed, err := access(ctx, user, permission)
 		if err != nil {
-			return false, fmt.Errorf("checking whether %s may %s: %w", user.Username, describeRight(right), err)
+			return false, fmt.Errorf("checking whether %s may %s: %w", user.Username, describePermission(permission), err)
 		}
 		return allowed, nil
 	}
 	for _, reference := range references.addedSince(oldReferences) {
 		path := field.NewPath(reference.path)
 		if len(result.Errors) == MaxErrors {
-			result.Errors = append(result.Errors, field.Forbidden(path, "the rest was not checked, because there are too many errors before it: correct them first"))
+			result.Errors = append(result.Errors, field.Forbidden(path, "the rest was not checked, because the request has too many errors: correct those first"))
 			break
 		}
 		if text := r.alwaysForbidden(references.Namespace, reference); text != "" {
@@ -135,7 +135,7 @@ func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.
 		if r.Mode == Off || len(result.Warnings) == MaxErrors {
 			continue
 		}
-		text, err := r.missingRights(user, reference, sufficientRights(references.Namespace, reference), hasRight)
+		text, err := r.permissionError(user, reference, sufficientPermissions(references.Namespace, reference), hasPermission)
 		switch {
 		case err != nil:
 			return result, err
@@ -149,46 +149,46 @@ func (r Rules) Review(ctx context.Context, access Access, user authenticationv1.
 	return result, nil
 }
 
-// missingRights returns a message if the user lacks permission for a reference, otherwise "".
-func (r Rules) missingRights(user authenticationv1.UserInfo, reference Reference, rights []authorizationv1.ResourceAttributes,
-	hasRight func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
+// permissionError returns a message if the user lacks permission for a reference, otherwise "".
+func (r Rules) permissionError(user authenticationv1.UserInfo, reference Reference, permissions []authorizationv1.ResourceAttributes,
+	hasPermission func(authorizationv1.ResourceAttributes) (bool, error)) (string, error) {
 	if reference.Kind == Privilege {
 		return r.privilegeMessage(reference), nil
 	}
 	var descriptions []string
-	for _, right := range rights {
-		allowed, err := hasRight(right)
+	for _, permission := range permissions {
+		allowed, err := hasPermission(permission)
 		if allowed || err != nil {
 			return "", err
 		}
-		descriptions = append(descriptions, describeRight(right))
+		descriptions = append(descriptions, describePermission(permission))
 	}
-	return fmt.Sprintf("user %q cannot let pods use %s, because that requires permission to %s: request that permission, or remove it from the spec",
+	return fmt.Sprintf("user %q cannot let pods use %s, because that requires permission to %s: request that permission, or remove the reference from the spec",
 		user.Username, reference, strings.Join(descriptions, ", or to ")), nil
 }
 
-// sufficientRights returns the permissions of which one suffices for a reference. Permission to create pods suffices for namespaced objects,
+// sufficientPermissions returns the permissions of which one suffices for a reference. Permission to create pods suffices for namespaced objects,
 // because pods can use all of them.
-func sufficientRights(namespace string, reference Reference) []authorizationv1.ResourceAttributes {
-	right := func(verb, resource, name string) authorizationv1.ResourceAttributes {
+func sufficientPermissions(namespace string, reference Reference) []authorizationv1.ResourceAttributes {
+	permission := func(verb, resource, name string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Version: "v1", Resource: resource, Name: name}
 	}
-	pods := right("create", "pods", "")
+	pods := permission("create", "pods", "")
 	switch reference.Kind {
 	case Secret, EgressURL:
-		return []authorizationv1.ResourceAttributes{pods, right("get", "secrets", reference.Name)}
+		return []authorizationv1.ResourceAttributes{pods, permission("get", "secrets", reference.Name)}
 	case ConfigMap:
-		return []authorizationv1.ResourceAttributes{pods, right("get", "configmaps", reference.Name)}
+		return []authorizationv1.ResourceAttributes{pods, permission("get", "configmaps", reference.Name)}
 	case Account:
-		token := right("create", "serviceaccounts", reference.Name)
+		token := permission("create", "serviceaccounts", reference.Name)
 		token.Subresource = "token"
 		return []authorizationv1.ResourceAttributes{pods, token}
 	case ServiceAccountAnnotation:
-		return []authorizationv1.ResourceAttributes{right("create", "serviceaccounts", "")}
+		return []authorizationv1.ResourceAttributes{permission("create", "serviceaccounts", "")}
 	case ExistingClaim:
-		return []authorizationv1.ResourceAttributes{right("create", "persistentvolumeclaims", "")}
+		return []authorizationv1.ResourceAttributes{permission("create", "persistentvolumeclaims", "")}
 	case Host:
-		host := right("create", "routes", "")
+		host := permission("create", "routes", "")
 		host.Group, host.Subresource = "route.openshift.io", "custom-host"
 		return []authorizationv1.ResourceAttributes{host}
 	default:
@@ -197,22 +197,22 @@ func sufficientRights(namespace string, reference Reference) []authorizationv1.R
 }
 
 // ResourceName returns the resource of a permission for messages.
-func ResourceName(right authorizationv1.ResourceAttributes) string {
-	resource := right.Resource
-	if right.Subresource != "" {
-		resource += "/" + right.Subresource
+func ResourceName(permission authorizationv1.ResourceAttributes) string {
+	resource := permission.Resource
+	if permission.Subresource != "" {
+		resource += "/" + permission.Subresource
 	}
-	return schema.GroupResource{Group: right.Group, Resource: resource}.String()
+	return schema.GroupResource{Group: permission.Group, Resource: resource}.String()
 }
 
-// describeRight returns a permission as text for messages.
-func describeRight(right authorizationv1.ResourceAttributes) string {
-	resource := ResourceName(right)
-	if right.Name != "" {
-		resource += " " + right.Name
+// describePermission returns a permission as text for messages.
+func describePermission(permission authorizationv1.ResourceAttributes) string {
+	resource := ResourceName(permission)
+	if permission.Name != "" {
+		resource += " " + permission.Name
 	}
-	if right.Namespace == "" {
-		return right.Verb + " " + resource + " in all namespaces"
+	if permission.Namespace == "" {
+		return permission.Verb + " " + resource + " in all namespaces"
 	}
-	return right.Verb + " " + resource + " in namespace " + right.Namespace
+	return permission.Verb + " " + resource + " in namespace " + permission.Namespace
 }

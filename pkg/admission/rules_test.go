@@ -24,7 +24,7 @@ var eve = authenticationv1.UserInfo{Username: "eve", Groups: []string{"team"}}
 // holder has the given permissions, written as described writes them.
 func holder(rights ...string) Access {
 	return func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		return slices.Contains(rights, describeRight(right)), nil
+		return slices.Contains(rights, describePermission(right)), nil
 	}
 }
 
@@ -213,7 +213,7 @@ func TestReviewsThatFail(t *testing.T) {
 func TestPermissionsAreReviewedOnce(t *testing.T) {
 	requests := map[string]int{}
 	may := func(_ context.Context, _ authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
-		requests[describeRight(right)]++
+		requests[describePermission(right)]++
 		return true, nil
 	}
 	uses := usesIn(t, "team", "spec: {containers: [{name: c, image: a}, {name: d, image: b, envFrom: [{secretRef: {name: s}}]}]}")
@@ -230,7 +230,7 @@ func TestReviewsStopAfterMaxErrors(t *testing.T) {
 		uses.Add(Secret, fmt.Sprint("s-", i), field.NewPath("spec"))
 	}
 	uses.Add(Account, shipped.Account, field.NewPath("spec", "account"))
-	for mode, want := range map[Mode]string{Enforce: "was not checked", Warn: "it is the account of the manager", Off: "it is the account of the manager"} {
+	for mode, want := range map[Mode]string{Enforce: "was not checked", Warn: "it is the ServiceAccount of the manager", Off: "it is the ServiceAccount of the manager"} {
 		requests := 0
 		may := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 			requests++

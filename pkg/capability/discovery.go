@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// anyVersion is the version of a kind in the result of readDiscovery that represents all of its versions.
+// anyVersion stands for all versions of a kind in the result of readDiscovery.
 const anyVersion = ""
 
 // readDiscovery returns the listed kinds, each also with anyVersion, and the versions that could not be read: the server of an aggregated API
@@ -46,12 +46,12 @@ var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextension
 // from the cache of the manager, because cached names take a few hundred bytes instead of megabytes, and because the permission may be missing.
 func newCRDInformer(client metadata.Interface, onEvent func(name string, exists bool)) toolscache.SharedIndexInformer {
 	informer := metadatainformer.NewFilteredMetadataInformer(client, customResourceDefinitions, "", 0, toolscache.Indexers{}, nil).Informer()
-	_ = informer.SetTransform(nameOnly) // fails only after the start
+	_ = informer.SetTransform(nameOnly) // fails only if the informer has started
 	notify := func(obj any, exists bool) {
 		name, _ := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj) // fails only for objects without metadata
 		onEvent(name, exists)
 	}
-	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{ // fails only after the end
+	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{ // fails only if the informer has stopped
 		AddFunc:    func(obj any) { notify(obj, true) },
 		UpdateFunc: func(_, obj any) { notify(obj, true) },
 		DeleteFunc: func(obj any) { notify(obj, false) },

@@ -12,10 +12,10 @@ const (
 	caCertificateLabel      = "webhook-ca"
 )
 
-// expiryGauge has the expiry of the certificates in memory of this replica.
+// expiryGauge reports the expiry of the certificates that this replica holds in memory.
 var expiryGauge = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 	Name: "odh_platform_certificate_expiry_timestamp_seconds",
-	Help: "Unix time at which a certificate that this program serves or issues expires.",
+	Help: "Expiry of a certificate of the manager, in seconds since the Unix epoch.",
 }, []string{"certificate"})
 
 // injectedGauge reports for each target whether the API server trusts its webhooks.

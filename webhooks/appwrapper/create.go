@@ -52,7 +52,7 @@ func (c *creation) validate(ctx context.Context) field.ErrorList {
 	for i := range c.wrapper.Spec.Components {
 		if len(c.errs) >= pkgadmission.MaxErrors {
 			c.podSetsUnknown = true
-			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because there are too many errors before it: correct them first"))
+			c.errs = append(c.errs, field.Forbidden(path.Index(i), "the rest was not checked, because the request has too many errors: correct those first"))
 			break
 		}
 		c.checkComponent(ctx, &c.wrapper.Spec.Components[i], path.Index(i))

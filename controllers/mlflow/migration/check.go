@@ -21,7 +21,7 @@ func (f *Facts) checkHash() string {
 	return resources.ShortHash(strings.Join([]string{f.Supported, f.Image, f.Stores, fmt.Sprint(f.Generation), f.Force, f.Record.JobUID}, "\n"))
 }
 
-// needsCheck reports whether a running server may not be stopped yet.
+// needsCheck reports whether a running server must not be stopped before a check has succeeded.
 func (f *Facts) needsCheck() bool {
 	if !f.Observed.ServerEnabled || f.migrationStarted() {
 		return false
@@ -36,25 +36,25 @@ func (f *Facts) migrationStarted() bool {
 		f.Observed.Job != nil && (f.Observed.Job.Started || f.jobFinished() && f.satisfiesRequest(f.Observed.Job))
 }
 
-// whenCheckNeeded returns a condition for servers that need a check and have a check Job.
-func whenCheckNeeded(when func(*Facts, *JobState) bool) func(*Facts) bool {
+// whenCheckJobExists returns a predicate that is true if a check is needed, its Job exists, and when returns true.
+func whenCheckJobExists(when func(*Facts, *JobState) bool) func(*Facts) bool {
 	return func(f *Facts) bool { return f.needsCheck() && f.Observed.Check != nil && when(f, f.Observed.Check) }
 }
 
 // checkRules are a part of migrationRules.
 var checkRules = []migrationRule{
 	{"the check is for another migration, or is being deleted",
-		whenCheckNeeded(func(f *Facts, c *JobState) bool { return c.Terminating || c.RequestHash != f.checkHash() }), replaceCheck},
+		whenCheckJobExists(func(f *Facts, c *JobState) bool { return c.Terminating || c.RequestHash != f.checkHash() }), replaceCheck},
 	{"the database is newer than the image",
-		whenCheckNeeded(func(_ *Facts, c *JobState) bool {
+		whenCheckJobExists(func(_ *Facts, c *JobState) bool {
 			return c.Phase == JobFailed && c.ExitCode == resources.ExitNewerDatabase
 		}), refuseDowngrade},
 	{"the check failed permanently",
-		whenCheckNeeded(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportTerminalCheck},
+		whenCheckJobExists(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed && c.Failure.Terminal }), reportTerminalCheck},
 	{"the check failed and is repeated",
-		whenCheckNeeded(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed }), repeatCheck},
+		whenCheckJobExists(func(_ *Facts, c *JobState) bool { return c.Phase == JobFailed }), repeatCheck},
 	{"the check runs",
-		whenCheckNeeded(func(*Facts, *JobState) bool { return true }), awaitCheck},
+		whenCheckJobExists(func(*Facts, *JobState) bool { return true }), awaitCheck},
 	{"the server runs and nothing is checked",
 		(*Facts).needsCheck, createCheck},
 	{"the check found the schema of the image",
@@ -96,7 +96,7 @@ func reportTerminalCheck(f *Facts) Decision {
 	return d
 }
 
-// repeatCheck deletes the failed check after a pause. The message is the same before and after it.
+// repeatCheck deletes the failed check after a pause. The message does not change when the pause ends, to avoid a status write.
 func repeatCheck(f *Facts) Decision {
 	text := f.checkFailureMessage() + " It is repeated until it succeeds."
 	if remaining := f.Observed.Check.FailedAt.Add(failureRetryDelay).Sub(f.Now); remaining > 0 {

@@ -18,7 +18,7 @@ import (
 
 var clientsGauge = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 	Name: "odh_platform_modelmesh_clients",
-	Help: "Namespaces whose ModelMesh routing layer the manager is connected to.",
+	Help: "Number of namespaces whose ModelMesh routing layer the manager is connected to.",
 })
 
 // Pool holds the clients of all namespaces. It is safe for concurrent use. It is a manager Runnable, which closes all connections at shutdown.
@@ -47,7 +47,7 @@ func (p *Pool) Client(namespace string) (Client, bool) {
 	return c, found
 }
 
-// Ensure sets the target of the client of a namespace. It does nothing if the target is unchanged. For an invalid target it returns an error
+// Ensure connects the client of a namespace to a target. It does nothing if the target is unchanged. For an invalid target it returns an error
 // and keeps the client.
 func (p *Pool) Ensure(namespace string, target Target) error {
 	p.mu.Lock()
@@ -59,7 +59,7 @@ func (p *Pool) Ensure(namespace string, target Target) error {
 	next, err := dial(namespace, target)
 	if err != nil {
 		p.mu.Unlock()
-		return fmt.Errorf("client of namespace %s: %w", namespace, err)
+		return fmt.Errorf("creating the client of namespace %s: %w", namespace, err)
 	}
 	next.setEndpointSlices(p.endpointSlices[next.serviceKey()])
 	p.clients[namespace] = next

@@ -32,7 +32,7 @@ func expectRejected(who, namespace, text, message string) func(SpecContext) {
 
 var _ = Describe("An editor of MLflow without other permissions", func() {
 	for title, attempt := range map[string]struct{ spec, message string }{
-		"the account of the manager":          {"{serviceAccountName: " + managerAccount + "}", "it is the account of the manager"},
+		"the account of the manager":          {"{serviceAccountName: " + managerAccount + "}", "it is the ServiceAccount of the manager"},
 		"another user's account":              {"{serviceAccountName: builder}", "create serviceaccounts/token builder"},
 		"the key of the CA, as variables":     {"{envFrom: [{secretRef: {name: " + webhookSecret + "}}]}", "it belongs to the manager"},
 		"the key of the CA, as a variable":    {"{env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]}", "it belongs to the manager"},
@@ -91,7 +91,7 @@ var _ = Describe("An editor of MLflow without other permissions", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, m))).To(Succeed()) }, NodeTimeout(specTimeout))
 		By("updating and applying like kubectl edit and kubectl apply")
 		patch := merge(`{"spec":{"serviceAccountName":"` + managerAccount + `"}}`)
-		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the account of the manager")))
+		Expect(as(mlflowEditor).Patch(ctx, m, patch)).To(MatchError(ContainSubstring("it is the ServiceAccount of the manager")))
 		replicas := merge(`{"spec":{"replicas":2}}`)
 		Expect(as(mlflowEditor).Patch(ctx, m, replicas)).To(Succeed())
 		By("setting an image as an administrator, which the editor keeps")
@@ -305,7 +305,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 		}, "is not authorized to create localsubjectaccessreviews"},
 		"an MLflow":                  {admin, "", func() []string { return []string{pod, flow(mlflow("{}"))} }, "cluster-scoped"},
 		"a Catalog of the manager's": {admin, "", func() []string { return []string{pod, flow(catalog("catalog", "{}"))} }, "the permissions of its creator limit its pods"},
-		"the account of the manager, in older words": {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccount: "+managerAccount+"}")} }, "it is the account of the manager"},
+		"the account of the manager, in older words": {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccount: "+managerAccount+"}")} }, "it is the ServiceAccount of the manager"},
 		"the key of the CA, for an init container": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{initContainers: [{name: i, image: i, envFrom: [{secretRef: {name: "+webhookSecret+"}}]}]}")}
 		}, "it belongs to the manager"},
@@ -314,7 +314,7 @@ var _ = Describe("An editor of AppWrappers without other permissions", func() {
 		}, "it belongs to the manager"},
 		"a registry of the manager's": {admin, "", func() []string { return []string{pod, flow(foreign())} }, "the permissions of its creator limit its pods"},
 		"a runtime of the manager's":  {admin, "", func() []string { return []string{pod, flow(runtime("wrapped", "{}"))} }, "the permissions of its creator limit its pods"},
-		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the account of the manager"},
+		"the account of the manager":  {admin, operatorNamespace, func() []string { return []string{job("j", "{serviceAccountName: "+managerAccount+"}")} }, "it is the ServiceAccount of the manager"},
 		"the key of the CA": {admin, operatorNamespace, func() []string {
 			return []string{job("j", "{volumes: [{name: v, secret: {secretName: "+webhookSecret+"}}]}")}
 		}, "it belongs to the manager"},
@@ -383,7 +383,7 @@ var _ = Describe("An editor of RayClusters without other permissions", func() {
 				"serviceAccountName": managerAccount, "containers": []any{map[string]any{"name": "w", "image": "i"}},
 			}},
 		}}, "spec", "workerGroupSpecs")).To(Succeed())
-		Expect(as(rayUser).Create(ctx, workers, client.DryRunAll)).To(MatchError(ContainSubstring("it is the account of the manager")))
+		Expect(as(rayUser).Create(ctx, workers, client.DryRunAll)).To(MatchError(ContainSubstring("it is the ServiceAccount of the manager")))
 	}, NodeTimeout(specTimeout))
 
 	It("cannot get the key of the CA through fields outside the pod templates", func(ctx SpecContext) {

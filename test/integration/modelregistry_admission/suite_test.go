@@ -22,7 +22,7 @@ const (
 )
 
 // All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls. The manager is never
-// startElectedManager, so only admission and conversion change objects.
+// elected, so only admission and conversion change objects.
 var (
 	env     *framework.Env
 	manager *framework.Manager
