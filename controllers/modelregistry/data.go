@@ -122,7 +122,7 @@ func (r *registryReconciler) createCredentials(ctx context.Context, m *v1beta1.M
 func (r *registryReconciler) storeCredentials(ctx context.Context, m *v1beta1.ModelRegistry, secret *corev1.Secret) error {
 	for _, key := range []string{resources.KeyUsername, resources.KeyPassword} {
 		if len(secret.Data[key]) == 0 {
-			return fmt.Errorf("Secret %s of the generated database has no key %s: add the key, or delete the Secret, and the operator creates a new one", secret.Name, key)
+			return fmt.Errorf("the Secret %s of the generated database has no key %s: add the key, or delete the Secret, and the operator creates a new one", secret.Name, key)
 		}
 	}
 	if isManaged(secret) {
