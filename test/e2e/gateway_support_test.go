@@ -120,7 +120,7 @@ func envoyGatewayManifests(ctx context.Context, chart string) string {
 
 // describeGateway prints the state of the Gateway after a failure.
 func describeGateway(ctx context.Context) {
-	printIfFailed(ctx, [][]string{
+	printIfFailed(ctx, tryKubectl, [][]string{
 		{"get", "gateways,httproutes,tlsroutes,backendtlspolicies", "-A", "-o", "yaml"},
 		{"-n", envoyNamespace, "logs", "deployment/envoy-gateway", "--tail=60"},
 		{"-n", envoyNamespace, "logs", proxyPods, "-c", "envoy", "--tail=60"},

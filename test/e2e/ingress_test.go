@@ -69,7 +69,7 @@ func describeIngress(t *tenants) {
 	}, NodeTimeout(startTimeout))
 
 	AfterEach(func(ctx SpecContext) {
-		printIfFailed(ctx, [][]string{
+		printIfFailed(ctx, tryKubectl, [][]string{
 			{"get", "ingresses", "-A", "-o", "yaml"},
 			{"-n", contourNamespace, "logs", "deployment/contour", "--tail=60"},
 			{"-n", contourNamespace, "logs", "daemonset/envoy", "-c", "envoy", "--tail=60"},

@@ -27,6 +27,8 @@ import (
 const (
 	// olmNamespace is the namespace of OLM and of the catalog.
 	olmNamespace = "olm"
+	// subscription is the file of the page with the CatalogSource and the Subscription.
+	subscription = "subscription.yaml"
 	// csvTimeout bounds the time from a Subscription to a running operator; OLM retries some steps only after minutes.
 	csvTimeout = 10 * time.Minute
 	// askEvery is the interval of requests to a registry.
@@ -34,11 +36,7 @@ const (
 )
 
 // olmCluster is a cluster with OLM and a catalog from the registry of a release.
-type olmCluster struct {
-	*release
-	// subscription holds the manifests for version 0.2.0 that the page applies.
-	subscription string
-}
+type olmCluster struct{ *release }
 
 func newOLM(ctx context.Context) *olmCluster {
 	GinkgoHelper()
@@ -73,8 +71,7 @@ func (o *olmCluster) installOLM(ctx context.Context) {
 
 	o.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(files, "deploy", "chart", "crds"))
 	o.kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
-	_, err = o.Kubectl(ctx, string(manifests), "apply", "--server-side", "-f", "-")
-	Expect(err).NotTo(HaveOccurred())
+	o.applyServerSide(ctx, string(manifests))
 	o.olmReady(ctx)
 }
 
@@ -82,7 +79,7 @@ func (o *olmCluster) installOLM(ctx context.Context) {
 func (o *olmCluster) olmReady(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
-		o.kubectl(ctx, "-n", olmNamespace, "rollout", "status", "deployment/"+name, fmt.Sprint("--timeout=", podTimeout))
+		o.rolledOut(ctx, olmNamespace, "deployment/"+name)
 	}
 	o.succeeds(ctx, olmNamespace, "packageserver")
 }
@@ -93,13 +90,6 @@ func (o *olmCluster) succeeds(ctx context.Context, namespace, csv string) {
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		return o.Kubectl(ctx, "", "-n", namespace, "get", "csv", csv, "-o", "jsonpath={.status.phase}")
 	}, csvTimeout).Should(Equal("Succeeded"))
-}
-
-// subscribe applies the manifests of the page with the catalog of a version.
-func (o *olmCluster) subscribe(ctx context.Context, version string) {
-	GinkgoHelper()
-	_, err := o.Kubectl(ctx, strings.ReplaceAll(o.subscription, ":v0.2.0", ":v"+version), "apply", "-f", "-")
-	Expect(err).NotTo(HaveOccurred())
 }
 
 // serveStoredVersion runs the commands of the page for an installation in a cluster with existing registries.
@@ -203,18 +193,15 @@ func askOnce(ctx context.Context, client *http.Client, url string) error {
 
 // describeFailure prints the status and logs of OLM.
 func (o *olmCluster) describeFailure(ctx context.Context) {
-	if o == nil || !CurrentSpecReport().Failed() {
+	if o == nil { // the cluster could not be started
 		return
 	}
-	for _, args := range [][]string{
+	printIfFailed(ctx, o.Kubectl, [][]string{
 		{"get", "catalogsources,subscriptions,installplans,csv,pods,jobs", "-A", "-o", "wide"},
 		{"-n", operatorNamespace, "get", "subscriptions,installplans,csv", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.status.phase} {.status.conditions}{"\n"}{end}`},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", olmNamespace, "logs", "deployment/catalog-operator", "--tail=60"},
 		{"-n", olmNamespace, "logs", "deployment/olm-operator", "--tail=60"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
-	} {
-		output, err := o.Kubectl(ctx, "", args...)
-		GinkgoWriter.Println(output, err)
-	}
+	})
 }

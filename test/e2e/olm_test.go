@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,9 +44,6 @@ var _ = Describe("OLM", Ordered, func() {
 
 	It("installs the bundle of a release from its catalog", func(ctx SpecContext) {
 		o.page.Read(ctx)
-		text, err := os.ReadFile(o.page.Saved["subscription.yaml"])
-		Expect(err).NotTo(HaveOccurred())
-		o.subscription = string(text)
 		begin := time.Now()
 		o.succeeds(ctx, operatorNamespace, csvName("0.2.0"))
 		AddReportEntry("from the Subscription to the running operator", time.Since(begin).Round(time.Second))
@@ -63,9 +59,7 @@ var _ = Describe("OLM", Ordered, func() {
 
 	It("has the webhooks of the operator called, with a certificate of OLM", func(ctx SpecContext) {
 		o.kubectl(ctx, "create", "namespace", kept)
-		o.refuses(ctx, unfinishedRegistry, noDatabase)
-		o.refuses(ctx, secondCatalog, "catalog resource name must be 'catalog'")
-		o.refuses(ctx, emptyAppWrapper, "components contains no podspecs")
+		o.refusesInvalid(ctx)
 
 		By("checking the order of webhooks that Kueue relies on")
 		for _, name := range []string{"mappwrapper", "mraycluster"} {
@@ -106,7 +100,7 @@ var _ = Describe("OLM", Ordered, func() {
 
 		o.buildVersion(ctx, "0.3.0")
 		stop := o.asks(ctx)
-		o.subscribe(ctx, "0.3.0")
+		o.offer(ctx, subscription, "0.3.0")
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
 		Expect(o.csv(ctx, "0.3.0").Spec.Replaces).To(Equal(csvName("0.2.0")))
 		o.runsPacked(ctx, "0.3.0")
@@ -144,7 +138,7 @@ var _ = Describe("OLM", Ordered, func() {
 		o.kubectl(ctx, "-n", olmNamespace, "rollout", "restart", "deployment/olm-operator", "deployment/catalog-operator")
 		o.olmReady(ctx)
 		o.serveStoredVersion(ctx)
-		o.subscribe(ctx, "0.3.0")
+		o.offer(ctx, subscription, "0.3.0")
 		o.succeeds(ctx, operatorNamespace, csvName("0.3.0"))
 		o.runsPacked(ctx, "0.3.0")
 		o.repairs(ctx, kept)

@@ -28,6 +28,8 @@ const (
 	// olmV1Program is the Deployment of the controller of ClusterExtensions, and catalogProgram that of the server of catalogs.
 	olmV1Program   = "deployment/operator-controller-controller-manager"
 	catalogProgram = "deployment/catalogd-controller-manager"
+	// extension is the file of the page with the ClusterCatalog and the ClusterExtension.
+	extension = "extension.yaml"
 	// registriesPatch mounts the ConfigMap of registries in testdata/olmv1.yaml.
 	registriesPatch = `{"spec": {"template": {"spec": {"volumes": [{"name": "registries", "configMap": {"name": "registries"}}],
 		"containers": [{"name": "manager", "volumeMounts": [{"name": "registries", "mountPath": "/etc/containers"}]}]}}}}`
@@ -57,12 +59,6 @@ func newOLMV1(ctx context.Context) *olmV1Cluster {
 	return o
 }
 
-func (o *olmV1Cluster) apply(ctx context.Context, manifests string) {
-	GinkgoHelper()
-	_, err := o.Kubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
-	Expect(err).NotTo(HaveOccurred())
-}
-
 // installCertManager applies the CRDs of cert-manager, whose labels are templates of its chart, and runs its controllers.
 func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 	GinkgoHelper()
@@ -80,10 +76,10 @@ func (o *olmV1Cluster) installCertManager(ctx context.Context) {
 		delete(metadata, "labels")
 		text, err = json.Marshal(definition)
 		Expect(err).NotTo(HaveOccurred())
-		o.apply(ctx, string(text))
+		o.applyServerSide(ctx, string(text))
 	}
 	o.kubectl(ctx, "wait", "crd", "--all", "--for=condition=Established", fmt.Sprint("--timeout=", podTimeout))
-	o.apply(ctx, certManagerObjects)
+	o.applyServerSide(ctx, certManagerObjects)
 	o.rolledOut(ctx, certManagerNamespace, "deployment/cert-manager")
 }
 
@@ -113,12 +109,7 @@ func (o *olmV1Cluster) exposeRegistry(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = o.StartProcess("gateway", programs["etcd"], []string{"gateway", "start", "--endpoints=" + address, "--listen-addr=" + net.JoinHostPort(node.Address, port)}, nil)
 	Expect(err).NotTo(HaveOccurred())
-	o.apply(ctx, os.Expand(registriesObject, func(name string) string { return map[string]string{"PORT": port, "NODE": node.Address}[name] }))
-}
-
-func (o *olmV1Cluster) rolledOut(ctx context.Context, namespace, deployment string) {
-	GinkgoHelper()
-	o.kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
+	o.applyServerSide(ctx, os.Expand(registriesObject, func(name string) string { return map[string]string{"PORT": port, "NODE": node.Address}[name] }))
 }
 
 // install runs the commands of the page that install and configure the operator.
@@ -128,15 +119,6 @@ func (o *olmV1Cluster) install(ctx context.Context) {
 	for _, command := range commands[:deletion(commands)] {
 		o.page.Type(ctx, command)
 	}
-}
-
-// offer applies the manifests of the page with the catalog of a version.
-func (o *olmV1Cluster) offer(ctx context.Context, version string) {
-	GinkgoHelper()
-	text, err := os.ReadFile(o.page.Saved["extension.yaml"])
-	Expect(err).NotTo(HaveOccurred())
-	_, err = o.Kubectl(ctx, strings.ReplaceAll(string(text), ":v0.2.0", ":v"+version), "apply", "-f", "-")
-	Expect(err).NotTo(HaveOccurred())
 }
 
 // runs waits until OLM has installed a version and the operator runs it.
@@ -176,10 +158,10 @@ func (o *olmV1Cluster) created(ctx context.Context) (string, error) {
 
 // describeFailure prints the status and logs of OLM.
 func (o *olmV1Cluster) describeFailure(ctx context.Context) {
-	if o == nil || !CurrentSpecReport().Failed() {
+	if o == nil { // the cluster could not be started
 		return
 	}
-	for _, args := range [][]string{
+	printIfFailed(ctx, o.Kubectl, [][]string{
 		{"get", "clustercatalogs,clusterextensions", "-o", "yaml"},
 		{"get", "pods,certificates,issuers,clusterissuers", "-A"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
@@ -187,8 +169,5 @@ func (o *olmV1Cluster) describeFailure(ctx context.Context) {
 		{"-n", olmV1Namespace, "logs", catalogProgram, "--tail=60"},
 		{"-n", olmV1Namespace, "logs", olmV1Program, "--tail=60"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
-	} {
-		output, err := o.Kubectl(ctx, "", args...)
-		GinkgoWriter.Println(output, err)
-	}
+	})
 }

@@ -31,9 +31,7 @@ var _ = Describe("OLM v1", Ordered, Label("nightly"), func() {
 
 	It("has the webhooks of the operator called, with a certificate of cert-manager", func(ctx SpecContext) {
 		o.kubectl(ctx, "create", "namespace", kept)
-		o.refuses(ctx, unfinishedRegistry, noDatabase)
-		o.refuses(ctx, secondCatalog, "catalog resource name must be 'catalog'")
-		o.refuses(ctx, emptyAppWrapper, "components contains no podspecs")
+		o.refusesInvalid(ctx)
 		o.expectTrusted(ctx, Default)
 		o.kubectl(ctx, "-n", kept, "apply", "-f", filepath.Join(checkout, "config", "samples", "modelregistry_generated.yaml"))
 		o.kubectl(ctx, "-n", kept, "wait", registry, "--for=condition=Available", "--timeout="+podTimeout.String())
@@ -45,7 +43,7 @@ var _ = Describe("OLM v1", Ordered, Label("nightly"), func() {
 		}
 		before := pods()
 		o.buildVersion(ctx, "0.3.0")
-		o.offer(ctx, "0.3.0")
+		o.offer(ctx, extension, "0.3.0")
 		o.runs(ctx, "0.3.0")
 		o.expectNoRay(ctx)
 		Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -69,7 +67,7 @@ var _ = Describe("OLM v1", Ordered, Label("nightly"), func() {
 		Expect(o.remainingObjects(ctx, kept)).To(Equal(before))
 
 		By("installing it again")
-		o.offer(ctx, "0.3.0")
+		o.offer(ctx, extension, "0.3.0")
 		o.runs(ctx, "0.3.0")
 		o.repairs(ctx, kept)
 	}, SpecTimeout(specTimeout))

@@ -106,15 +106,9 @@ func (r *release) reader(ctx context.Context, page string) *docs.Reader {
 }
 
 func (r *release) describeFailure(ctx context.Context) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	for _, args := range [][]string{
+	printIfFailed(ctx, r.Kubectl, [][]string{
 		{"get", "pods,pvc", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.lastTimestamp"}, {"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
-	} {
-		output, err := r.Kubectl(ctx, "", args...)
-		GinkgoWriter.Println(output, err)
-	}
+	})
 }
 
 func (r *release) kubectl(ctx context.Context, args ...string) string {
@@ -194,6 +188,35 @@ func (r *release) refuses(ctx context.Context, manifest, text string) {
 		_, err := r.Kubectl(ctx, manifest, "-n", kept, "create", "--dry-run=server", "-f", "-")
 		return err
 	}, podTimeout).Should(MatchError(ContainSubstring(text)))
+}
+
+// refusesInvalid waits until the webhooks of registries, catalogs and AppWrappers reject invalid objects.
+func (r *release) refusesInvalid(ctx context.Context) {
+	GinkgoHelper()
+	r.refuses(ctx, unfinishedRegistry, noDatabase)
+	r.refuses(ctx, secondCatalog, "catalog resource name must be 'catalog'")
+	r.refuses(ctx, emptyAppWrapper, "components contains no podspecs")
+}
+
+// rolledOut waits until the rollout of a Deployment is complete.
+func (r *release) rolledOut(ctx context.Context, namespace, deployment string) {
+	GinkgoHelper()
+	r.kubectl(ctx, "-n", namespace, "rollout", "status", deployment, fmt.Sprint("--timeout=", podTimeout))
+}
+
+func (r *release) applyServerSide(ctx context.Context, manifests string) {
+	GinkgoHelper()
+	_, err := r.Kubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// offer applies a file of the page, which is written for version 0.2.0, with the catalog of a version.
+func (r *release) offer(ctx context.Context, file, version string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(r.page.Saved[file])
+	Expect(err).NotTo(HaveOccurred())
+	_, err = r.Kubectl(ctx, strings.ReplaceAll(string(text), ":v0.2.0", ":v"+version), "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // installBlocks returns the commands of docs/install.md that require a release.

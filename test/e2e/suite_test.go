@@ -102,20 +102,20 @@ func packRegistry(ctx context.Context, in images.Store) {
 }
 
 var _ = AfterEach(func(ctx SpecContext) {
-	printIfFailed(ctx, [][]string{
+	printIfFailed(ctx, tryKubectl, [][]string{
 		{"get", "pods,pvc,pv", "-A", "-o", "wide"},
 		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"-n", operatorNamespace, "logs", managerDeployment, "--tail=50"},
 	})
 }, NodeTimeout(time.Minute))
 
-// printIfFailed prints the output of kubectl commands if the spec has failed.
-func printIfFailed(ctx context.Context, commands [][]string) {
+// printIfFailed prints the output of commands if the spec has failed. kubectl runs them, as tryKubectl does.
+func printIfFailed(ctx context.Context, kubectl func(ctx context.Context, input string, args ...string) (string, error), commands [][]string) {
 	if !CurrentSpecReport().Failed() {
 		return
 	}
 	for _, args := range commands {
-		output, err := tryKubectl(ctx, "", args...)
+		output, err := kubectl(ctx, "", args...)
 		GinkgoWriter.Println(output, err)
 	}
 }
