@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// anyVersion stands for all versions of a kind in the result of readDiscovery.
+// anyVersion represents all versions of a kind in the result of readDiscovery.
 const anyVersion = ""
 
 // readDiscovery returns the listed kinds, each also with anyVersion, and the versions that could not be read: the server of an aggregated API

@@ -88,7 +88,7 @@ func (p Postgres) Deployment(meta metav1.ObjectMeta) *appsv1ac.DeploymentApplyCo
 		WithReadinessProbe(p.Readiness).
 		WithResources(p.Resources).
 		WithSecurityContext(ContainerSecurity()).
-		WithVolumeMounts(corev1ac.VolumeMount().WithName(*p.Volume.Name).WithMountPath(PostgresDir))
+		WithVolumeMounts(Mount(*p.Volume.Name, PostgresDir))
 	if p.Exclusive {
 		ExclusivePostgres(container, PostgresDir)
 	} else {
@@ -134,7 +134,7 @@ func servePostgresTLS(container *corev1ac.ContainerApplyConfiguration, secret st
 	} else {
 		container.WithArgs("run-postgresql").WithArgs(settings...)
 	}
-	container.WithVolumeMounts(corev1ac.VolumeMount().WithName(postgresTLSVolume).WithMountPath(postgresTLSDir).WithReadOnly(true))
+	container.WithVolumeMounts(ReadOnlyMount(postgresTLSVolume, postgresTLSDir))
 	source := corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(postgresKeyMode)
 	return corev1ac.Volume().WithName(postgresTLSVolume).WithSecret(source)
 }
@@ -146,9 +146,8 @@ func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, ss
 	container.WithEnv(
 		corev1ac.EnvVar().WithName("PGSSLMODE").WithValue(sslMode),
 		corev1ac.EnvVar().WithName("PGSSLROOTCERT").WithValue(dir+"/"+CAKey),
-	).WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(dir).WithReadOnly(true))
-	return corev1ac.Volume().WithName(volume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).
-		WithItems(corev1ac.KeyToPath().WithKey(CAKey).WithPath(CAKey)))
+	).WithVolumeMounts(ReadOnlyMount(volume, dir))
+	return SecretVolume(volume, secret, corev1ac.KeyToPath().WithKey(CAKey).WithPath(CAKey))
 }
 
 // VerifyFull is the sslmode in which a client verifies the certificate and name of the server.

@@ -60,7 +60,7 @@ func (b PostgresBackup) CronJob(meta metav1.ObjectMeta) *batchv1ac.CronJobApplyC
 		WithEnv(corev1ac.EnvVar().WithName("KEEP").WithValue(strconv.Itoa(int(max(1, b.Keep))))).
 		WithResources(PostgresResources()).
 		WithSecurityContext(ContainerSecurity().WithReadOnlyRootFilesystem(true)).
-		WithVolumeMounts(corev1ac.VolumeMount().WithName(backupVolume).WithMountPath(BackupDir))
+		WithVolumeMounts(Mount(backupVolume, BackupDir))
 	volumes := []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName(backupVolume).
 		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(b.Claim))}
 	if b.Certificate != "" {

@@ -9,12 +9,8 @@ import (
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "components.platform.opendatahub.io", Version: "v1alpha1"}
 
-var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-
-// AddToScheme registers the types of this package. It fails only when another type is registered under one of their names.
-var AddToScheme = schemeBuilder.AddToScheme
-
-func addKnownTypes(s *runtime.Scheme) error {
+// AddToScheme registers the types of this package. It always returns nil; a runtime.SchemeBuilder requires a result.
+func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &AIHub{}, &AIHubList{}, &MLflowOperator{}, &MLflowOperatorList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

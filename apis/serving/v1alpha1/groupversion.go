@@ -16,12 +16,8 @@ const (
 	KindClusterServingRuntime = "ClusterServingRuntime"
 )
 
-var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-
-// AddToScheme registers the types of this package. It fails only when another type is registered under one of their names.
-var AddToScheme = schemeBuilder.AddToScheme
-
-func addKnownTypes(s *runtime.Scheme) error {
+// AddToScheme registers the types of this package. It always returns nil; a runtime.SchemeBuilder requires a result.
+func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&Predictor{}, &PredictorList{},
 		&ServingRuntime{}, &ServingRuntimeList{},

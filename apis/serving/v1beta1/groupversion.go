@@ -12,12 +12,8 @@ var GroupVersion = schema.GroupVersion{Group: "serving.kserve.io", Version: "v1b
 // KindInferenceService is the kind of an InferenceService.
 const KindInferenceService = "InferenceService"
 
-var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-
-// AddToScheme registers the types of this package. It fails only when another type is registered under one of their names.
-var AddToScheme = schemeBuilder.AddToScheme
-
-func addKnownTypes(s *runtime.Scheme) error {
+// AddToScheme registers the types of this package. It always returns nil; a runtime.SchemeBuilder requires a result.
+func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &InferenceService{}, &InferenceServiceList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -76,7 +76,7 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool)
 		p.volumes = append(p.volumes, source.volume(caVolume(i)))
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(combinedVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
-	p.mounts = append(p.mounts, mount(combinedVolume, combinedPath).WithReadOnly(true))
+	p.mounts = append(p.mounts, resources.ReadOnlyMount(combinedVolume, combinedPath))
 	p.env = caBundleEnv(m, in)
 	p.initContainers = append(p.initContainers,
 		bundleContainer(m, in, sources, "combine-ca-bundles", combineProgram, requirements("10m", "16Mi", "100m", "64Mi")))
@@ -93,12 +93,12 @@ func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, pr
 ) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, name).
 		WithCommand("/bin/sh", "-c", program).
-		WithVolumeMounts(mount("tmp", tmpPath), mount(combinedVolume, combinedPath)).
+		WithVolumeMounts(resources.Mount("tmp", tmpPath), resources.Mount(combinedVolume, combinedPath)).
 		WithResources(needed)
 	var paths []string
 	for i, source := range sources {
 		paths = append(paths, source.path)
-		container.WithVolumeMounts(mount(caVolume(i), source.path).WithReadOnly(true))
+		container.WithVolumeMounts(resources.ReadOnlyMount(caVolume(i), source.path))
 	}
 	container.Env = []envVar{
 		value("CA_BUNDLE_FILE_PATHS", systemBundle),

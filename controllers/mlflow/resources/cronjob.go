@@ -14,6 +14,7 @@ import (
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/pkg/reference"
+	"github.com/odh-platform/odh-platform-operator/pkg/resources"
 )
 
 // CronJobDeadlineSeconds limits a run that hangs. The next run continues, because garbage collection and archival commit each item.
@@ -170,7 +171,7 @@ func withArchival(m *mlflowv1.MLflow) part {
 		return part{}
 	}
 	source := corev1ac.ConfigMapVolumeSource().WithName(Suffixed(archivalConfigName, m))
-	return mounted(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), mount(archivalVolume, archivalPath).WithReadOnly(true))
+	return mounted(corev1ac.Volume().WithName(archivalVolume).WithConfigMap(source), resources.ReadOnlyMount(archivalVolume, archivalPath))
 }
 
 // archivalEnv returns the variable with the path of the file.

@@ -212,7 +212,7 @@ func withScratch(m *mlflowv1.MLflow) part {
 	if temporary := m.Spec.TemporaryStorage; temporary != nil && temporary.SizeLimit != nil {
 		size = *temporary.SizeLimit
 	}
-	return mounted(emptyDir("tmp", size), mount("tmp", tmpPath))
+	return mounted(emptyDir("tmp", size), resources.Mount("tmp", tmpPath))
 }
 
 // withTLS mounts the serving certificate. Outside of OpenShift the pod may lack the group that mode 0640 requires.
@@ -222,12 +222,12 @@ func withTLS(in Inputs, s Server) part {
 		mode = 0o640
 	}
 	secret := corev1ac.SecretVolumeSource().WithSecretName(s.Secret).WithDefaultMode(mode)
-	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), mount(s.Secret, tlsPath).WithReadOnly(true))
+	return mounted(corev1ac.Volume().WithName(s.Secret).WithSecret(secret), resources.ReadOnlyMount(s.Secret, tlsPath))
 }
 
 // withMetrics enables the metrics of the server, even without ServiceMonitors: otherwise installing that API would restart the server.
 func withMetrics() part {
-	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), mount("metrics", metricsPath))
+	p := mounted(emptyDir("metrics", resource.MustParse("100Mi")), resources.Mount("metrics", metricsPath))
 	p.args = []string{"--expose-prometheus=" + metricsPath}
 	return p
 }
@@ -239,10 +239,6 @@ func mounted(volume *corev1ac.VolumeApplyConfiguration, at *corev1ac.VolumeMount
 
 func emptyDir(name string, size resource.Quantity) *corev1ac.VolumeApplyConfiguration {
 	return corev1ac.Volume().WithName(name).WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(size))
-}
-
-func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
-	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
 }
 
 func caVolume(index int) string { return "ca-bundle-" + strconv.Itoa(index) }

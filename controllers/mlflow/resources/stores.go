@@ -166,7 +166,7 @@ func withVolume(m *mlflowv1.MLflow, used bool) part {
 		return part{}
 	}
 	claim := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(ClaimName(m))
-	return mounted(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), mount("mlflow-storage", storagePath))
+	return mounted(corev1ac.Volume().WithName("mlflow-storage").WithPersistentVolumeClaim(claim), resources.Mount("mlflow-storage", storagePath))
 }
 
 // serverUsesVolume reports whether the tracking server may store metadata, artifacts or archived traces in files. It reads the archive even if

@@ -79,7 +79,7 @@ func copyContainer(c *aihubv1alpha1.Catalog, name, image, command, volume, dir s
 		WithImage(image).
 		WithCommand("/bin/sh", "-c", command).
 		WithSecurityContext(resources.ContainerSecurity()).
-		WithVolumeMounts(mount(volume, dir))
+		WithVolumeMounts(resources.Mount(volume, dir))
 	if requested := resourcesSpec(c).Init; requested != nil {
 		container.WithResources(resources.Requirements(requested.Requests, requested.Limits))
 	}
@@ -145,14 +145,14 @@ func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mou
 	add := func(all ...sourceVolume) {
 		for _, s := range all {
 			volumes = append(volumes, corev1ac.Volume().WithName(s.volume).WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(s.configMap)))
-			mounts = append(mounts, mount(s.volume, s.dir))
+			mounts = append(mounts, resources.Mount(s.volume, s.dir))
 		}
 	}
 	add(userSourceVolumes()...)
 	add(defaultSourceVolume)
 	for _, data := range []sourceVolume{{volume: dataVolume, dir: dataDir}, {volume: benchmarkVolume, dir: benchmarkDir}} {
 		volumes = append(volumes, corev1ac.Volume().WithName(data.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
-		mounts = append(mounts, mount(data.volume, data.dir))
+		mounts = append(mounts, resources.Mount(data.volume, data.dir))
 	}
 	add(labelledSourceVolumes(in)...)
 	return volumes, mounts
@@ -226,8 +226,4 @@ func serverResources(c *aihubv1alpha1.Catalog) *corev1ac.ResourceRequirementsApp
 	memory := resource.MustParse("256Mi")
 	return resources.RequirementsOrDefault(resourcesSpec(c).Catalog, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
 		corev1.ResourceList{corev1.ResourceMemory: memory})
-}
-
-func mount(volume, dir string) *corev1ac.VolumeMountApplyConfiguration {
-	return corev1ac.VolumeMount().WithName(volume).WithMountPath(dir)
 }

@@ -153,7 +153,7 @@ func (b *backend) addVolume(name, secret, configMap string) {
 		volume.WithSecret(corev1ac.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(secretFileMode))
 	}
 	b.volumes = append(b.volumes, volume)
-	b.mounts = append(b.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(mountPath(name)).WithReadOnly(true))
+	b.mounts = append(b.mounts, resources.ReadOnlyMount(name, mountPath(name)))
 }
 
 func mountPath(volume string) string { return "/etc/" + strings.ReplaceAll(volume, "-", "_") }

@@ -96,9 +96,9 @@ func (s Sidecar) Container() *corev1ac.ContainerApplyConfiguration {
 			corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")})).
 		WithSecurityContext(resources.SidecarSecurity())
 	for _, f := range s.secrets() {
-		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(f.Volume).WithMountPath(f.Dir))
+		container.WithVolumeMounts(resources.Mount(f.Volume, f.Dir))
 	}
-	container.WithVolumeMounts(corev1ac.VolumeMount().WithName(configVolume).WithMountPath(configDir))
+	container.WithVolumeMounts(resources.Mount(configVolume, configDir))
 	if s.Upstream != nil {
 		container.WithVolumeMounts(s.Upstream.Mount)
 	}
