@@ -174,9 +174,10 @@ func (a *Applier) send(ctx context.Context, verb, kind string, change func(*Chan
 
 func (a *Applier) countSkipped(kind string) { skipped.WithLabelValues(a.Component, kind).Inc() }
 
-// Changes records the successful writes in one context, and when Apply must be called again. It is not safe for concurrent use: a reconcile
-// writes one object after the other.
+// Changes records the successful writes in one context, and when Apply must be called again. Its fields must not be read during a call of
+// Apply.
 type Changes struct {
+	mu sync.Mutex
 	// Created, Updated and Deleted are the numbers of objects.
 	Created, Updated, Deleted int
 	// RequeueAfter is the time after which Apply must be called again although no watch event may arrive; 0 for none.
@@ -205,7 +206,9 @@ func RecordChanges(ctx context.Context) (context.Context, *Changes) {
 // recordChange updates all Changes of the context.
 func recordChange(ctx context.Context, update func(*Changes)) {
 	for c, _ := ctx.Value(changesKey{}).(*Changes); c != nil; c = c.outer {
+		c.mu.Lock()
 		update(c)
+		c.mu.Unlock()
 	}
 }
 

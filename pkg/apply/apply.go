@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,13 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/odh-platform/odh-platform-operator/pkg/nested"
 )
 
-// Apply applies the desired objects of an owner stage by stage, in order within a stage. A failed object does not stop its own stage,
+// Apply applies the desired objects of an owner stage by stage, and those of one stage in parallel. A failed object does not stop its own stage,
 // but all later ones: see Stage. The result joins one *Error for each failed object, and lists the skipped objects.
 //
 // A terminating object is not written. It is an error only after deletionGracePeriod: its deletion event starts the next reconcile, see
@@ -43,22 +45,37 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired Desire
 	return nil
 }
 
+// maxParallel is the number of objects of one owner that are written at the same time.
+const maxParallel = 4
+
+// applyStage applies objects in parallel, but bindings after the roles that they refer to: the API server looks these up.
 func (a *Applier) applyStage(ctx context.Context, o owner, desired Desired) error {
-	var errs []error
-	for _, object := range desired {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(append(errs, err)...)
-		}
+	children, errs := make([]*child, len(desired)), make([]error, len(desired))
+	for i, object := range desired {
 		c, err := newChild(o, object)
-		if err == nil {
-			err = a.applyOne(ctx, o, c)
-		}
-		errs = append(errs, c.key.wrapError("", err))
+		children[i], errs[i] = c, c.key.wrapError("", err)
 	}
-	return errors.Join(errs...)
+	for _, bindings := range []bool{false, true} {
+		workqueue.ParallelizeUntil(ctx, maxParallel, len(children), func(i int) {
+			if errs[i] == nil && strings.HasSuffix(children[i].key.Kind, "RoleBinding") == bindings {
+				errs[i] = children[i].key.wrapError("", a.applyOne(ctx, o, children[i]))
+			}
+		})
+	}
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
-func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
+// applyOne applies one object. A panic is an error, because controller-runtime recovers only those of the goroutine that reconciles.
+func (a *Applier) applyOne(ctx context.Context, o owner, c *child) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v [recovered]", r)
+			log.FromContext(ctx).Error(err, "Observed a panic", "stacktrace", string(debug.Stack()))
+		}
+		if err != nil {
+			a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after a failed write is unknown
+		}
+	}()
 	_, holder, err := FindHost(ctx, a.Client, c.Object)
 	if err != nil {
 		return err
@@ -67,11 +84,9 @@ func (a *Applier) applyOne(ctx context.Context, o owner, c *child) error {
 		return a.deleteCached(ctx, o, c.key)
 	}
 	err = a.applyIfChanged(ctx, o, c)
-	if isTimeoutsUnsupported(c.key.GroupKind(), err) && !a.omitTimeouts.Swap(true) {
+	if isTimeoutsUnsupported(c.key.GroupKind(), err) {
+		a.omitTimeouts.Store(true)
 		err = a.applyIfChanged(ctx, o, c)
-	}
-	if err != nil {
-		a.records.Store(recordKey{o.GetUID(), c.key}, record{}) // the state after a failed write is unknown
 	}
 	return err
 }

@@ -140,14 +140,9 @@ func IsTerminating(err error) bool {
 			return !terminating.TimedOut
 		}
 		e, ok := any(err).(*Error)
-		return ok && isTerminatingAPI(e.Err)
+		return ok && (apierrors.IsNotFound(e.Err) || meta.IsNoMatchError(e.Err) || // the CRD was deleted
+			(apierrors.IsForbidden(e.Err) || apierrors.IsMethodNotSupported(e.Err)) && strings.Contains(err.Error(), "custom resource definition is terminating"))
 	})
-}
-
-// isTerminatingAPI reports whether an error is the response for a terminating (403, 405) or deleted (404) CRD.
-func isTerminatingAPI(err error) bool {
-	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) ||
-		(apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)) && strings.Contains(err.Error(), "custom resource definition is terminating")
 }
 
 // OnlyExposureFailed reports whether all errors are about objects of the stage Exposure, so that the workloads are as desired.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,7 +80,11 @@ func TestApplySkipsWorkloadsAfterFailedPrerequisite(t *testing.T) {
 				b.must(b.server.Create(t.Context(), test.foreign))
 			}
 			err := b.Apply(t.Context(), b.owner, serverInStages())
-			if diff := cmp.Diff(test.written, *written); diff != "" {
+			byStage := func(a, b string) int { return int(stageOf[a] - stageOf[b]) }
+			if !slices.IsSortedFunc(*written, byStage) {
+				t.Errorf("a later stage was written first: %v", *written)
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(test.written)), slices.Sorted(slices.Values(*written))); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 			failed := test.foreign != nil || test.refused != ""
@@ -113,6 +118,7 @@ func TestStageErrorNamesFailedPrerequisite(t *testing.T) {
 // newStageTest returns an Applier whose server rejects a kind, and the list of written kinds.
 func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 	b, written := newTestApplier(t), &[]string{}
+	var mu sync.Mutex
 	b.server = fake.NewClientBuilder().WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithObjects(b.owner.DeepCopy()).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -123,6 +129,8 @@ func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 				}
 				err := c.Apply(ctx, config, opts...)
 				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
 					*written = append(*written, k.Kind)
 				}
 				return err
@@ -130,6 +138,33 @@ func newStageTest(t *testing.T, refused string) (*testApplier, *[]string) {
 		}).Build()
 	b.restart()
 	return b, written
+}
+
+// The API server rejects a binding whose role does not exist.
+func TestApplyWritesBindingsAfterRoles(t *testing.T) {
+	b, written := newStageTest(t, "")
+	var desired Desired
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		desired.Add(rbacv1ac.RoleBinding(name, "ns").WithRoleRef(rbacv1ac.RoleRef().WithKind("Role").WithName(name)), rbacv1ac.Role(name, "ns"))
+	}
+	b.must(b.Apply(t.Context(), b.owner, desired))
+	if want := slices.Concat(slices.Repeat([]string{"Role"}, 5), slices.Repeat([]string{"RoleBinding"}, 5)); !slices.Equal(*written, want) {
+		t.Errorf("written in this order: %v", *written)
+	}
+}
+
+func TestApplyReturnsPanicAsError(t *testing.T) {
+	b, written := newStageTest(t, "")
+	b.must(b.server.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "server"}}))
+	desired := Desired{{Config: corev1ac.ServiceAccount("server", "ns"), AdoptIf: func(*unstructured.Unstructured) bool { panic("broken rule") }}}
+	desired.Add(corev1ac.ConfigMap("rules", "ns"))
+	err := b.Apply(t.Context(), b.owner, desired)
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Kind != "ServiceAccount" || !strings.Contains(err.Error(), "panic: broken rule") {
+		t.Errorf("got %v", err)
+	}
+	if !slices.Equal(*written, []string{"ConfigMap"}) {
+		t.Errorf("written: %v", *written)
+	}
 }
 
 func TestDesiredInStages(t *testing.T) {
