@@ -25,8 +25,8 @@ const (
 	combinedVolume = "combined-ca-bundle"
 )
 
-// bundleFunctions is common to both programs. It replaces the bundle by a rename, so that readers never see a partial file, and skips
-// missing sources, because the ConfigMaps are mounted as optional.
+// bundleFunctions is common to both programs. It replaces the bundle by a rename, because readers must not see a partial file, and
+// skips missing sources, because the ConfigMaps are mounted as optional.
 //
 //go:embed ca_bundle.sh
 var bundleFunctions string

@@ -26,7 +26,7 @@ func jobPod(t *testing.T, m *mlflowv1.MLflow, in Inputs, name string) corev1.Pod
 	return cronJobOf(t, m, in, name).Spec.JobTemplate.Spec.Template.Spec
 }
 
-// namesLike lists the built objects whose names hold a text.
+// namesLike returns the kinds and names of the built objects whose names contain part.
 func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 	t.Helper()
 	var found []string
@@ -40,9 +40,9 @@ func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 
 func TestGarbageCollectionObjects(t *testing.T) {
 	plain, openshift := platformInputs["plain"], platformInputs["openshift"]
-	t.Run("[mlflow-15] none unless asked for", func(t *testing.T) {
+	t.Run("[mlflow-15] none by default", func(t *testing.T) {
 		if got := namesLike(t, mlflowtest.MLflow(), "gc"); got != nil {
-			t.Errorf("built %v", got)
+			t.Errorf("unexpected objects: %v", got)
 		}
 	})
 	t.Run("[mlflow-15] with suffix", func(t *testing.T) {
@@ -88,14 +88,14 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
 		}
 	})
-	t.Run("[D2] asks the server below its prefix", func(t *testing.T) {
+	t.Run("[D2] calls the server under its prefix", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection)
 		pod := jobPod(t, m, plain, "mlflow-gc")
 		if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != AddressURL(m, plain) || !strings.HasSuffix(got, "/mlflow") {
 			t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 		}
 	})
-	t.Run("[D3] has the environment of the user and can list the workspaces", func(t *testing.T) {
+	t.Run("[D3] uses spec.env and can list workspaces", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) {
 			s.Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: "eu"}, {Name: "MLFLOW_TRACKING_AUTH", Value: "own"}, {Name: envBackendStore, Value: "evil"}}
 		})
@@ -109,7 +109,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Errorf("rules %v", role.Rules)
 		}
 	})
-	t.Run("[D3] trusts the authority of the service, without a change for databases", func(t *testing.T) {
+	t.Run("[D3] trusts the service CA without changing the TLS settings of databases", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if len(pod.InitContainers) != 1 || env["REQUESTS_CA_BUNDLE"] != combinedBundle || env["PGSSLMODE"] != "" {
@@ -124,7 +124,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 			t.Error("the server pod has an init container for the CA bundle")
 		}
 	})
-	t.Run("[A-13] store of a Secret", func(t *testing.T) {
+	t.Run("[A-13] store URI in a Secret", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", secretKey("db", "uri") })
 		container := jobPod(t, m, plain, "mlflow-gc").Containers[0]
 		want := []string{"python3.12", "-c", collectionProgram, "gc", "--older-than=30d", "--all-workspaces"}
@@ -136,16 +136,16 @@ func TestGarbageCollectionObjects(t *testing.T) {
 
 func TestTraceArchivalObjects(t *testing.T) {
 	plain := platformInputs["plain"]
-	for name, off := range map[string]*mlflowv1.TraceArchivalConfig{
-		"[mlflow-26] nil": nil, "[mlflow-26] off": {Location: "s3://a", Retention: "1d"},
+	for name, traceArchival := range map[string]*mlflowv1.TraceArchivalConfig{
+		"[mlflow-26] nil": nil, "[mlflow-26] disabled": {Location: "s3://a", Retention: "1d"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = off })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = traceArchival })
 			if got := namesLike(t, m, "archival"); got != nil {
-				t.Errorf("built %v", got)
+				t.Errorf("unexpected objects: %v", got)
 			}
 			if got := deploymentOf(t, m, plain).String(); strings.Contains(got, "archival") {
-				t.Errorf("the server knows of archival: %s", got)
+				t.Errorf("the Deployment contains settings of archival: %s", got)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 			t.Errorf("mounts (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("[mlflow-26] the file says what the spec says, strings as strings", func(t *testing.T) {
+	t.Run("[mlflow-26] the file contains the fields of the spec, with strings as strings", func(t *testing.T) {
 		config := typed[corev1.ConfigMap](t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), plain, "ConfigMap", "mlflow-trace-archival-config")
 		var got map[string]any
 		if err := yaml.Unmarshal([]byte(config.Data["trace-archival.yaml"]), &got); err != nil {
@@ -207,16 +207,16 @@ func TestTraceArchivalObjects(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("[D19] the hash follows the file", func(t *testing.T) {
-		ref, one := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival))
-		_, two := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
-		if one == two || ref.ID() != "ConfigMap/mlflow-trace-archival-config" {
-			t.Errorf("hashes %s and %s of %s", one, two, ref.ID())
+	t.Run("[D19] the hash changes with the file", func(t *testing.T) {
+		ref, hash := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival))
+		_, changedHash := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
+		if hash == changedHash || ref.ID() != "ConfigMap/mlflow-trace-archival-config" {
+			t.Errorf("hashes %s and %s of %s", hash, changedHash, ref.ID())
 		}
 	})
 }
 
-func TestJobsFollowThePod(t *testing.T) {
+func TestCronJobsUsePodSettings(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.TemporaryStorage = &mlflowv1.TemporaryStorageConfig{SizeLimit: new(resource.MustParse("3Gi"))}
 		s.Resources = &corev1.ResourceRequirements{}
@@ -236,7 +236,7 @@ func TestJobsFollowThePod(t *testing.T) {
 			t.Errorf("[D5] resources of %s: %v", name, got)
 		}
 		if pod.NodeSelector["disk"] != "fast" || pod.SecurityContext.RunAsNonRoot == nil || len(pod.ResourceClaims) != 0 {
-			t.Errorf("%s runs elsewhere or otherwise than the server: %+v", name, pod)
+			t.Errorf("%s does not have the pod settings of the server: %+v", name, pod)
 		}
 		labels := cronJobOf(t, m, platformInputs["plain"], name).Spec.JobTemplate.Spec.Template.Labels
 		if labels[labelInstance] != "mlflow" || labels[LabelApp] != name {
@@ -250,7 +250,7 @@ func TestJobsFollowThePod(t *testing.T) {
 		}
 	}
 	if accounts != 2 {
-		t.Errorf("%d accounts, want one that is shared and one", accounts)
+		t.Errorf("%d ServiceAccounts, want 2, because one is shared", accounts)
 	}
 	for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival), platformInputs["plain"], name)

@@ -125,7 +125,7 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 	pod := migrationPod(m, in, migrationArgs+" check", false)
 	pod.Containers[0].WithResources(smallResources())
 	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).WithTTLSecondsAfterFinished(finishedJobTTLSeconds).Template.WithSpec(pod)
-	delete(job.Labels, LabelMigrationJob) // it migrates nothing
+	delete(job.Labels, LabelMigrationJob) // a check migrates nothing
 	delete(job.Spec.Template.Labels, LabelMigrationJob)
 	return job
 }
