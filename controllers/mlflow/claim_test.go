@@ -140,7 +140,7 @@ func TestClaimDifference(t *testing.T) {
 	for name, m := range map[string]*mlflowv1.MLflow{
 		"class": withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }), "size": withStorageSpec("70Gi"),
 	} {
-		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and it is created as the spec says") {
+		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and the operator recreates it from the spec") {
 			t.Errorf("%s of a claim without a volume: %q", name, got)
 		}
 	}

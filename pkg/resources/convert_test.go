@@ -17,13 +17,13 @@ import (
 func expectSameJSON[T any](t *testing.T, from any) *T {
 	t.Helper()
 	into := MustApply[T](from)
-	if diff := cmp.Diff(text(t, from), text(t, into)); diff != "" {
+	if diff := cmp.Diff(normalizedJSON(t, from), normalizedJSON(t, into)); diff != "" {
 		t.Errorf("%T (-value +converted):\n%s", from, diff)
 	}
 	return into
 }
 
-func text(t *testing.T, v any) string {
+func normalizedJSON(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -55,13 +55,13 @@ func TestApplyIsEquivalent(t *testing.T) {
 }
 
 func TestApplyCopiesPointers(t *testing.T) {
-	given := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
-	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
+	source := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
+	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, source)
 	if claim.StorageClassName == nil || *claim.StorageClassName != "" {
 		t.Errorf("an empty storageClassName was converted to %v", claim.StorageClassName)
 	}
 	*claim.StorageClassName = "other"
-	if *given.StorageClassName != "" {
+	if *source.StorageClassName != "" {
 		t.Error("the converted object shares memory with its source")
 	}
 	if claim.VolumeName != nil {
