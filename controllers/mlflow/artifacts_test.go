@@ -73,7 +73,7 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 		t.Errorf("Available=%s: %s", got.Status, got.Message)
 	}
 	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
-		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
+		t.Errorf("got artifactsUrl %q", m.Status.ArtifactsURL)
 	}
 	route := framework.Unstructured(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
@@ -94,7 +94,7 @@ func TestArtifactsServerLifecycle(t *testing.T) {
 		}
 	}
 	if m := getMLflow(t, w.server); m.Status.ArtifactsURL != "" || w.condition(ConditionAvailable).Message != messageReady {
-		t.Errorf("artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
+		t.Errorf("got artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
 	}
 	if !w.get("mlflow", d) || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--serve-artifacts") {
 		t.Error("want --serve-artifacts again on the tracking server")
@@ -302,7 +302,7 @@ func TestStoresAreReadOncePerVersion(t *testing.T) {
 		t.Helper()
 		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.SecretKey("db", "uri")})
 		if !errors.Is(err, readErr) || !strings.Contains(problem, want) || want == "" && problem != "" {
-			t.Errorf("problem %q, error %v", problem, err)
+			t.Errorf("got problem %q, error %v", problem, err)
 		}
 	}
 	expectProblem("")
@@ -334,10 +334,10 @@ func TestRejectedArtifactsRoute(t *testing.T) {
 	m := mlflowWithArtifactsServer()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
 	if clearURL(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 	if clearURL(m, "mlflow"); m.Status.URL != "" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 	w := newFixture(t, mlflowWithArtifactsServer())
 	w.refuse = func(kind, name string) error {
@@ -351,9 +351,9 @@ func TestRejectedArtifactsRoute(t *testing.T) {
 		runWorkloads(t, w.server)
 	}
 	if c, found := conditions.Get(getMLflow(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "quota exceeded") {
-		t.Errorf("condition %+v", c)
+		t.Errorf("got condition %+v", c)
 	}
 	if s := getMLflow(t, w.server).Status; s.ArtifactsURL != "" || s.URL == "" {
-		t.Errorf("urls %q and %q", s.URL, s.ArtifactsURL)
+		t.Errorf("got URLs %q and %q", s.URL, s.ArtifactsURL)
 	}
 }

@@ -47,7 +47,7 @@ func TestCertificateIsIssued(t *testing.T) {
 				return
 			}
 			if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, c.m) || s.Labels[resources.LabelApp] != "mlflow" || len(s.Data) != 3 {
-				t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+				t.Errorf("got type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 			}
 		})
 	}
@@ -64,6 +64,6 @@ func TestCertificateErrors(t *testing.T) {
 	w.inputs = func() resources.Inputs { return platformInputs["plain"] }
 	err := w.reconcileCertificates(t.Context(), m)
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, readErr) || c.Reason != ReasonCertificateFailed {
-		t.Errorf("error %v, condition %+v", err, c)
+		t.Errorf("got error %v, condition %+v", err, c)
 	}
 }

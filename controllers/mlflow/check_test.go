@@ -104,7 +104,7 @@ func TestCheckDuringRollout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := getMLflow(t, w.server); forceAnnotationAbsent(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
-		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
+		t.Errorf("got annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
 	}
 }
 

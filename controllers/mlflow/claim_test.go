@@ -59,7 +59,7 @@ func TestIsManagedClaim(t *testing.T) {
 	}{
 		"labels of the legacy operator":     {liveClaim(), true},
 		"only labels of the operator":       {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
-		"owned by an MLflow":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"owned by an MLflow":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("deleted")), true},
 		"created by a user":                 {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
 		"created by a user, with label app": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
@@ -79,9 +79,9 @@ func TestUpdateClaim(t *testing.T) {
 		size   string
 	}{
 		"adopted from the legacy operator": {liveClaim(ownedBy("me")), withStorageSpec("7Gi"), nil, "7Gi"},
-		"retained from a deleted MLflow":   {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
+		"retained from a deleted MLflow":   {liveClaim(ownedBy("deleted")), withStorageSpec(""), nil, "7Gi"},
 		"to be deleted":                    {liveClaim(), withStorageSpec("7Gi", withDeletePolicy), []string{"me"}, "7Gi"},
-		"to be deleted, owner replaced":    {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", withDeletePolicy), []string{"me"}, "7Gi"},
+		"to be deleted, owner replaced":    {liveClaim(ownedBy("deleted")), withStorageSpec("7Gi", withDeletePolicy), []string{"me"}, "7Gi"},
 		"another object owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = append(c.OwnerReferences, other)
 		}), withStorageSpec("7Gi"), []string{"x"}, "7Gi"},
@@ -102,7 +102,7 @@ func TestUpdateClaim(t *testing.T) {
 				t.Errorf("size = %s, want %s", got.String(), c.size)
 			}
 			if c.claim.Labels[names.OperatorLabel] != names.OperatorName || c.claim.Labels["app"] != "mlflow" {
-				t.Errorf("labels = %v", c.claim.Labels)
+				t.Errorf("got labels %v", c.claim.Labels)
 			}
 			updatedAgain := c.claim.DeepCopy()
 			setClaimMetadata(updatedAgain, c.mlflow)

@@ -52,7 +52,7 @@ func TestFinalizerRemover(t *testing.T) {
 			})}
 			request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}}
 			if result, err := r.Reconcile(t.Context(), request); err != nil || !result.IsZero() {
-				t.Fatalf("result %+v, error %v", result, err)
+				t.Fatalf("got result %+v, error %v", result, err)
 			}
 			remaining := &platformv1alpha1.MLflowOperator{}
 			err := inner.Get(t.Context(), request.NamespacedName, remaining)
@@ -82,7 +82,7 @@ func TestFinalizerRemoverErrors(t *testing.T) {
 			})}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}})
 			if (err == nil) != c.ignored {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}

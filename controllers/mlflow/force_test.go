@@ -71,7 +71,7 @@ func TestForcedMigrationOfUnreadyServer(t *testing.T) {
 		}
 	}
 	if m := getMLflow(t, w.server); m.Annotations[migration.ForceAnnotation] != "now" || w.condition(migration.ConditionMigration).Reason != migration.ReasonForceMigrationRunning {
-		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
+		t.Errorf("got annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
 	}
 	w.reconcileUntil("ready again", workloads{}, migratedAndReady)
 	if created := w.createdJobs(writesBefore); created != 1 {

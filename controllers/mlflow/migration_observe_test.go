@@ -162,7 +162,7 @@ func TestObserveIgnoresForeignJobs(t *testing.T) {
 	})
 	workloads = observeWorkloads(t, newObserver(t, nil, current), m)
 	if workloads.Job == nil || workloads.Job.Phase != migration.JobFailed || workloads.Job.RequestHash != "token" || workloads.Job.Failure.Message != "too often" || workloads.Job.Image != "mlflow:v3" {
-		t.Errorf("job %+v", workloads.Job)
+		t.Errorf("got job %+v", workloads.Job)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestObserveFindsOrphanedJobs(t *testing.T) {
 	next := liveJob("mlflow-mg-3140-g3", "next", withOperatorLabels, unowned)
 	workloads := observeWorkloads(t, newObserver(t, nil, current, previous, next), observedMLflow())
 	if workloads.Job != nil || len(workloads.OtherJobs) != 2 {
-		t.Fatalf("job %+v, others %+v", workloads.Job, workloads.OtherJobs)
+		t.Fatalf("got job %+v, others %+v", workloads.Job, workloads.OtherJobs)
 	}
 	if o := workloads.OtherJobs[0]; o.UID != "current-finished" || !o.Orphaned || o.Terminating || o.Phase != migration.JobSucceeded {
 		t.Errorf("finished orphaned Job: %+v", o)
@@ -324,7 +324,7 @@ func TestCronJobRunEndsBeforeServer(t *testing.T) {
 			r := newObserver(t, nil, append(c.pods, cron, job)...)
 			d, err := r.planMigration(t.Context(), observedMLflow(), r.inputs())
 			if err != nil || d.Workloads != migration.Drain || d.Step != c.step || !strings.Contains(d.Report.Message, c.message) {
-				t.Errorf("error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
+				t.Errorf("got error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
 			}
 		})
 	}
@@ -357,12 +357,12 @@ func TestObserveReturnsReadErrors(t *testing.T) {
 			r, m := newObserver(t, c.failingList, objects...), observedMLflow()
 			_, err := r.planMigration(t.Context(), m, r.inputs())
 			if err == nil || err.Error() != c.text {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v", err)
 			}
 			condition := m.Status.Conditions[len(m.Status.Conditions)-1]
 			if condition.Type != migration.ConditionMigration || condition.Reason != migration.ReasonMigrationError || condition.Status != metav1.ConditionUnknown ||
 				!strings.Contains(condition.Message, "Failed to reconcile migration: "+c.text) {
-				t.Errorf("condition %+v", condition)
+				t.Errorf("got condition %+v", condition)
 			}
 		})
 	}
@@ -374,7 +374,7 @@ func TestPlanReadsNothingWhenIdle(t *testing.T) {
 	m.Status.Version = "3.14.0"
 	r := newObserver(t, &batchv1.JobList{})
 	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified {
-		t.Errorf("decision %+v, error %v", d, err)
+		t.Errorf("got decision %+v, error %v", d, err)
 	}
 }
 

@@ -188,7 +188,7 @@ func TestGateInputs(t *testing.T) {
 			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // the result does not matter here
 			in := c.gate.inputs()
 			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
-				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
+				t.Errorf("got gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
 			}
 		})
 	}

@@ -94,13 +94,13 @@ func TestRouteRefusal(t *testing.T) {
 			m := checkRoute(t, platformInputs["plain"], c.status)
 			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
 			if found != c.rejected || (m.Status.URL == "") != c.rejected || m.Status.Address == nil {
-				t.Fatalf("condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
+				t.Fatalf("got condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
 			}
 			if !found {
 				return
 			}
 			if condition.Status != no || condition.Reason != "NotAllowedByListeners" {
-				t.Errorf("condition %v", condition)
+				t.Errorf("got condition %v", condition)
 			}
 			for _, part := range []string{"Gateway openshift-ingress/data-science-gateway", "no matching listener", "namespace opendatahub"} {
 				if !strings.Contains(condition.Message, part) {
@@ -114,11 +114,11 @@ func TestRouteRefusal(t *testing.T) {
 		in.GatewayNamespace = "gateways"
 		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.MLflow(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
-			t.Errorf("namespace %v", got)
+			t.Errorf("got namespace %v", got)
 		}
 		m := checkRoute(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
 		if m.Status.URL != "" {
-			t.Errorf("url %s", m.Status.URL)
+			t.Errorf("got URL %s", m.Status.URL)
 		}
 	})
 	t.Run("without a configured Gateway no HTTPRoute is created, because a tenant could create the Gateway", func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestRouteRefusal(t *testing.T) {
 		m := checkRoute(t, in, nil)
 		condition, _ := conditions.Get(m.Status.Conditions, ConditionRoute)
 		if m.Status.URL != "" || condition.Reason != ReasonGatewayNotNamed || !strings.Contains(condition.Message, "set MLFLOW_GATEWAY_NAMESPACE") {
-			t.Errorf("url %q, %+v", m.Status.URL, condition)
+			t.Errorf("got URL %q and condition %+v", m.Status.URL, condition)
 		}
 		in.ExternalURL = ""
 		if conditions := checkRoute(t, in, nil).Status.Conditions; len(conditions) > 0 {
@@ -147,7 +147,7 @@ func TestRouteRefusal(t *testing.T) {
 		delete(condition, "reason")
 		got, _ := conditions.Get(checkRoute(t, platformInputs["plain"], managed(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {
-			t.Errorf("condition %v", got)
+			t.Errorf("got condition %v", got)
 		}
 	})
 	t.Run("[D30] an invalid status is an error", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRouteRefusal(t *testing.T) {
 		r := &mlflowReconciler{Reconciler: reconcilerWithRoutes(route)}
 		m := mlflowtest.MLflow()
 		if err := r.checkRoutes(t.Context(), m, platformInputs["plain"], resources.NewPlan(m, platformInputs["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 	})
 	t.Run("[mlflow-31] without the HTTPRoute API the condition is removed", func(t *testing.T) {

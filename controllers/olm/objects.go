@@ -41,7 +41,7 @@ func newGroups(namespace string) (map[types.NamespacedName]group, error) {
 	all := map[types.NamespacedName]group{{Namespace: namespace, Name: deploymentName}: {owner: deploymentKind, objects: monitors}}
 	files, err := fs.Glob(shipped.Examples, "samples/*.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("looking for examples: %w", err)
+		return nil, fmt.Errorf("listing the examples: %w", err)
 	}
 	for _, file := range files {
 		text, err := shipped.Examples.ReadFile(file)

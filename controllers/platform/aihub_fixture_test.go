@@ -171,7 +171,7 @@ func (h *hubFixture) expectReconcile(others ...string) {
 	h.Helper()
 	got, result, err := h.reconcile()
 	if err != nil || !result.IsZero() {
-		h.Fatalf("result %+v, error %v", result, err)
+		h.Fatalf("got result %+v, error %v", result, err)
 	}
 	if !slices.Equal(got, others) {
 		h.Errorf("writes %q, want %q", got, others)

@@ -114,7 +114,7 @@ func TestAIHubConverges(t *testing.T) {
 		s.endFaults()
 		a := s.get()
 		if a.Status.Phase != "Ready" {
-			rt.Fatalf("phase %q: %+v", a.Status.Phase, a.Status.Conditions)
+			rt.Fatalf("got phase %q and conditions %+v", a.Status.Phase, a.Status.Conditions)
 		}
 		found := false
 		for _, c := range s.catalogs() {
@@ -157,7 +157,7 @@ func TestProgramProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := tc.program.problem(tc.served)
 			if (got == "") != (len(tc.parts) == 0) {
-				t.Errorf("problem %q", got)
+				t.Errorf("got problem %q", got)
 			}
 			for _, part := range tc.parts {
 				if !strings.Contains(got, part) {

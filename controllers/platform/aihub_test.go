@@ -30,11 +30,11 @@ func TestAIHubFirstReconcile(t *testing.T) {
 	b.expectReconcile(createNamespace, createCatalog)
 	a := b.get()
 	if !slices.Equal(a.Finalizers, []string{"aihub.opendatahub.io/finalizer"}) || a.Status.Phase != "Ready" || a.Status.ObservedGeneration != 1 {
-		t.Errorf("finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
+		t.Errorf("got finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
 	}
 	namespace, c := namespaceNamed("registries"), newCatalog("registries", "")
 	if !b.exists(namespace) || len(namespace.OwnerReferences) > 0 {
-		t.Errorf("namespace %+v", namespace.ObjectMeta)
+		t.Errorf("got namespace %+v", namespace.ObjectMeta)
 	}
 	if !b.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
 		t.Errorf("Catalog %+v", c)
@@ -82,7 +82,7 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
 			b.expectReconcile(slices.DeleteFunc([]string{createCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
 			if b.expectIdle(); b.get().Status.Phase != "Ready" {
-				t.Errorf("phase %q", b.get().Status.Phase)
+				t.Errorf("got phase %q", b.get().Status.Phase)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestAIHubNamespace(t *testing.T) {
 			return nil
 		}
 		if _, _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
 		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): quota exceeded") ||
@@ -188,7 +188,7 @@ func TestAIHubDeletion(t *testing.T) {
 	for _, namespace := range []string{"registries", "older"} {
 		c := newCatalog(namespace, "")
 		if !b.exists(c) || c.DeletionTimestamp == nil {
-			t.Fatalf("Catalog %s %+v", namespace, c.DeletionTimestamp)
+			t.Fatalf("Catalog in namespace %s: got deletionTimestamp %v", namespace, c.DeletionTimestamp)
 		}
 		c.Finalizers = nil
 		if err := b.server.Update(t.Context(), c); err != nil {
@@ -264,7 +264,7 @@ func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
 	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", ""), newCatalog("other", "someone"))
 	b.expectReconcile()
 	if b.get().Status.Phase != "Ready" {
-		t.Errorf("phase %q", b.get().Status.Phase)
+		t.Errorf("got phase %q", b.get().Status.Phase)
 	}
 	b.expectIdle()
 }

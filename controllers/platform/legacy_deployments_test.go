@@ -48,7 +48,7 @@ func TestLegacyDeployments(t *testing.T) {
 			}
 			message, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
 			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deleted {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if err != nil {
 				message = err.Error()
@@ -74,7 +74,7 @@ func TestLegacyDeploymentErrors(t *testing.T) {
 	}
 	others, _, err := b.reconcile()
 	if err == nil || !strings.Contains(err.Error(), "forbidden") {
-		t.Errorf("error %v, writes %q", err, others)
+		t.Errorf("got error %v, writes %q", err, others)
 	}
 	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "forbidden") {
 		t.Errorf("got condition %+v, want the legacy Deployment and the error of its deletion", c)
@@ -84,7 +84,7 @@ func TestLegacyDeploymentErrors(t *testing.T) {
 	}})
 	b.logic.legacy.readers[legacyCatalogDeployment] = failingReader
 	if _, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "cache not started") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -116,10 +116,10 @@ func TestEnqueueAIHub(t *testing.T) {
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.ConfigMap{}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: namespaceNamed("a")}, queue)
 	if queue.Len() != 1 {
-		t.Fatalf("%d requests", queue.Len())
+		t.Fatalf("got %d requests, want 1", queue.Len())
 	}
 	if got, _ := queue.Get(); got.NamespacedName != hubKey {
-		t.Errorf("request %v", got)
+		t.Errorf("got request %v", got)
 	}
 }
 

@@ -100,7 +100,7 @@ func (b *operatorFixture) expectReconcile(writes int) {
 	b.Helper()
 	b.writes = 0
 	if result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
-		b.Fatalf("result %+v, error %v", result, err)
+		b.Fatalf("got result %+v, error %v", result, err)
 	}
 	if b.writes != writes {
 		b.Errorf("%d writes, want %d", b.writes, writes)

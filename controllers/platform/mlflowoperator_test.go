@@ -36,7 +36,7 @@ func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	b.expectReconcile(2)
 	m := b.get()
 	if !slices.Equal(m.Finalizers, []string{"mlflow.opendatahub.io/mlflow-operator-protection"}) {
-		t.Errorf("finalizers %v", m.Finalizers)
+		t.Errorf("got finalizers %v", m.Finalizers)
 	}
 	want := platformv1alpha1.Status{
 		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow},
@@ -80,9 +80,9 @@ func TestMissingFields(t *testing.T) {
 			message := "Waiting for MLflowOperator spec fields before managing MLflow custom resources: " + strings.Join(tc.want, ", ")
 			switch {
 			case len(tc.want) == 0 && (ready.Status != "True" || m.Status.Phase != "Ready"):
-				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
 			case len(tc.want) > 0 && (ready.Status != "False" || ready.Reason != "ConfigPending" || ready.Message != message || m.Status.Phase != "Progressing"):
-				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestVersionIsUpdatedFromConfigMap(t *testing.T) {
 		},
 	})
 	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if m := b.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
 		t.Errorf("a failed read changed the status: %+v", m.Status)
@@ -155,13 +155,13 @@ func TestVersionIsUpdatedFromConfigMap(t *testing.T) {
 	b.logic.versions = versions
 	b.expectReconcile(1)
 	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfPlatform("2.31.0"), releaseOfMLflow}) || conditionOf(m, ConditionVersion).Type != "" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 	b.expectReconcile(0)
 	b.logic.versions = nil // the namespace of the platform is unknown
 	b.expectReconcile(1)
 	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfMLflow}) {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 }
 
@@ -193,10 +193,10 @@ func TestDeletionWaitsForMLflows(t *testing.T) {
 	m := b.get()
 	ready := conditionOf(m, "Ready")
 	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first" {
-		t.Errorf("condition %+v", ready)
+		t.Errorf("got condition %+v", ready)
 	}
 	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 	b.expectReconcile(0)
 	if err := b.client.Delete(t.Context(), instance()); err != nil {
@@ -230,7 +230,7 @@ func TestDeletionWithoutMLflowAPI(t *testing.T) {
 			b.requestError = func(client.Object) error { return tc.err }
 			_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 			if failed := err != nil; failed != (tc.err != nil && !tc.deleted) {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if deleted := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); deleted != tc.deleted {
 				t.Errorf("deleted: %t, want %t", deleted, tc.deleted)
@@ -252,7 +252,7 @@ func TestConflictIsRetried(t *testing.T) {
 	}
 	b.expectReconcile(1)
 	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
-		t.Errorf("condition %+v", ready)
+		t.Errorf("got condition %+v", ready)
 	}
 }
 
@@ -267,13 +267,13 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	b.expectReconcile(1)
 	m := b.get()
 	if paused := conditionOf(m, "Paused"); paused.Status != "True" || paused.Severity != "Info" || conditionOf(m, "Ready").Status != "True" {
-		t.Errorf("conditions %+v", m.Status.Conditions)
+		t.Errorf("got conditions %+v", m.Status.Conditions)
 	}
 	b.expectReconcile(0)
 	b.update(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
 	b.expectReconcile(1)
 	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
-		t.Errorf("conditions %+v", m.Status.Conditions)
+		t.Errorf("got conditions %+v", m.Status.Conditions)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestMustApplyRejectsOtherTypes(t *testing.T) {
 func TestMustApplyEach(t *testing.T) {
 	env := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
 	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
-		t.Errorf("converted to %+v", env)
+		t.Errorf("got %+v", env)
 	}
 	if none := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil {
 		t.Errorf("MustApplyEach(nil) returned %v, want nil", none)

@@ -104,6 +104,6 @@ func TestDecode(t *testing.T) {
 	}
 	u.Object["spec"] = map[string]any{"rules": "x", "host": int64(1)}
 	if _, err := Decode[routev1.Route](u); err == nil || !strings.Contains(err.Error(), "Route ns/a") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

@@ -134,20 +134,20 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
 			if err != nil || got.Retry != c.retry || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.retry == 0) {
-				t.Fatalf("report %+v, error %v", got, err)
+				t.Fatalf("got report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
 			if got.RejectedByRouter() != (c.rejected && atRouter) || got.RejectedByGateway() != (c.rejected && !atRouter) {
 				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedByRouter(), got.RejectedByGateway(), c.rejected, c.object.GetKind())
 			}
 			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.rejected) {
-				t.Errorf("problem %+v", first)
+				t.Errorf("got problem %+v", first)
 			}
 			list := []metav1.Condition{{Type: Condition, Status: metav1.ConditionTrue, Reason: "Before"}}
 			got.Set(&list, 3)
 			want := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionUnknown}[c.rejected]
 			if c.reason == "" && len(list) > 0 || c.reason != "" && (list[0].Status != want || list[0].Reason != c.reason || list[0].Message != got.FirstProblem().Message) {
-				t.Errorf("conditions %+v", list)
+				t.Errorf("got conditions %+v", list)
 			}
 		})
 	}
@@ -160,14 +160,14 @@ func TestFirstProblemPrefersRejection(t *testing.T) {
 		t.Errorf("got problem %s, want First", got)
 	}
 	if got := (Report{}).FirstProblem(); got != nil {
-		t.Errorf("problem %+v", got)
+		t.Errorf("got problem %+v", got)
 	}
 }
 
 func TestReadFailsForInvalidStatus(t *testing.T) {
 	_, err := read(t, objectWithStatus(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -182,18 +182,18 @@ func TestReadHostOfOlderIngress(t *testing.T) {
 	server := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(holder).Build()
 	got, err := Read(t.Context(), server, public, apply.Desired{{Config: published}}, now)
 	if err != nil || !got.RejectedByRouter() || got.RejectedByGateway() || got.Retry != reconciler.RequeueBlocked {
-		t.Fatalf("report %+v, error %v", got, err)
+		t.Fatalf("got report %+v, error %v", got, err)
 	}
 	want := Problem{Kind: "Ingress", Name: "data-a-https", Rejected: true, Reason: ReasonHostTaken,
 		Message: "there is no Ingress, because the older Ingress a-rest/data of InferenceService data has the host " + host +
 			": recreate one of the two resources under another name or in another namespace"}
 	if *got.FirstProblem() != want {
-		t.Errorf("problem %+v", got.FirstProblem())
+		t.Errorf("got problem %+v", got.FirstProblem())
 	}
 	if err := server.Delete(t.Context(), holder); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = Read(t.Context(), server, public, apply.Desired{{Config: published}}, now); err != nil || len(got.Problems) != 0 || got.Retry != 0 {
-		t.Errorf("report %+v, error %v", got, err)
+		t.Errorf("got report %+v, error %v", got, err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// LabelNamespace is the namespace of a server, on its objects outside of it.
+	// LabelNamespace is the namespace of a server, as a label of its objects in other namespaces.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 	// AnnotationServingCert on a Service requests a certificate of OpenShift in the named Secret.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"

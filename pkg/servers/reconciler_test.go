@@ -161,7 +161,7 @@ func TestNewServerCreatesAllObjects(t *testing.T) {
 	}
 	ingress := &networkingv1.Ingress{}
 	if e.get(ingress, "lab-https"); ingress.Spec.Rules[0].Host != "lab.apps.example.com" || ingress.Annotations["nginx.ingress.kubernetes.io/backend-protocol"] != "HTTPS" {
-		t.Errorf("ingress %+v", ingress)
+		t.Errorf("got ingress %+v", ingress)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestNewServerReportsForeignObject(t *testing.T) {
 	e.get(n, "lab")
 	c := meta.FindStatusCondition(n.Status.Conditions, "Available")
 	if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "Service team/lab") {
-		t.Errorf("error %v, condition %+v", err, c)
+		t.Errorf("got error %v, condition %+v", err, c)
 	}
 	if e.get(foreign, "lab"); len(foreign.OwnerReferences)+len(foreign.Labels) > 0 {
 		t.Errorf("the foreign Service was changed: %+v", foreign.ObjectMeta)

@@ -118,7 +118,7 @@ func TestEnsureIssuesOnce(t *testing.T) {
 	b.ensure()
 	s := b.secret()
 	if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, b.owner) || s.Labels["app"] != "server" || len(s.Data) != 3 {
-		t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+		t.Errorf("got type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 	}
 	b.ensure() // reads the written Secret once
 	reads, writes := b.reads, b.writes
@@ -200,7 +200,7 @@ func TestEnsureRepairsSecret(t *testing.T) {
 			change(b, b.secret())
 			b.ensure()
 			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.HasComponentLabels(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
-				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
+				t.Errorf("got %d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
 			if b.ensure(); b.writes != 2 {
 				t.Errorf("%d writes, want none in the steady state", b.writes)
@@ -233,7 +233,7 @@ func TestEnsureReturnsErrors(t *testing.T) {
 	b := newTestIssuer(t)
 	b.readErr = errors.New("connection refused")
 	if err := b.Ensure(t.Context(), b.owner, b.spec); !errors.Is(err, b.readErr) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
 		t.Errorf("a renewal is pending without a certificate: %v", err)
@@ -275,13 +275,13 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 				t.Errorf("requeue after %s, want none once the expiry is reported", remaining)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
-				t.Errorf("condition %+v", c)
+				t.Errorf("got condition %+v", c)
 			}
 			renewed := b.secret()
 			renewed.Data = b.foreignCertificate("team", lifetime)
 			b.update(renewed)
 			if b.ensure(); len(b.owner.Status.Conditions) != 0 {
-				t.Errorf("conditions %v", b.owner.Status.Conditions)
+				t.Errorf("got conditions %v", b.owner.Status.Conditions)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 	}
 	b.ensure()
 	if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !bytes.Equal(s.Data["tls.crt"], before.Data["tls.crt"]) {
-		t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
+		t.Errorf("got %d writes, owners %v", b.writes, s.OwnerReferences)
 	}
 	b.clock.Step(b.ensure())
 	if b.ensure(); b.writes != 3 {
@@ -324,23 +324,23 @@ func TestTwoCertificatesOfOneOwner(t *testing.T) {
 	b.clock.Step(85 * 24 * time.Hour)
 	ensure(database, b.spec)
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
-		t.Errorf("conditions %v", b.owner.Status.Conditions)
+		t.Errorf("got conditions %v", b.owner.Status.Conditions)
 	}
 	if b.CABundle(b.owner.UID, "serving") != nil || b.CABundle(b.owner.UID, "database") == nil {
 		t.Error("want a CA bundle for the issued certificate only")
 	}
 	b.spec.Condition = DatabaseCondition
 	if ensure(database, b.spec); len(b.owner.Status.Conditions) != 1 || b.owner.Status.Conditions[0].Type != DatabaseCondition {
-		t.Errorf("conditions %v", b.owner.Status.Conditions)
+		t.Errorf("got conditions %v", b.owner.Status.Conditions)
 	}
 	reads := b.reads
 	if ensure(database); len(b.owner.Status.Conditions) != 0 || b.reads != reads || b.AwaitRenewal(b.owner.UID) == nil {
-		t.Errorf("%d reads, conditions %v", b.reads-reads, b.owner.Status.Conditions)
+		t.Errorf("got %d reads, conditions %v", b.reads-reads, b.owner.Status.Conditions)
 	}
 	b.readErr = errors.New("connection refused")
 	b.clock.Step(2 * Lifetime)
 	if err := b.Ensure(b.Context(), b.owner, b.spec, database); !errors.Is(err, b.readErr) || b.CABundle(b.owner.UID, "database") == nil {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -349,21 +349,21 @@ func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
 	b := newTestIssuer(t)
 	b.spec.External = true
 	if remaining := b.ensure(); remaining != 0 || b.reads != 0 || b.writes != 0 {
-		t.Errorf("renewal in %s, %d reads, %d writes", remaining, b.reads, b.writes)
+		t.Errorf("got renewal in %s, %d reads, %d writes", remaining, b.reads, b.writes)
 	}
 	b.spec.External = false
 	b.ensure()
 	b.spec.External = true
 	b.clock.Step(2 * Lifetime)
 	if remaining := b.ensure(); remaining != 0 || b.writes != 1 {
-		t.Errorf("renewal in %s, %d writes", remaining, b.writes)
+		t.Errorf("got renewal in %s, %d writes", remaining, b.writes)
 	}
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || strings.Contains(c.Message, "delete the Secret") {
-		t.Errorf("condition %+v", c)
+		t.Errorf("got condition %+v", c)
 	}
 	b.spec.External = false
 	if b.ensure(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
-		t.Errorf("%d writes, conditions %v", b.writes, b.owner.Status.Conditions)
+		t.Errorf("got %d writes, conditions %v", b.writes, b.owner.Status.Conditions)
 	}
 	b.spec.External = true
 	b.clock.Step(2 * Lifetime)

@@ -33,7 +33,7 @@ func TestSamplesRoundTrip(t *testing.T) {
 	strict := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer()
 	files, err := filepath.Glob("../../../config/samples/mlflow*.yaml")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("samples %v: %v", files, err)
+		t.Fatalf("got samples %v, error %v", files, err)
 	}
 	for _, file := range files {
 		if filepath.Base(file) == "mlflowconfig.yaml" {
@@ -73,6 +73,6 @@ func TestStatusAccess(t *testing.T) {
 	m.ObserveGeneration()
 	*m.ConditionsRef() = append(*m.ConditionsRef(), metav1.Condition{Type: "Available"})
 	if m.Status.ObservedGeneration != 7 || len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != "Available" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 }

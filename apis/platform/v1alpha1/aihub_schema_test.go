@@ -45,11 +45,11 @@ func TestSchemaOfAIHub(t *testing.T) {
 	}
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	if fmt.Sprint(root["required"]) != "[spec]" {
-		t.Errorf("required %v", root["required"])
+		t.Errorf("got required fields %v, want [spec]", root["required"])
 	}
 	rules := root["x-kubernetes-validations"].([]any)
 	if rule := rules[0].(map[string]any); len(rules) != 1 || rule["message"] != "Only the name 'default-aihub' is allowed" || !strings.Contains(rule["rule"].(string), AIHubName) {
-		t.Errorf("rules %v", rules)
+		t.Errorf("got rules %v", rules)
 	}
 	if got := fmt.Sprint(property(t, root, "spec")["required"]); got != "[applicationNamespace instancesNamespace]" {
 		t.Errorf("required in spec: %s, want %s", got, "[applicationNamespace instancesNamespace]")
@@ -70,7 +70,7 @@ func TestSchemaOfAIHub(t *testing.T) {
 		columns = append(columns, column.(map[string]any)["name"])
 	}
 	if got := fmt.Sprint(columns); got != "[Ready Reason AppNamespace InstancesNamespace Age Message]" {
-		t.Errorf("columns %s", got)
+		t.Errorf("got columns %s", got)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestSampleOfMLflowOperatorIsDecoded(t *testing.T) {
 		t.Fatalf("the sample contains %v %s", kind, m.GetName())
 	}
 	if m.Spec.GatewayName != "data-science-gateway" || m.Spec.SectionTitle == "" || m.Spec.Gateway.Domain == "" {
-		t.Errorf("spec %+v", m.Spec)
+		t.Errorf("got spec %+v", m.Spec)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("MLflowOperatorList")) {
 		t.Error("want the list type registered in the scheme")
@@ -78,6 +78,6 @@ func TestSampleOfAIHubIsDecoded(t *testing.T) {
 	a.ObserveGeneration()
 	a.SetConditions([]Condition{{Type: "Ready", Status: metav1.ConditionFalse}})
 	if got := a.GetConditions(); a.Status.ObservedGeneration != 2 || len(got) != 1 || got[0].Type != "Ready" {
-		t.Errorf("status %+v", a.Status)
+		t.Errorf("got status %+v", a.Status)
 	}
 }

@@ -77,9 +77,9 @@ func TestReportReturnsReadError(t *testing.T) {
 	}).Build()
 	config := configOf("team")
 	if err := (&configReconciler{references: reference.NewTracker(c, c)}).report(t.Context(), config); !errors.Is(err, refused) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if len(config.Status.Conditions) != 0 {
-		t.Errorf("conditions %+v", config.Status.Conditions)
+		t.Errorf("got conditions %+v", config.Status.Conditions)
 	}
 }

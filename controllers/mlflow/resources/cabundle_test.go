@@ -143,10 +143,10 @@ func TestCombineProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o644 {
-		t.Errorf("mode %v", info.Mode())
+		t.Errorf("got file mode %v, want 0644", info.Mode())
 	}
 	if got := string(output); got != "trusting 1 certificates from 4 sources\n" {
-		t.Errorf("log %q", got)
+		t.Errorf("got log %q", got)
 	}
 	files, err := os.ReadDir(b.path("combined"))
 	if err != nil || len(files) != 1 {
@@ -212,6 +212,6 @@ func TestWatchProgram(t *testing.T) {
 		t.Errorf("the watcher did not exit cleanly: %v: %s", err, log.String())
 	}
 	if !strings.Contains(log.String(), "certificates from 1 sources") {
-		t.Errorf("log %q", log.String())
+		t.Errorf("got log %q", log.String())
 	}
 }

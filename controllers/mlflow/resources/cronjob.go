@@ -44,8 +44,8 @@ func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyCo
 }
 
 // cronJobContainer returns a container of the MLflow image, with small resources by default.
-func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
-	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(given, smallResources()))
+func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, spec *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
+	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(spec, smallResources()))
 }
 
 // cronJobEnv returns the environment of a CronJob in this order: first, the variables of all CronJobs, specific, spec.env and last. Names

@@ -96,7 +96,7 @@ func TestImage(t *testing.T) {
 			pod := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.Image = c.image }), all)
 			containers := append(slices.Clone(pod.InitContainers), pod.Containers...)
 			if len(containers) != 3 {
-				t.Fatalf("%d containers", len(containers))
+				t.Fatalf("got %d containers", len(containers))
 			}
 			for _, got := range containers {
 				if got.Image != c.want || got.ImagePullPolicy != c.policy {

@@ -152,7 +152,7 @@ func TestWorkspaceSelector(t *testing.T) {
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.WorkspaceLabelSelector = c.selector })
 			got, found := envOf(t, m, platformInputs["plain"])[name]
 			if found != (c.want != nil) {
-				t.Fatalf("%s present: %v", name, found)
+				t.Fatalf("%s present: %t", name, found)
 			}
 			for _, part := range c.want {
 				if !strings.Contains(got.Value, part) {

@@ -54,7 +54,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 	t.Run("[mlflow-15] schedule, policy, command and account", func(t *testing.T) {
 		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "mlflow-gc")
 		if job.Spec.Schedule != "15 3 * * 0" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
-			t.Errorf("schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
+			t.Errorf("got schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
 		}
 		pod := job.Spec.JobTemplate.Spec.Template.Spec
 		want := []string{"gc", "--backend-store-uri=postgresql://tracker@db.data.example.com:5432/tracking", "--older-than=30d", "--all-workspaces"}
@@ -79,13 +79,13 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		}
 		own := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
 		if own.RoleRef.Name != "mlflow-gc" || len(own.Subjects) != 1 || own.Subjects[0].Name != "mlflow-gc-sa" {
-			t.Errorf("binding %v to %v", own.RoleRef, own.Subjects)
+			t.Errorf("got role %v and subjects %v", own.RoleRef, own.Subjects)
 		}
 	})
 	t.Run("[mlflow-15] volume", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-gc")
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == "/mlflow" }) {
-			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
+			t.Errorf("got mounts %v", pod.Containers[0].VolumeMounts)
 		}
 	})
 	t.Run("[D2] calls the server under its prefix", func(t *testing.T) {
@@ -102,23 +102,23 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		pod := jobPod(t, m, plain, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if env["AWS_REGION"] != "eu" || env["MLFLOW_TRACKING_AUTH"] != "own" || env[envBackendStore] == "evil" || len(env) != len(pod.Containers[0].Env) {
-			t.Errorf("environment %v", pod.Containers[0].Env)
+			t.Errorf("got environment %v", pod.Containers[0].Env)
 		}
 		role := typed[rbacv1.ClusterRole](t, m, plain, "ClusterRole", "mlflow-gc")
 		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "namespaces") }) {
-			t.Errorf("rules %v", role.Rules)
+			t.Errorf("got rules %v", role.Rules)
 		}
 	})
 	t.Run("[D3] trusts the service CA without changing the TLS settings of databases", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if len(pod.InitContainers) != 1 || env["REQUESTS_CA_BUNDLE"] != combinedBundle || env["PGSSLMODE"] != "" {
-			t.Errorf("init containers %v, environment %v", pod.InitContainers, env)
+			t.Errorf("got init containers %v, environment %v", pod.InitContainers, env)
 		}
 		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 			return v.ConfigMap != nil && v.ConfigMap.Name == "openshift-service-ca.crt"
 		}) {
-			t.Errorf("volumes %v", pod.Volumes)
+			t.Errorf("got volumes %v", pod.Volumes)
 		}
 		if pod := podOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift); len(pod.InitContainers) != 0 {
 			t.Error("the server pod has an init container for the CA bundle")
@@ -159,7 +159,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
 		pod := job.Spec.JobTemplate.Spec.Template.Spec
 		if job.Spec.Schedule != "*/30 * * * *" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != "mlflow-trace-archival-sa" {
-			t.Errorf("job %+v", job.Spec)
+			t.Errorf("got job %+v", job.Spec)
 		}
 		var paths []string
 		for _, v := range pod.Containers[0].VolumeMounts {
@@ -188,14 +188,14 @@ func TestTraceArchivalObjects(t *testing.T) {
 		pod := podOf(t, m, plain)
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACE_ARCHIVAL_CONFIG"] != "/etc/mlflow/trace-archival.yaml" || env[envJobExecution] != "false" {
-			t.Errorf("environment %v", env)
+			t.Errorf("got environment %v", env)
 		}
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == "/etc/mlflow" && v.ReadOnly }) {
-			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
+			t.Errorf("got mounts %v", pod.Containers[0].VolumeMounts)
 		}
 		binding := typed[rbacv1.ClusterRoleBinding](t, m, plain, "ClusterRoleBinding", "mlflow")
 		if len(binding.Subjects) != 2 || binding.Subjects[1].Name != "mlflow-trace-archival-sa" {
-			t.Errorf("subjects %v", binding.Subjects)
+			t.Errorf("got subjects %v", binding.Subjects)
 		}
 		if mlflowtest.Object(buildObjects(t, m, plain), "Deployment", "mlflow-primary") != nil {
 			t.Error("Deployment mlflow-primary exists")
@@ -204,7 +204,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 	t.Run("[mlflow-26] files without storage", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/a" })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), "storage must be enabled when traceArchival.location uses file-based storage") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 	})
 	t.Run("[D19] the hash changes with the file", func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestMigrationJobSettings(t *testing.T) {
 		t.Errorf("[D17] labels %v", pod.Labels)
 	}
 	if len(pod.Annotations) != 0 || len(pod.Spec.ResourceClaims) != 0 || len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Resources.Claims) != 0 {
-		t.Errorf("[mlflow-38] pod %+v", pod)
+		t.Errorf("[mlflow-38] got pod %+v", pod)
 	}
 	if job.Annotations[ForcedByAnnotation] != "token" {
 		t.Errorf("[D10] annotations %v", job.Annotations)

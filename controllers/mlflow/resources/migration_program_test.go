@@ -44,7 +44,7 @@ func TestMigrationExits(t *testing.T) {
 	}
 	for _, cause := range regexp.MustCompile(`(?m)^    \("([a-z]+)", \(`).FindAllStringSubmatch(migrationProgram, -1) {
 		if text, _, _ := MigrationExit(15, ImageReport{Cause: cause[1]}, ""); text != want[15].Message+causeTexts[cause[1]] || causeTexts[cause[1]] == "" {
-			t.Errorf("cause %s: %s", cause[1], text)
+			t.Errorf("cause %s: got message %q", cause[1], text)
 		}
 	}
 	if len(migrationExits) != len(want) {

@@ -246,10 +246,10 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACKING_SERVER_CERT_PATH"] != combinedBundle || env["REQUESTS_CA_BUNDLE"] != "" || env["AWS_CA_BUNDLE"] != "" {
-			t.Errorf("environment %v", env)
+			t.Errorf("got environment %v", env)
 		}
 		if len(pod.InitContainers) != 1 {
-			t.Errorf("init containers %v", pod.InitContainers)
+			t.Errorf("got init containers %v", pod.InitContainers)
 		}
 	})
 	t.Run("[D3] with a CA bundle of the user", func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		pod := jobPod(t, m, platformInputs["plain"], "mlflow-gc")
 		paths := environment(pod.InitContainers[0])["CA_BUNDLE_MOUNT_PATHS"]
 		if paths != customCAPath+" "+serviceCAPath || environment(pod.Containers[0])["REQUESTS_CA_BUNDLE"] != combinedBundle {
-			t.Errorf("sources %s, environment %v", paths, environment(pod.Containers[0]))
+			t.Errorf("got sources %s, environment %v", paths, environment(pod.Containers[0]))
 		}
 	})
 	t.Run("the private key is not mounted", func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 	t.Run("trace archival needs no CA of the server", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), platformInputs["plain"], "mlflow-trace-archival")
 		if len(pod.InitContainers) != 0 {
-			t.Errorf("init containers %v", pod.InitContainers)
+			t.Errorf("got init containers %v", pod.InitContainers)
 		}
 	})
 }

@@ -122,10 +122,10 @@ func TestServeLocksSQLiteFile(t *testing.T) {
 			pod := podOf(t, mlflowtest.MLflow(c.changes...), platformInputs["plain"])
 			command := pod.Containers[0].Command
 			if locked := len(command) == 5 && command[2] == serveProgram; locked != c.locked || command[len(command)-1] != "mlflow" {
-				t.Errorf("command %q", command)
+				t.Errorf("got command %q", command)
 			}
 			if grace := pod.TerminationGracePeriodSeconds; (grace != nil) != c.locked {
-				t.Errorf("grace period %v", grace)
+				t.Errorf("got grace period %v", grace)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
 		t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 	}
 	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "mlflow-artifacts-tls" }) {
-		t.Errorf("volumes %v", pod.Volumes)
+		t.Errorf("got volumes %v", pod.Volumes)
 	}
 }
 
@@ -98,12 +98,12 @@ func TestArtifactsServerNetworkPolicy(t *testing.T) {
 	d := typed[appsv1.Deployment](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Deployment", "mlflow-artifacts")
 	labels := d.Spec.Template.Labels
 	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {
-		t.Errorf("labels of pods %v, of the Deployment %v", labels, d.Labels)
+		t.Errorf("got labels of pods %v, of the Deployment %v", labels, d.Labels)
 	}
 	tracking := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow")
 	artifacts := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow-artifacts")
 	if tracking.Labels[labelRole] != roleTracking || artifacts.Labels[labelRole] != "" || artifacts.Spec.Selector["app"] != "mlflow-artifacts" {
-		t.Errorf("labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
+		t.Errorf("got labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
 	}
 }
 
@@ -111,11 +111,11 @@ func TestArtifactsServerNetworkPolicy(t *testing.T) {
 func TestArtifactsServerNeedsURL(t *testing.T) {
 	withoutURL := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
 	if err := Check(mlflowtest.MLflow(withArtifactsServer), withoutURL); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	for _, m := range []*mlflowv1.MLflow{mlflowtest.MLflow(), mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{} })} {
 		if err := Check(m, withoutURL); err != nil || ArtifactsURL(m, platformInputs["plain"]) != "" {
-			t.Errorf("error %v, %q", err, ArtifactsURL(m, platformInputs["plain"]))
+			t.Errorf("got error %v and URL %q", err, ArtifactsURL(m, platformInputs["plain"]))
 		}
 	}
 }

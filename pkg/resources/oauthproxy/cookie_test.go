@@ -55,7 +55,7 @@ func TestEnsureCookie(t *testing.T) {
 			var cached, live int
 			got, err := EnsureCookie(t.Context(), countingReader(&cached, c.cached, c.objects...), countingReader(&live, c.live, c.objects...), secretKey, []byte(c.known))
 			if (err != nil) != c.wantErr || live != c.requests {
-				t.Fatalf("error %v, %d requests", err, live)
+				t.Fatalf("got error %v, %d requests", err, live)
 			}
 			if c.wantErr {
 				if !errors.Is(err, readErr) {

@@ -144,7 +144,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if c.Ports[1].ContainerPort != 9999 || c.VolumeMounts[len(c.VolumeMounts)-1].Name != "mesh" {
-		t.Errorf("ports %v, mounts %v", c.Ports, c.VolumeMounts)
+		t.Errorf("got ports %v, mounts %v", c.Ports, c.VolumeMounts)
 	}
 	s.Upstream.Certificate, s.Upstream.Key = "/mesh/tls.crt", "/mesh/tls.key"
 	want = append(want, "--upstream-client-cert-file=/mesh/tls.crt", "--upstream-client-key-file=/mesh/tls.key")
@@ -169,10 +169,10 @@ func TestSidecarMeetsRestrictedStandard(t *testing.T) {
 		t.Errorf("security context (-want +got):\n%s", diff)
 	}
 	if got := c.Resources.Limits[corev1.ResourceMemory]; got.Cmp(resource.MustParse("256Mi")) != 0 || len(c.Resources.Limits) != 1 {
-		t.Errorf("limits %v", c.Resources.Limits)
+		t.Errorf("got limits %v", c.Resources.Limits)
 	}
 	if cpu := c.Resources.Requests[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse("100m")) != 0 {
-		t.Errorf("requests %v", c.Resources.Requests)
+		t.Errorf("got requests %v", c.Resources.Requests)
 	}
 }
 
