@@ -378,9 +378,9 @@ func TestHubReleaseOfPlatform(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
 	}
 	b := newHubFixture(t, aiHubWith(), versionConfigMap("other", "9.9.9"))
-	managed := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
+	componentRelease := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
 	b.expectReconcile(createNamespace, createCatalog)
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	reported := versionConfigMap("apps", " 2.30.0\n")
@@ -388,7 +388,7 @@ func TestHubReleaseOfPlatform(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.expectReconcile()
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed, releaseOfPlatform("2.30.0")}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease, releaseOfPlatform("2.30.0")}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
@@ -403,7 +403,7 @@ func TestHubReleaseOfPlatform(t *testing.T) {
 	if got := b.get().Status.Distribution; got != nil {
 		t.Errorf("got distribution %+v, want none", got)
 	}
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -113,16 +113,16 @@ func TestEnvOverrides(t *testing.T) {
 }
 
 func TestCiphers(t *testing.T) {
-	own := mlflowtest.WithEnv(corev1.EnvVar{Name: "UVICORN_SSL_CIPHERS", Value: "HIGH"})
+	userCiphers := mlflowtest.WithEnv(corev1.EnvVar{Name: "UVICORN_SSL_CIPHERS", Value: "HIGH"})
 	for name, c := range map[string]struct {
 		m    *mlflowv1.MLflow
 		in   Inputs
 		want string
 	}{
 		"[mlflow-9] OpenShift":                    {mlflowtest.MLflow(), platformInputs["openshift"], "PROFILE=SYSTEM"},
-		"[mlflow-9] OpenShift, value of the user": {mlflowtest.MLflow(own), platformInputs["openshift"], "HIGH"},
+		"[mlflow-9] OpenShift, value of the user": {mlflowtest.MLflow(userCiphers), platformInputs["openshift"], "HIGH"},
 		"[mlflow-9] plain":                        {mlflowtest.MLflow(), platformInputs["plain"], ""},
-		"[mlflow-9] plain, value of the user":     {mlflowtest.MLflow(own), platformInputs["plain"], "HIGH"},
+		"[mlflow-9] plain, value of the user":     {mlflowtest.MLflow(userCiphers), platformInputs["plain"], "HIGH"},
 		"[D31] OpenShift without console": {mlflowtest.MLflow(), with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			"PROFILE=SYSTEM"},
 	} {
@@ -164,20 +164,20 @@ func TestWorkspaceSelector(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	own := []string{"https://mlflow:8443", "https://mlflow.opendatahub.svc:8443", "https://mlflow.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
+	standard := []string{"https://mlflow:8443", "https://mlflow.opendatahub.svc:8443", "https://mlflow.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	suffixed := []string{"https://mlflow-a:8443", "https://mlflow-a.opendatahub.svc:8443", "https://mlflow-a.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	for name, c := range map[string]struct {
 		name, base string
 		extra      []string
 		want       []string
 	}{
-		"[mlflow-13] no base":             {"mlflow", "", nil, own},
+		"[mlflow-13] no base":             {"mlflow", "", nil, standard},
 		"[mlflow-13] suffix":              {"a", "", nil, suffixed},
-		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(own), "https://a.example.com:8443")},
-		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, own},
-		"[mlflow-13] invalid base URL":    {"mlflow", "https://a b:%zz", nil, own},
+		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(standard), "https://a.example.com:8443")},
+		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, standard},
+		"[mlflow-13] invalid base URL":    {"mlflow", "https://a b:%zz", nil, standard},
 		"[mlflow-13] extras": {"mlflow", "https://a.example.com/", []string{"https://b.example.com", " ", "", "x,y", " https://c.example.com "},
-			append(slices.Clone(own), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
+			append(slices.Clone(standard), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)

@@ -77,9 +77,9 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		if len(shared.Subjects) != 1 || shared.Subjects[0].Name != "mlflow-sa" {
 			t.Errorf("subjects of the shared role: %v", shared.Subjects)
 		}
-		own := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
-		if own.RoleRef.Name != "mlflow-gc" || len(own.Subjects) != 1 || own.Subjects[0].Name != "mlflow-gc-sa" {
-			t.Errorf("got role %v and subjects %v", own.RoleRef, own.Subjects)
+		binding := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
+		if binding.RoleRef.Name != "mlflow-gc" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != "mlflow-gc-sa" {
+			t.Errorf("got role %v and subjects %v", binding.RoleRef, binding.Subjects)
 		}
 	})
 	t.Run("[mlflow-15] volume", func(t *testing.T) {
