@@ -77,7 +77,7 @@ func (r *mlflowReconciler) checkStore(ctx context.Context, namespace string, sto
 
 func missingStoreMessage(namespace string, store resources.Store, key string) string {
 	missing := reference.Missing{Reference: reference.Reference{Kind: reference.Secret, Name: store.From.Name}, Key: key}
-	return fmt.Sprintf("spec.%sFrom: in namespace %s: %s; spec.artifactsServer.enabled needs it to know the store",
+	return fmt.Sprintf("spec.%sFrom: in namespace %s: %s; spec.artifactsServer.enabled requires it, because two servers share the store",
 		store.Field, namespace, missing)
 }
 

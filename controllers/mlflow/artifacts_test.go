@@ -23,8 +23,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// split is everything with a server for artifacts.
-func split() *mlflowv1.MLflow {
+// mlflowWithArtifactsServer returns an MLflow with a separate artifacts server, garbage collection and trace archival.
+func mlflowWithArtifactsServer() *mlflowv1.MLflow {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.ServeArtifacts, s.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true, Replicas: new(int32(2))}
 	})
@@ -32,8 +32,8 @@ func split() *mlflowv1.MLflow {
 	return m
 }
 
-// unite switches the server for artifacts of a running MLflow off.
-func unite(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
+// disableArtifactsServer disables the artifacts server of a running MLflow.
+func disableArtifactsServer(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
 	t.Helper()
 	m := getMLflow(t, s)
 	m.Spec.ServeArtifacts, m.Spec.ArtifactsServer.Enabled = true, false
@@ -48,32 +48,32 @@ func unite(t testing.TB, s *fakeapi.Server, more ...func(*mlflowv1.MLflow)) {
 func (w *fixture) reconcileUntilIdle() {
 	w.t.Helper()
 	for range 20 {
-		if _, err := w.once(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			w.t.Fatal(err)
 		}
 		runWorkloads(w.t, w.server)
 	}
 }
 
-// [mlflow-82] The deletion of the server for artifacts has the same result if any write fails or the manager crashes after it.
+// [mlflow-82] The artifacts server is deleted even if any write fails or the manager crashes after it.
 func TestFaultsWhileArtifactsServerTerminates(t *testing.T) {
 	scenario(t, func(t testing.TB) *fakeapi.Server {
-		s := reconciledServer(t, newServer(t, split()))
-		unite(t, s)
+		s := reconciledServer(t, newServer(t, mlflowWithArtifactsServer()))
+		disableArtifactsServer(t, s)
 		return s
 	}).SurvivesFaults(t)
 }
 
 // [mlflow-82]
-func TestTwoServers(t *testing.T) {
-	w := newFixture(t, split())
+func TestArtifactsServerLifecycle(t *testing.T) {
+	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileUntilIdle()
 	m := getMLflow(t, w.server)
 	if got := w.condition(ConditionAvailable); got.Status != metav1.ConditionTrue || got.Message != messageBothReady {
 		t.Errorf("Available=%s: %s", got.Status, got.Message)
 	}
 	if want := "https://gateway.apps.example.com/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"; m.Status.ArtifactsURL != want {
-		t.Errorf("artifactsUrl %q", m.Status.ArtifactsURL)
+		t.Errorf("got artifactsUrl %q", m.Status.ArtifactsURL)
 	}
 	route := framework.Unstructured(capability.HTTPRoute, "", "")
 	d := &appsv1.Deployment{}
@@ -82,33 +82,33 @@ func TestTwoServers(t *testing.T) {
 	}
 	before := len(w.server.Writes)
 	w.reconcileUntilIdle()
-	if rest := w.server.Writes[before:]; len(rest) > 0 {
-		t.Errorf("writes at rest: %+v", rest)
+	if writes := w.server.Writes[before:]; len(writes) > 0 {
+		t.Errorf("writes in the steady state: %+v", writes)
 	}
 
-	unite(t, w.server)
+	disableArtifactsServer(t, w.server)
 	w.reconcileUntilIdle()
-	for _, gone := range []client.Object{d, &corev1.Service{}} { // routes are listed by a real API server only
-		if w.get("mlflow-artifacts", gone) {
-			t.Errorf("%T is still there", gone)
+	for _, deleted := range []client.Object{d, &corev1.Service{}} { // the fake API server does not list routes
+		if w.get("mlflow-artifacts", deleted) {
+			t.Errorf("%T was not deleted", deleted)
 		}
 	}
 	if m := getMLflow(t, w.server); m.Status.ArtifactsURL != "" || w.condition(ConditionAvailable).Message != messageReady {
-		t.Errorf("artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
+		t.Errorf("got artifactsUrl %q, %s", m.Status.ArtifactsURL, w.condition(ConditionAvailable).Message)
 	}
 	if !w.get("mlflow", d) || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--serve-artifacts") {
 		t.Error("want --serve-artifacts again on the tracking server")
 	}
 }
 
-// One of the two that is not ready is named. It makes the MLflow unavailable when no pod of it serves. [mlflow-83]
+// The message names the server that is not ready. Available becomes False when no pod of that server is ready. [mlflow-83]
 func TestReadinessOfTwoServers(t *testing.T) {
-	w := newFixture(t, split())
+	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileUntilIdle()
 	for _, step := range []struct {
-		serving int32
-		want    metav1.ConditionStatus
-		message string
+		readyReplicas int32
+		available     metav1.ConditionStatus
+		message       string
 	}{
 		{1, metav1.ConditionTrue, "MLflow is available; MLflow artifacts deployment not ready: 1/2 replicas ready"},
 		{0, metav1.ConditionFalse, "MLflow artifacts deployment not ready: 0/2 replicas ready"},
@@ -116,15 +116,15 @@ func TestReadinessOfTwoServers(t *testing.T) {
 	} {
 		d := &appsv1.Deployment{}
 		w.get("mlflow-artifacts", d)
-		d.Status.ReadyReplicas, d.Status.AvailableReplicas = step.serving, step.serving
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas = step.readyReplicas, step.readyReplicas
 		d.Status.Conditions = nil
 		if err := w.server.Status().Update(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.once(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
-		if c := w.condition(ConditionAvailable); c.Status != step.want || !strings.HasPrefix(c.Message, step.message) {
+		if c := w.condition(ConditionAvailable); c.Status != step.available || !strings.HasPrefix(c.Message, step.message) {
 			t.Errorf("Available=%s: %s", c.Status, c.Message)
 		}
 		if c := w.condition(ConditionProgressing); c.Status != metav1.ConditionTrue {
@@ -133,44 +133,44 @@ func TestReadinessOfTwoServers(t *testing.T) {
 	}
 }
 
-// A server for artifacts that is disabled while a migration is requested uses the database until it is stopped: the Job waits for
-// that, and the Deployment goes after it. [mlflow-84]
+// The migration Job waits until a disabled artifacts server is scaled to zero. The Deployment is deleted after the migration.
+// [mlflow-84]
 func TestMigrationWaitsForTerminatingArtifactsServer(t *testing.T) {
-	w := newFixture(t, split())
+	w := newFixture(t, mlflowWithArtifactsServer())
 	w.reconcileUntilIdle()
-	unite(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
+	disableArtifactsServer(t, w.server, func(m *mlflowv1.MLflow) { m.Spec.BackendStoreURI = "postgresql://other/x" })
 	d := &appsv1.Deployment{}
-	var waited, stopped bool
+	var reportedBoth, scaledDown bool
 	for range 20 {
 		before := len(migrationJobs(t, w.server))
-		if _, err := w.once(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 		found := w.get("mlflow-artifacts", d)
 		if c := w.condition("Migration"); strings.Contains(c.Message, "mlflow=1, mlflow-artifacts=2") {
-			waited = true
+			reportedBoth = true
 		}
 		if len(migrationJobs(t, w.server)) > before && (!found || *d.Spec.Replicas != 0 || d.Status.Replicas != 0) {
-			t.Fatalf("the Job was made while the server for artifacts ran: Deployment found %t, status %+v", found, d.Status)
+			t.Fatalf("the Job was created while the artifacts server was running: Deployment found %t, status %+v", found, d.Status)
 		}
-		stopped = stopped || found && *d.Spec.Replicas == 0
+		scaledDown = scaledDown || found && *d.Spec.Replicas == 0
 		runWorkloads(t, w.server)
 	}
-	if !waited || !stopped || w.get("mlflow-artifacts", d) {
-		t.Errorf("waited for both %t, stopped first %t, still there %t", waited, stopped, w.get("mlflow-artifacts", d))
+	if !reportedBoth || !scaledDown || w.get("mlflow-artifacts", d) {
+		t.Errorf("waited for both servers: %t, scaled down first: %t, Deployment exists: %t", reportedBoth, scaledDown, w.get("mlflow-artifacts", d))
 	}
 	if c := w.condition(ConditionAvailable); c.Status != metav1.ConditionTrue {
 		t.Errorf("Available=%s: %s", c.Status, c.Message)
 	}
 }
 
-// Foreign objects with the names of the server for artifacts stay, and no migration waits for their pods. [mlflow-85]
+// Foreign objects with the names of the artifacts server are kept, and the migration does not wait for their pods. [mlflow-85]
 func TestForeignArtifactsServer(t *testing.T) {
 	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{Replicas: 1}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts"}}
 	certificate := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-artifacts-tls"}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "theirs", Labels: map[string]string{"app": "mlflow-artifacts"}},
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "foreign", Labels: map[string]string{"app": "mlflow-artifacts"}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	w := newFixture(t, mlflowWithAllChildren(), foreign, service, certificate, pod)
 	w.reconcileUntilIdle()
@@ -187,9 +187,9 @@ func TestForeignArtifactsServer(t *testing.T) {
 	}
 }
 
-// On other clusters than OpenShift each server has a certificate of the operator, and the second is deleted with its server. [mlflow-94]
+// On clusters other than OpenShift, the operator issues a certificate for each server and deletes it with the server. [mlflow-94]
 func TestCertificatesOfTwoServers(t *testing.T) {
-	w := newFixture(t, split())
+	w := newFixture(t, mlflowWithArtifactsServer())
 	in := platformInputs["plain"]
 	w.inputs = func() resources.Inputs { return in }
 	w.reconcileUntilIdle()
@@ -200,19 +200,19 @@ func TestCertificatesOfTwoServers(t *testing.T) {
 	if uid := getMLflow(t, w.server).UID; w.Certificates.AwaitRenewal(uid) == nil || len(w.Certificates.CABundle(uid, "mlflow-artifacts-tls")) == 0 {
 		t.Error("the certificate of the artifact server has no renewal timer or no CA")
 	}
-	unite(t, w.server)
+	disableArtifactsServer(t, w.server)
 	w.reconcileUntilIdle()
 	if !w.get("mlflow-tls", first) || w.get("mlflow-artifacts-tls", second) {
 		t.Error("want only the certificate of the artifact server deleted")
 	}
 }
 
-// Without the HTTPRoute API, no object is created for an MLflow with a server for artifacts. [mlflow-86]
-func TestArtifactsServerNeedsRoutes(t *testing.T) {
-	w := newFixture(t, split())
+// Without the HTTPRoute API, no object is created for an MLflow with an artifacts server. [mlflow-86]
+func TestArtifactsServerNeedsHTTPRouteAPI(t *testing.T) {
+	w := newFixture(t, mlflowWithArtifactsServer())
 	in := platformInputs["bare"]
 	w.inputs = func() resources.Inputs { return in }
-	if _, err := w.once(); err != nil {
+	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{ConditionAvailable, ConditionProgressing} {
@@ -220,27 +220,27 @@ func TestArtifactsServerNeedsRoutes(t *testing.T) {
 			t.Errorf("unexpected condition %s=%s with reason %s: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
-	if made := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(made) > 0 {
-		t.Errorf("made %+v", made)
+	if writes := slices.DeleteFunc(slices.Clone(w.server.Writes), func(w fakeapi.Write) bool { return w.Kind == "MLflow" }); len(writes) > 0 {
+		t.Errorf("unexpected writes: %+v", writes)
 	}
 }
 
 // [mlflow-87]
 func TestArtifactsServerNeedsURL(t *testing.T) {
-	w := newFixture(t, split())
+	w := newFixture(t, mlflowWithArtifactsServer())
 	in := platformInputs["plain"]
 	in.ExternalURL = ""
 	w.inputs = func() resources.Inputs { return in }
-	if _, err := w.once(); err != nil {
+	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.condition(ConditionAvailable); c.Reason != ReasonRenderFailed || !strings.Contains(c.Message, "needs a public URL") {
-		t.Errorf("%s: unexpected Message: %s", c.Reason, c.Message)
+		t.Errorf("unexpected reason %s: %s", c.Reason, c.Message)
 	}
 }
 
 // [mlflow-88]
-func TestStoresOfTwoServers(t *testing.T) {
+func TestArtifactsServerNeedsSharedStores(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data map[string][]byte
 		want string // in the message; empty for none
@@ -248,14 +248,14 @@ func TestStoresOfTwoServers(t *testing.T) {
 		"no Secret":            {nil, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db does not exist; create it"},
 		"no key":               {map[string][]byte{"other": nil}, "spec.backendStoreUriFrom: in namespace opendatahub: Secret db has no key uri; add it"},
 		"SQLite":               {map[string][]byte{"uri": []byte("sqlite:////mlflow/hidden.db")}, "spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"},
-		"missing key":          {map[string][]byte{"uri": nil}, "must hold a postgresql or mysql URI"},
-		"another kind":         {map[string][]byte{"uri": []byte("mssql://hidden")}, "must hold a postgresql or mysql URI"},
-		"a prefix of a prefix": {map[string][]byte{"uri": []byte("postgresql:hidden")}, "must hold a postgresql or mysql URI"},
+		"empty value":          {map[string][]byte{"uri": nil}, "must hold a postgresql or mysql URI"},
+		"unsupported database": {map[string][]byte{"uri": []byte("mssql://hidden")}, "must hold a postgresql or mysql URI"},
+		"incomplete scheme":    {map[string][]byte{"uri": []byte("postgresql:hidden")}, "must hold a postgresql or mysql URI"},
 		"PostgreSQL":           {map[string][]byte{"uri": []byte("postgresql://a/x")}, ""},
 		"MySQL with a driver":  {map[string][]byte{"uri": []byte("mysql+pymysql://a/x")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := split()
+			m := mlflowWithArtifactsServer()
 			m.Spec.BackendStoreURI, m.Spec.BackendStoreURIFrom = "", mlflowtest.SecretKey("db", "uri")
 			m.Spec.BackendStoreURIFrom.Optional = new(true)
 			existing := []client.Object{m}
@@ -263,13 +263,13 @@ func TestStoresOfTwoServers(t *testing.T) {
 				existing = append(existing, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "db"}, Data: tc.data})
 			}
 			w := newFixture(t, existing...)
-			if _, err := w.once(); err != nil {
+			if _, err := w.reconcileOnce(); err != nil {
 				t.Fatal(err)
 			}
 			c := w.condition(ConditionAvailable)
 			if tc.want == "" {
 				if c.Reason == ReasonMetadataStore {
-					t.Errorf("refused: %s", c.Message)
+					t.Errorf("the store was rejected: %s", c.Message)
 				}
 				return
 			}
@@ -284,29 +284,29 @@ func TestStoresOfTwoServers(t *testing.T) {
 }
 
 // A Secret is read once per version. A failed read changes no condition. [mlflow-88]
-func TestStoresAreReadOnce(t *testing.T) {
-	reads, broken := 0, error(nil)
+func TestStoresAreReadOncePerVersion(t *testing.T) {
+	reads, readErr := 0, error(nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db"}, Data: map[string][]byte{"uri": []byte("mysql://a/x")}}
 	server := fake.NewClientBuilder().WithObjects(secret).Build()
 	live := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			reads++
-			if broken != nil {
-				return broken
+			if readErr != nil {
+				return readErr
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
 	r := &mlflowReconciler{stores: newStoreCache(server, live)}
-	expectCondition := func(want string) {
+	expectProblem := func(want string) {
 		t.Helper()
 		problem, err := r.checkStore(t.Context(), "ns", resources.Store{Field: "backendStoreUri", From: mlflowtest.SecretKey("db", "uri")})
-		if !errors.Is(err, broken) || !strings.Contains(problem, want) || want == "" && problem != "" {
-			t.Errorf("problem %q, error %v", problem, err)
+		if !errors.Is(err, readErr) || !strings.Contains(problem, want) || want == "" && problem != "" {
+			t.Errorf("got problem %q, error %v", problem, err)
 		}
 	}
-	expectCondition("")
-	expectCondition("")
+	expectProblem("")
+	expectProblem("")
 	if reads != 1 {
 		t.Errorf("%d reads of one version", reads)
 	}
@@ -314,16 +314,16 @@ func TestStoresAreReadOnce(t *testing.T) {
 	if err := server.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	expectCondition("must hold a postgresql or mysql URI")
-	expectCondition("must hold a postgresql or mysql URI")
+	expectProblem("must hold a postgresql or mysql URI")
+	expectProblem("must hold a postgresql or mysql URI")
 	if reads != 2 {
 		t.Errorf("%d reads of two versions", reads)
 	}
 	if err := server.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	broken = errors.New("no answer")
-	expectCondition("")
+	readErr = errors.New("connection refused")
+	expectProblem("")
 	if reads != 3 {
 		t.Errorf("%d reads", reads)
 	}
@@ -331,29 +331,29 @@ func TestStoresAreReadOnce(t *testing.T) {
 
 // If a Gateway rejects one of the routes, the URL of that route is removed. [mlflow-89]
 func TestRejectedArtifactsRoute(t *testing.T) {
-	m := split()
+	m := mlflowWithArtifactsServer()
 	m.Status.URL, m.Status.ArtifactsURL = "https://a/mlflow", "https://a/mlflow-artifacts"
 	if clearURL(m, "mlflow-artifacts"); m.Status.ArtifactsURL != "" || m.Status.URL == "" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 	if clearURL(m, "mlflow"); m.Status.URL != "" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
-	w := newFixture(t, split())
+	w := newFixture(t, mlflowWithArtifactsServer())
 	w.refuse = func(kind, name string) error {
 		if kind == "HTTPRoute" && name == "mlflow-artifacts" {
-			return errors.New("no room")
+			return errors.New("quota exceeded")
 		}
 		return nil
 	}
 	for range 8 {
-		_, _ = w.once()
+		_, _ = w.reconcileOnce()
 		runWorkloads(t, w.server)
 	}
-	if c, found := conditions.Get(getMLflow(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "no room") {
-		t.Errorf("condition %+v", c)
+	if c, found := conditions.Get(getMLflow(t, w.server).Status.Conditions, ConditionRoute); !found || c.Reason != ReasonHTTPRouteFailed || !strings.Contains(c.Message, "quota exceeded") {
+		t.Errorf("got condition %+v", c)
 	}
 	if s := getMLflow(t, w.server).Status; s.ArtifactsURL != "" || s.URL == "" {
-		t.Errorf("urls %q and %q", s.URL, s.ArtifactsURL)
+		t.Errorf("got URLs %q and %q", s.URL, s.ArtifactsURL)
 	}
 }

@@ -27,8 +27,8 @@ func TestCertificateIsIssued(t *testing.T) {
 		platform string
 		issued   bool
 	}{
-		"no word about TLS":      {mlflowtest.MLflow(), "plain", true},
-		"an empty block":         {mlflowtest.MLflow(withMode("")), "plain", true},
+		"no spec.tls":            {mlflowtest.MLflow(), "plain", true},
+		"empty mode":             {mlflowtest.MLflow(withMode("")), "plain", true},
 		"automatic":              {mlflowtest.MLflow(withMode(mlflowv1.TLSAutomatic)), "plain", true},
 		"provided":               {mlflowtest.MLflow(withMode(mlflowv1.TLSProvided)), "plain", false},
 		"on OpenShift":           {mlflowtest.MLflow(), "openshift", false},
@@ -41,13 +41,13 @@ func TestCertificateIsIssued(t *testing.T) {
 				t.Fatal(err)
 			}
 			if w.get(resources.TLSSecretName, s) != c.issued {
-				t.Fatalf("issued %t", !c.issued)
+				t.Fatalf("certificate issued: %t, want %t", !c.issued, c.issued)
 			}
 			if !c.issued {
 				return
 			}
 			if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, c.m) || s.Labels[resources.LabelApp] != "mlflow" || len(s.Data) != 3 {
-				t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+				t.Errorf("got type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 			}
 		})
 	}
@@ -55,15 +55,15 @@ func TestCertificateIsIssued(t *testing.T) {
 
 func TestCertificateErrors(t *testing.T) {
 	w, m := newFixture(t), mlflowtest.MLflow()
-	broken := errors.New("no answer")
+	readErr := errors.New("connection refused")
 	w.Certificates.Live = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return broken
+			return readErr
 		},
 	}).Build()
 	w.inputs = func() resources.Inputs { return platformInputs["plain"] }
 	err := w.reconcileCertificates(t.Context(), m)
-	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, broken) || c.Reason != ReasonCertificateFailed {
-		t.Errorf("error %v, condition %+v", err, c)
+	if c, _ := conditions.Get(m.Status.Conditions, ConditionCertificate); !errors.Is(err, readErr) || c.Reason != ReasonCertificateFailed {
+		t.Errorf("got error %v, condition %+v", err, c)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// A server keeps running unchanged while the check of the new image fails, and its status is reported. Another image is checked
-// again, and then the database is migrated.
+// While the check of a new image fails, the server runs unchanged and its status is reported. Another image is checked again, and then
+// the database is migrated.
 func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
-	since := len(w.server.Writes)
-	w.image("broken")
+	writesBefore := len(w.server.Writes)
+	w.setImage("broken")
 	m := getMLflow(t, w.server)
 	m.Status.Version = "3.10.1"
 	if err := w.server.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	fails := workloads{checkFails: true}
-	w.reconcileUntil("checked", fails, func(m *mlflowv1.MLflow) bool {
+	failingCheck := workloads{checkFails: true}
+	w.reconcileUntil("checked", failingCheck, func(m *mlflowv1.MLflow) bool {
 		c, _ := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
 		return c.Reason == migration.ReasonMigrationCheckFailed && c.Status == metav1.ConditionFalse
 	})
@@ -38,39 +38,39 @@ func TestServerKeepsRunningWhileCheckFails(t *testing.T) {
 		t.Errorf("Progressing=%s %s: %s", progressing.Status, progressing.Reason, progressing.Message)
 	}
 	d := &appsv1.Deployment{}
-	if w.get("mlflow", d); *d.Spec.Replicas == 0 || w.madeJobs(since) != 0 {
-		t.Errorf("%d replicas, %d migration Jobs", *d.Spec.Replicas, w.madeJobs(since))
+	if w.get("mlflow", d); *d.Spec.Replicas == 0 || w.createdJobs(writesBefore) != 0 {
+		t.Errorf("%d replicas, %d migration Jobs", *d.Spec.Replicas, w.createdJobs(writesBefore))
 	}
 	d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
 	if err := w.server.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.once(); err != nil {
+	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
 	if available := w.condition(ConditionAvailable); available.Status != metav1.ConditionFalse || available.Reason != ReasonDeploymentNotReady {
-		t.Errorf("the server is down, and Available=%s %s: %s", available.Status, available.Reason, available.Message)
+		t.Errorf("no replica is ready, but Available=%s %s: %s", available.Status, available.Reason, available.Message)
 	}
 
-	w.image("fixed")
+	w.setImage("fixed")
 	w.reconcileUntil("ready with another image", workloads{}, func(m *mlflowv1.MLflow) bool { return migratedAndReady(m) && m.Status.Version == settings.Version })
-	if made := w.madeJobs(since); made != 1 {
-		t.Errorf("%d migration Jobs", made)
+	if created := w.createdJobs(writesBefore); created != 1 {
+		t.Errorf("%d migration Jobs", created)
 	}
 }
 
-// Nothing is written while a check continues, or to fail for the same reason, however long that takes.
+// While a check runs, or fails repeatedly for the same reason, no status is written.
 func TestWaitForCheckWritesNoStatus(t *testing.T) {
-	for name, ends := range map[string]bool{"it runs": false, "it fails": true} {
+	for name, fails := range map[string]bool{"running check": false, "failing check": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, mlflowWithAllChildren())
 			w.reconcileUntil("ready", workloads{}, migratedAndReady)
-			w.force("yes")
+			w.setForceAnnotation("yes")
 			for range 5 {
-				if _, err := w.once(); err != nil {
+				if _, err := w.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
-				if ends {
+				if fails {
 					workloads{checkFails: true}.run(t, w.server)
 				}
 			}
@@ -81,35 +81,35 @@ func TestWaitForCheckWritesNoStatus(t *testing.T) {
 			if err := w.server.Status().Update(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
-			since := len(w.server.Writes)
+			writesBefore := len(w.server.Writes)
 			for range 3 {
-				if _, err := w.once(); err != nil {
+				if _, err := w.reconcileOnce(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if writes := w.server.Writes[since:]; len(writes) > 0 {
+			if writes := w.server.Writes[writesBefore:]; len(writes) > 0 {
 				t.Errorf("unexpected writes: %+v", writes)
 			}
 		})
 	}
 }
 
-// A second change before the server is ready again is checked as well, and is not confused with the first.
-func TestCheckBeforeARolloutIsDone(t *testing.T) {
+// A migration that is requested during a rollout gets its own check.
+func TestCheckDuringRollout(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("migrated", workloads{unready: true}, rolloutPending)
 	w.reconcileUntil("ready", workloads{}, func(m *mlflowv1.MLflow) bool { return conditions.IsTrue(m.Status.Conditions, ConditionAvailable) })
-	w.force("again")
-	if _, err := w.once(); err != nil {
+	w.setForceAnnotation("again")
+	if _, err := w.reconcileOnce(); err != nil {
 		t.Fatal(err)
 	}
-	if m := getMLflow(t, w.server); unmarked(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
-		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
+	if m := getMLflow(t, w.server); forceAnnotationAbsent(m) || w.condition(migration.ConditionMigration).Reason != migration.ReasonMigrationChecking {
+		t.Errorf("got annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
 	}
 }
 
-// image changes the image of the spec.
-func (w *fixture) image(name string) {
+// setImage sets spec.image.
+func (w *fixture) setImage(name string) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
 	m.Spec.Image = &mlflowv1.ImageConfig{Image: name}
@@ -118,7 +118,7 @@ func (w *fixture) image(name string) {
 	}
 }
 
-// succeedCheck reconciles until the check is made, and lets it succeed.
+// succeedCheck reconciles until the check Job exists, and sets its status to succeeded.
 func (w *fixture) succeedCheck() {
 	w.t.Helper()
 	if _, err := w.reconcileUntilStable(); err != nil {

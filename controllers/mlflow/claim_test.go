@@ -49,7 +49,7 @@ func withStorageSpec(size string, changes ...func(*mlflowv1.MLflow)) *mlflowv1.M
 	return m
 }
 
-func deleting(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
+func withDeletePolicy(m *mlflowv1.MLflow) { m.Spec.StorageRetentionPolicy = mlflowv1.StorageDelete }
 
 // [D23] Claims of the operator are distinguished from claims that are only used.
 func TestIsManagedClaim(t *testing.T) {
@@ -59,7 +59,7 @@ func TestIsManagedClaim(t *testing.T) {
 	}{
 		"labels of the legacy operator":     {liveClaim(), true},
 		"only labels of the operator":       {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = names.Labels(ComponentName) }), true},
-		"owned by an MLflow":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("gone")), true},
+		"owned by an MLflow":                {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }, ownedBy("deleted")), true},
 		"created by a user":                 {liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Labels = nil }), false},
 		"created by a user, with label app": {liveClaim(func(c *corev1.PersistentVolumeClaim) { delete(c.Labels, "component") }), false},
 	} {
@@ -79,9 +79,9 @@ func TestUpdateClaim(t *testing.T) {
 		size   string
 	}{
 		"adopted from the legacy operator": {liveClaim(ownedBy("me")), withStorageSpec("7Gi"), nil, "7Gi"},
-		"retained from an older one":       {liveClaim(ownedBy("gone")), withStorageSpec(""), nil, "7Gi"},
-		"to be deleted":                    {liveClaim(), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
-		"to be deleted, owner replaced":    {liveClaim(ownedBy("gone")), withStorageSpec("7Gi", deleting), []string{"me"}, "7Gi"},
+		"retained from a deleted MLflow":   {liveClaim(ownedBy("deleted")), withStorageSpec(""), nil, "7Gi"},
+		"to be deleted":                    {liveClaim(), withStorageSpec("7Gi", withDeletePolicy), []string{"me"}, "7Gi"},
+		"to be deleted, owner replaced":    {liveClaim(ownedBy("deleted")), withStorageSpec("7Gi", withDeletePolicy), []string{"me"}, "7Gi"},
 		"another object owns it too": {liveClaim(ownedBy("me"), func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = append(c.OwnerReferences, other)
 		}), withStorageSpec("7Gi"), []string{"x"}, "7Gi"},
@@ -102,19 +102,19 @@ func TestUpdateClaim(t *testing.T) {
 				t.Errorf("size = %s, want %s", got.String(), c.size)
 			}
 			if c.claim.Labels[names.OperatorLabel] != names.OperatorName || c.claim.Labels["app"] != "mlflow" {
-				t.Errorf("labels = %v", c.claim.Labels)
+				t.Errorf("got labels %v", c.claim.Labels)
 			}
-			again := c.claim.DeepCopy()
-			setClaimMetadata(again, c.mlflow)
-			expandClaim(again, c.mlflow)
-			if diff := cmp.Diff(c.claim, again); diff != "" {
-				t.Errorf("a second pass changes the claim:\n%s", diff)
+			updatedAgain := c.claim.DeepCopy()
+			setClaimMetadata(updatedAgain, c.mlflow)
+			expandClaim(updatedAgain, c.mlflow)
+			if diff := cmp.Diff(c.claim, updatedAgain); diff != "" {
+				t.Errorf("a second update changes the claim:\n%s", diff)
 			}
 		})
 	}
 }
 
-// [D23] What a claim cannot follow is reported, with the field, both values and the fix.
+// [D23] A field that the claim cannot change is reported with both values and the fix.
 func TestClaimDifference(t *testing.T) {
 	const fix = "; Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	for name, c := range map[string]struct {
@@ -140,17 +140,17 @@ func TestClaimDifference(t *testing.T) {
 	for name, m := range map[string]*mlflowv1.MLflow{
 		"class": withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("slow") }), "size": withStorageSpec("70Gi"),
 	} {
-		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and it is created as the spec says") {
+		if got := claimDifference(liveClaim(pending), m); !strings.HasSuffix(got, "delete it with kubectl -n "+liveClaim().Namespace+" delete pvc mlflow-pvc, and the operator recreates it from the spec") {
 			t.Errorf("%s of a claim without a volume: %q", name, got)
 		}
 	}
 	if got := claimDifference(liveClaim(), withStorageSpec("7Gi", func(m *mlflowv1.MLflow) { m.Spec.Storage.StorageClassName = new("") })); got != "" {
 		t.Errorf("the default class: %q", got)
 	}
-	going := liveClaim(func(c *corev1.PersistentVolumeClaim) {
+	terminatingClaim := liveClaim(func(c *corev1.PersistentVolumeClaim) {
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes.io/pvc-protection"}
 	})
-	if got := claimDifference(going, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy the data") {
+	if got := claimDifference(terminatingClaim, withStorageSpec("7Gi")); !strings.Contains(got, "held by finalizers kubernetes.io/pvc-protection") || !strings.Contains(got, "copy the data") {
 		t.Errorf("a claim that is being deleted: %q", got)
 	}
 }

@@ -18,40 +18,40 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-func forced(m *mlflowv1.MLflow) *mlflowv1.MLflow {
+func withForceAnnotation(m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	m.Annotations = map[string]string{migration.ForceAnnotation: "yes"}
 	return m
 }
 
-// If the manager crashes or the API server rejects a request once, at any write, a forced migration ends with the same
-// MLflow, children and one migration Job [mlflow-46] [mlflow-47] [D12] [D13].
+// If the manager crashes or the API server rejects a request once, at any write, a forced migration still results in the same
+// MLflow and children, and in one migration Job [mlflow-46] [mlflow-47] [D12] [D13].
 func TestFaultsDuringReconcile(t *testing.T) {
-	for name, begin := range map[string]func(testing.TB) *fakeapi.Server{
-		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, forced(mlflowWithAllChildren())) },
+	for name, setup := range map[string]func(testing.TB) *fakeapi.Server{
+		"a new server": func(t testing.TB) *fakeapi.Server { return newServer(t, withForceAnnotation(mlflowWithAllChildren())) },
 		"a running server": func(t testing.TB) *fakeapi.Server {
 			s := reconciledServer(t, newServer(t, mlflowWithAllChildren()))
-			if err := s.Update(t.Context(), forced(getMLflow(t, s))); err != nil {
+			if err := s.Update(t.Context(), withForceAnnotation(getMLflow(t, s))); err != nil {
 				t.Fatal(err)
 			}
 			return s
 		},
 	} {
-		t.Run(name, func(t *testing.T) { scenario(t, begin).SurvivesFaults(t) })
+		t.Run(name, func(t *testing.T) { scenario(t, setup).SurvivesFaults(t) })
 	}
 }
 
-func scenario(t testing.TB, begin func(testing.TB) *fakeapi.Server) fakeapi.Scenario {
+func scenario(t testing.TB, setup func(testing.TB) *fakeapi.Server) fakeapi.Scenario {
 	return fakeapi.Scenario{
-		Server: begin,
+		Server: setup,
 		Start: func(s *fakeapi.Server) func() error {
-			_, reconcile := startOn(t, s)
+			_, reconcile := newReconciler(t, s)
 			return func() error { _, err := reconcile(); return err }
 		},
 		Kubernetes: func(s *fakeapi.Server) { runWorkloads(t, s) },
 		Done: func(s *fakeapi.Server) bool {
 			m := getMLflow(t, s)
-			_, marked := m.Annotations[migration.ForceAnnotation]
-			return !marked && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) &&
+			_, forced := m.Annotations[migration.ForceAnnotation]
+			return !forced && conditions.IsTrue(m.Status.Conditions, ConditionAvailable) &&
 				conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && m.Status.Version == settings.Version
 		},
 	}
@@ -60,7 +60,7 @@ func scenario(t testing.TB, begin func(testing.TB) *fakeapi.Server) fakeapi.Scen
 // reconciledServer reconciles until the server runs.
 func reconciledServer(t testing.TB, s *fakeapi.Server) *fakeapi.Server {
 	t.Helper()
-	_, reconcile := startOn(t, s)
+	_, reconcile := newReconciler(t, s)
 	sc := scenario(t, nil)
 	for range 20 {
 		if _, err := reconcile(); err != nil {
@@ -84,15 +84,15 @@ func getMLflow(t testing.TB, s client.Client) *mlflowv1.MLflow {
 	return m
 }
 
-// runWorkloads does the work of the Kubernetes controllers: each Deployment gets its replicas, and Jobs succeed.
+// runWorkloads simulates the Kubernetes controllers: Deployments get their replicas, and Jobs succeed.
 func runWorkloads(t testing.TB, s client.Client) { workloads{}.run(t, s) }
 
-// workloads selects the results of these controllers.
+// workloads selects the results of the simulated controllers.
 type workloads struct {
-	// unready: no replica of the server becomes ready.
+	// unready keeps the replicas of the servers unready.
 	unready bool
-	// failing: the migration fails permanently. checkFails: the check before it does.
-	failing, checkFails bool
+	// migrationFails and checkFails make the Job fail permanently.
+	migrationFails, checkFails bool
 }
 
 func (w workloads) run(t testing.TB, s client.Client) {
@@ -116,7 +116,7 @@ func (w workloads) run(t testing.TB, s client.Client) {
 		if migration.PhaseOf(&job) != migration.JobRunning {
 			continue
 		}
-		if checks := job.Name == "mlflow-migration-check"; w.failing && !checks || w.checkFails && checks {
+		if isCheck := job.Name == "mlflow-migration-check"; w.migrationFails && !isCheck || w.checkFails && isCheck {
 			job.Status.Conditions = []batchv1.JobCondition{{
 				Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonPodFailurePolicy,
 				Message: "Container db-migrate for pod opendatahub/x failed with exit code 11 matching FailJob rule at index 0",
@@ -144,23 +144,22 @@ func migrationJobs(t testing.TB, s client.Client) []batchv1.Job {
 	return jobs(t, s, client.MatchingLabels{resources.LabelMigrationJob: "true"})
 }
 
-// A Job that has the name of the migration and is foreign is reported in a condition and not changed; once it is deleted, the database is
-// migrated.
-func TestForeignJobHasTheName(t *testing.T) {
-	stray := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
-	w := newFixture(t, mlflowWithAllChildren(), stray)
+// A foreign Job with the name of the migration Job is reported and not changed. Once it is deleted, the database is migrated.
+func TestForeignJobBlocksMigration(t *testing.T) {
+	foreignJob := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: settings.Namespace, Name: "mlflow-mg-3140-g1"}}
+	w := newFixture(t, mlflowWithAllChildren(), foreignJob)
 	last, err := w.reconcileUntilStable()
 	if err != nil || last.RequeueAfter != reconciler.RequeueUnavailable {
 		t.Errorf("unexpected requeue after %s or error %v", last.RequeueAfter, err)
 	}
-	const text = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"
-	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, text) {
+	const wantMessage = "Job opendatahub/mlflow-mg-3140-g1 exists and was not created by this operator; delete it or recreate it under another name"
+	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationError || !strings.Contains(c.Message, wantMessage) {
 		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
 	}
-	if !w.get(stray.Name, stray) || len(stray.Labels)+len(stray.OwnerReferences) > 0 {
-		t.Errorf("the Job is taken over: %+v", stray.ObjectMeta)
+	if !w.get(foreignJob.Name, foreignJob) || len(foreignJob.Labels)+len(foreignJob.OwnerReferences) > 0 {
+		t.Errorf("the foreign Job was changed: %+v", foreignJob.ObjectMeta)
 	}
-	if err := w.server.Delete(t.Context(), stray); err != nil {
+	if err := w.server.Delete(t.Context(), foreignJob); err != nil {
 		t.Fatal(err)
 	}
 	reconciledServer(t, w.server)

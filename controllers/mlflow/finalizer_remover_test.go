@@ -20,31 +20,30 @@ import (
 	platformv1alpha1 "github.com/odh-platform/odh-platform-operator/apis/platform/v1alpha1"
 )
 
-// [D32] With the component platform off, the finalizer that it left does not block the deletion of an MLflowOperator; nothing else of
-// the object is touched.
+// [D32] With the component platform disabled, its finalizer is removed from a terminating MLflowOperator; nothing else changes.
 func TestFinalizerRemover(t *testing.T) {
 	withFinalizers := func(finalizers ...string) func(*platformv1alpha1.MLflowOperator) {
 		return func(m *platformv1alpha1.MLflowOperator) { m.Finalizers = finalizers }
 	}
 	const managed, foreign = platformv1alpha1.MLflowOperatorFinalizer, "example.com/hold"
 	for name, c := range map[string]struct {
-		module *platformv1alpha1.MLflowOperator
-		want   []string // the finalizers that stay
-		writes int
+		operator *platformv1alpha1.MLflowOperator
+		want     []string // the remaining finalizers
+		writes   int
 	}{
-		"deleted":                        {nil, nil, 0},
-		"in use":                         {moduleWith(withFinalizers(managed)), []string{managed}, 0},
-		"being deleted":                  {moduleWith(moduleDeleting, withFinalizers(managed, foreign)), []string{foreign}, 1},
-		"terminating with our finalizer": {moduleWith(moduleDeleting), nil, 1},
-		"foreign finalizer":              {moduleWith(moduleDeleting, withFinalizers(foreign)), []string{foreign}, 0},
+		"not found":                             {nil, nil, 0},
+		"not terminating":                       {operatorWith(withFinalizers(managed)), []string{managed}, 0},
+		"terminating, foreign finalizer too":    {operatorWith(terminatingOperator, withFinalizers(managed, foreign)), []string{foreign}, 1},
+		"terminating":                           {operatorWith(terminatingOperator), nil, 1},
+		"terminating, only a foreign finalizer": {operatorWith(terminatingOperator, withFinalizers(foreign)), []string{foreign}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []client.Object
-			if c.module != nil {
-				objects = append(objects, c.module)
+			if c.operator != nil {
+				objects = append(objects, c.operator)
 			}
 			writes := 0
-			inner := gateOn(t, handedOver, objects...).cached.(client.WithWatch)
+			inner := newGate(t, operatorServed, objects...).cached.(client.WithWatch)
 			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 					writes++
@@ -53,12 +52,12 @@ func TestFinalizerRemover(t *testing.T) {
 			})}
 			request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}}
 			if result, err := r.Reconcile(t.Context(), request); err != nil || !result.IsZero() {
-				t.Fatalf("result %+v, error %v", result, err)
+				t.Fatalf("got result %+v, error %v", result, err)
 			}
-			left := &platformv1alpha1.MLflowOperator{}
-			err := inner.Get(t.Context(), request.NamespacedName, left)
-			if client.IgnoreNotFound(err) != nil || writes != c.writes || !slices.Equal(left.Finalizers, c.want) {
-				t.Errorf("error %v, %d writes, finalizers %v, want %d and %v", err, writes, left.Finalizers, c.writes, c.want)
+			remaining := &platformv1alpha1.MLflowOperator{}
+			err := inner.Get(t.Context(), request.NamespacedName, remaining)
+			if client.IgnoreNotFound(err) != nil || writes != c.writes || !slices.Equal(remaining.Finalizers, c.want) {
+				t.Errorf("error %v, %d writes, finalizers %v, want %d and %v", err, writes, remaining.Finalizers, c.writes, c.want)
 			}
 		})
 	}
@@ -67,36 +66,38 @@ func TestFinalizerRemover(t *testing.T) {
 // A conflict is retried, and a deleted object is not an error.
 func TestFinalizerRemoverErrors(t *testing.T) {
 	for name, c := range map[string]struct {
-		err  error
-		fine bool
+		err     error
+		ignored bool
 	}{
-		"deleted":  {apierrors.NewNotFound(schema.GroupResource{Resource: "mlflowoperators"}, "x"), true},
-		"conflict": {apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, "x", errors.New("changed")), false},
-		"broken":   {errors.New("no connection"), false},
+		"deleted":     {apierrors.NewNotFound(schema.GroupResource{Resource: "mlflowoperators"}, "x"), true},
+		"conflict":    {apierrors.NewConflict(schema.GroupResource{Resource: "mlflowoperators"}, "x", errors.New("changed")), false},
+		"other error": {errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := gateOn(t, handedOver, moduleWith(moduleDeleting)).cached.(client.WithWatch)
+			inner := newGate(t, operatorServed, operatorWith(terminatingOperator)).cached.(client.WithWatch)
 			r := &finalizerRemover{client: interceptor.NewClient(inner, interceptor.Funcs{
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					return c.err
 				},
 			})}
 			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "default-mlflowoperator"}})
-			if (err == nil) != c.fine {
-				t.Errorf("error %v", err)
+			if (err == nil) != c.ignored {
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
 }
 
-// fixed is feedback that always returns the same report.
-type fixed struct {
+// fixedFeedback is a Feedback with a constant state.
+type fixedFeedback struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-func (f fixed) State() (metav1.ConditionStatus, string, string) { return f.status, f.reason, f.message }
-func (fixed) Source(h handler.EventHandler) source.Source {
+func (f fixedFeedback) State() (metav1.ConditionStatus, string, string) {
+	return f.status, f.reason, f.message
+}
+func (fixedFeedback) Source(h handler.EventHandler) source.Source {
 	return source.Channel(make(chan event.GenericEvent), h)
 }
 
@@ -109,8 +110,8 @@ func TestStatusIncludesReportOfNamespaceRBAC(t *testing.T) {
 		want     []string
 	}{
 		"no feedback": {nil, nil},
-		"unknown":     {fixed{}, []string{old}},
-		"known":       {fixed{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
+		"unknown":     {fixedFeedback{}, []string{old}},
+		"known":       {fixedFeedback{metav1.ConditionFalse, "AuthMissing", "none"}, []string{"NamespaceRBACReady=False AuthMissing: none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Generation: 2}}

@@ -13,8 +13,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// force sets the annotation to a value.
-func (w *fixture) force(value string) {
+// setForceAnnotation sets the annotation to a value.
+func (w *fixture) setForceAnnotation(value string) {
 	w.t.Helper()
 	m := getMLflow(w.t, w.server)
 	m.Annotations = map[string]string{migration.ForceAnnotation: value}
@@ -23,23 +23,23 @@ func (w *fixture) force(value string) {
 	}
 }
 
-// reconcileUntil reconciles, with the given results of workloads, until the MLflow has the desired state.
-func (w *fixture) reconcileUntil(description string, fare workloads, wanted func(*mlflowv1.MLflow) bool) {
+// reconcileUntil reconciles, with the given results of workloads, until done returns true.
+func (w *fixture) reconcileUntil(description string, simulated workloads, done func(*mlflowv1.MLflow) bool) {
 	w.t.Helper()
 	var last error
 	for range 20 {
-		_, last = w.once()
-		if wanted(getMLflow(w.t, w.server)) {
+		_, last = w.reconcileOnce()
+		if done(getMLflow(w.t, w.server)) {
 			return
 		}
-		fare.run(w.t, w.server)
+		simulated.run(w.t, w.server)
 	}
-	w.t.Fatalf("never %s: %v\n%+v", description, last, getMLflow(w.t, w.server).Status)
+	w.t.Fatalf("the MLflow does not become %s: error %v, status %+v", description, last, getMLflow(w.t, w.server).Status)
 }
 
-// madeJobs counts the migration Jobs that were created after so many writes.
-func (w *fixture) madeJobs(since int) (count int) {
-	for _, write := range w.server.Writes[since:] {
+// createdJobs returns the number of migration Jobs that were created after the first writes, given by their number.
+func (w *fixture) createdJobs(writesBefore int) (count int) {
+	for _, write := range w.server.Writes[writesBefore:] {
 		if write.Verb == "create" && write.Kind == "Job" && write.Name != "mlflow-migration-check" {
 			count++
 		}
@@ -47,51 +47,51 @@ func (w *fixture) madeJobs(since int) (count int) {
 	return count
 }
 
-func unmarked(m *mlflowv1.MLflow) bool {
-	_, marked := m.Annotations[migration.ForceAnnotation]
-	return !marked
+func forceAnnotationAbsent(m *mlflowv1.MLflow) bool {
+	_, forced := m.Annotations[migration.ForceAnnotation]
+	return !forced
 }
 
 func migratedAndReady(m *mlflowv1.MLflow) bool {
-	return unmarked(m) && conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
+	return forceAnnotationAbsent(m) && conditions.IsTrue(m.Status.Conditions, migration.ConditionMigration) && conditions.IsTrue(m.Status.Conditions, ConditionAvailable)
 }
 
-// The annotation stays until the server is ready again [mlflow-47].
+// The annotation is kept until the server is ready again [mlflow-47].
 func TestForcedMigrationOfUnreadyServer(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
-	since := len(w.server.Writes)
-	w.force("now")
+	writesBefore := len(w.server.Writes)
+	w.setForceAnnotation("now")
 	broken := workloads{unready: true}
 	w.reconcileUntil("migrated", broken, rolloutPending)
 	for range 3 {
 		broken.run(t, w.server)
-		if _, err := w.once(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if m := getMLflow(t, w.server); m.Annotations[migration.ForceAnnotation] != "now" || w.condition(migration.ConditionMigration).Reason != migration.ReasonForceMigrationRunning {
-		t.Errorf("annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
+		t.Errorf("got annotations %v, Migration %+v", m.Annotations, w.condition(migration.ConditionMigration))
 	}
 	w.reconcileUntil("ready again", workloads{}, migratedAndReady)
-	if made := w.madeJobs(since); made != 1 {
-		t.Errorf("%d Jobs", made)
+	if created := w.createdJobs(writesBefore); created != 1 {
+		t.Errorf("%d Jobs", created)
 	}
 }
 
-// A migration that is forced after a Job has succeeded and before the server is ready needs a Job of its own
+// A migration that is forced after a Job has succeeded and before the server is ready gets a new Job
 // [mlflow-48] [mlflow-49] [D13].
 func TestForcedBetweenJobAndServer(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	broken := workloads{unready: true}
 	w.reconcileUntil("migrated", broken, rolloutPending)
 	first := migrationJobs(t, w.server)[0].UID
-	since := len(w.server.Writes)
-	w.force("")
+	writesBefore := len(w.server.Writes)
+	w.setForceAnnotation("")
 	w.reconcileUntil("migrated again", broken, func(m *mlflowv1.MLflow) bool { return rolloutPending(m) && m.Status.Migration.Force != "" })
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
-	if jobs := migrationJobs(t, w.server); w.madeJobs(since) != 1 || len(jobs) != 1 || jobs[0].UID == first {
-		t.Errorf("%d Jobs were made, and there are %d", w.madeJobs(since), len(jobs))
+	if jobs := migrationJobs(t, w.server); w.createdJobs(writesBefore) != 1 || len(jobs) != 1 || jobs[0].UID == first {
+		t.Errorf("%d Jobs were created and %d exist, want one new Job", w.createdJobs(writesBefore), len(jobs))
 	}
 }
 
@@ -101,16 +101,16 @@ func TestForcedMigrationFailsTerminally(t *testing.T) {
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
 	failed := func(m *mlflowv1.MLflow) bool {
 		c, _ := conditions.Get(m.Status.Conditions, migration.ConditionMigration)
-		return unmarked(m) && c.Status == metav1.ConditionFalse && c.Reason == migration.ReasonMigrationFailed &&
+		return forceAnnotationAbsent(m) && c.Status == metav1.ConditionFalse && c.Reason == migration.ReasonMigrationFailed &&
 			strings.Contains(c.Message, "only supports SQL backend store URIs")
 	}
 	for range 2 {
-		since := len(w.server.Writes)
-		w.force("same")
-		w.reconcileUntil("failed", workloads{failing: true}, failed)
+		writesBefore := len(w.server.Writes)
+		w.setForceAnnotation("same")
+		w.reconcileUntil("failed", workloads{migrationFails: true}, failed)
 		d := &appsv1.Deployment{}
-		if w.get("mlflow", d); w.madeJobs(since) != 1 || *d.Spec.Replicas != 0 {
-			t.Errorf("%d Jobs, %d replicas", w.madeJobs(since), *d.Spec.Replicas)
+		if w.get("mlflow", d); w.createdJobs(writesBefore) != 1 || *d.Spec.Replicas != 0 {
+			t.Errorf("%d Jobs, %d replicas", w.createdJobs(writesBefore), *d.Spec.Replicas)
 		}
 	}
 }
@@ -119,18 +119,18 @@ func TestForcedMigrationFailsTerminally(t *testing.T) {
 func TestForcedAgainWhileAnnotationIsRemoved(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
-	since := len(w.server.Writes)
-	w.force("one")
+	writesBefore := len(w.server.Writes)
+	w.setForceAnnotation("one")
 	changed := false
 	w.server.Refuse = func(write fakeapi.Write) error {
 		if write.Verb == "patch" && write.Kind == "MLflow" && !changed {
 			changed = true
-			w.force("two")
+			w.setForceAnnotation("two")
 		}
 		return nil
 	}
 	w.reconcileUntil("ready again", workloads{}, migratedAndReady)
-	if made := w.madeJobs(since); !changed || made != 2 {
-		t.Errorf("%d Jobs, changed: %t", made, changed)
+	if created := w.createdJobs(writesBefore); !changed || created != 2 {
+		t.Errorf("%d Jobs, changed: %t", created, changed)
 	}
 }

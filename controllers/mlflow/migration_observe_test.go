@@ -27,13 +27,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// observer is a controller before a fake API server that refuses to list a kind, if one is named.
-func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *mlflowReconciler {
+// newObserver returns a reconciler whose API server fails to list the type of failingList, unless it is nil.
+func newObserver(t *testing.T, failingList client.ObjectList, objects ...client.Object) *mlflowReconciler {
 	t.Helper()
-	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(there...).WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).WithInterceptorFuncs(interceptor.Funcs{
+	server := fake.NewClientBuilder().WithScheme(fakeapi.Scheme(mlflowv1.AddToScheme)).WithObjects(objects...).WithIndex(&corev1.Event{}, "involvedObject.uid", involvedUID).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if broken != nil && reflect.TypeOf(list) == reflect.TypeOf(broken) {
-				return errors.New("not now")
+			if failingList != nil && reflect.TypeOf(list) == reflect.TypeOf(failingList) {
+				return errors.New("connection refused")
 			}
 			return c.List(ctx, list, opts...)
 		},
@@ -44,7 +44,7 @@ func observer(t *testing.T, broken client.ObjectList, there ...client.Object) *m
 	}
 }
 
-// involvedUID is the field by which the API server selects Events.
+// involvedUID returns the value of the field involvedObject.uid, by which the API server selects Events.
 func involvedUID(o client.Object) []string {
 	if e, ok := o.(*corev1.Event); ok {
 		return []string{string(e.InvolvedObject.UID)}
@@ -52,8 +52,8 @@ func involvedUID(o client.Object) []string {
 	return nil
 }
 
-// watched is the MLflow that the observer looks for.
-func watched() *mlflowv1.MLflow {
+// observedMLflow returns the MLflow whose workloads the tests observe.
+func observedMLflow() *mlflowv1.MLflow {
 	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.GarbageCollection = &mlflowv1.GarbageCollectionConfig{Schedule: "@daily"}
 	})
@@ -64,7 +64,7 @@ func watched() *mlflowv1.MLflow {
 func liveJob(name, uid string, changes ...func(*batchv1.Job)) *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "opendatahub", Name: name, UID: types.UID(uid), Labels: map[string]string{resources.LabelMigrationJob: "true", resources.LabelMigrationInstance: "mlflow"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(watched(), mlflowv1.GroupVersion.WithKind("MLflow"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(observedMLflow(), mlflowv1.GroupVersion.WithKind("MLflow"))},
 	}}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: resources.MigrationContainer, Image: "mlflow:v3"}}
 	for _, change := range changes {
@@ -81,32 +81,32 @@ func observeWorkloads(t *testing.T, r *mlflowReconciler, m *mlflowv1.MLflow) *mi
 	t.Helper()
 	in := r.inputs()
 	f := migration.FactsOf(m, in, midday)
-	seen, err := r.observeWorkloads(t.Context(), m, in, &f)
+	workloads, err := r.observeWorkloads(t.Context(), m, in, &f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen
+	return workloads
 }
 
-// countReads counts the reads from the API server since the last call.
-type countReads struct {
+// countingReader counts the reads from the API server.
+type countingReader struct {
 	client.Reader
 	reads int
 }
 
-func (c *countReads) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	c.reads++
 	return c.Reader.Get(ctx, key, o, opts...)
 }
 
-func (c *countReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *countingReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.reads++
 	return c.Reader.List(ctx, list, opts...)
 }
 
-// While the migration Job runs, each of its events costs two reads, and everything is read again after JobPollInterval.
+// While the migration Job runs, a reconcile sends two reads. After JobPollInterval, all workloads are read again.
 func TestObserveReadsOnlyTheJobWhileItRuns(t *testing.T) {
-	const all, ofJob = 6, 2
+	const allReads, jobReads = 6, 2
 	job := liveJob("mlflow-mg-3140-g2", "current")
 	running := livePod("migrates", map[string]string{jobUIDLabel: "current"}, corev1.PodRunning)
 	running.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: resources.MigrationContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -114,60 +114,60 @@ func TestObserveReadsOnlyTheJobWhileItRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		outcome mlflowv1.MigrationOutcome
 		objects []client.Object
-		passed  time.Duration
-		second  int
+		elapsed time.Duration
+		want    int // reads of the second observation
 	}{
-		"it runs":                        {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval - 1, ofJob},
-		"it runs for long":               {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval, all},
-		"it was not recorded as started": {"", []client.Object{job, running}, 0, all},
-		"the server uses the database":   {mlflowv1.MigrationRunning, []client.Object{job, running, user}, 0, all},
-		"there is no Job":                {mlflowv1.MigrationRunning, nil, 0, all},
-		"the Job is foreign":             {mlflowv1.MigrationRunning, []client.Object{liveJob(job.Name, "foreign", unowned)}, 0, all},
+		"the Job runs":                 {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval - 1, jobReads},
+		"JobPollInterval has passed":   {mlflowv1.MigrationRunning, []client.Object{job, running}, migration.JobPollInterval, allReads},
+		"no Job is recorded":           {"", []client.Object{job, running}, 0, allReads},
+		"the server uses the database": {mlflowv1.MigrationRunning, []client.Object{job, running, user}, 0, allReads},
+		"the Job does not exist":       {mlflowv1.MigrationRunning, nil, 0, allReads},
+		"the Job is foreign":           {mlflowv1.MigrationRunning, []client.Object{liveJob(job.Name, "foreign", unowned)}, 0, allReads},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, m := observer(t, nil, tc.objects...), watched()
+			r, m := newObserver(t, nil, tc.objects...), observedMLflow()
 			m.Status.Migration = &mlflowv1.MigrationStatus{Outcome: tc.outcome}
-			clk, reads := clocktesting.NewFakePassiveClock(midday), &countReads{Reader: r.APIReader}
+			clk, reads := clocktesting.NewFakePassiveClock(midday), &countingReader{Reader: r.APIReader}
 			r.Clock, r.APIReader = clk, reads
 			first := observeWorkloads(t, r, m)
 			reads.reads = 0
-			clk.SetTime(midday.Add(tc.passed))
+			clk.SetTime(midday.Add(tc.elapsed))
 			second := observeWorkloads(t, r, m)
-			if reads.reads != tc.second {
-				t.Errorf("%d reads, want %d", reads.reads, tc.second)
+			if reads.reads != tc.want {
+				t.Errorf("got %d reads, want %d", reads.reads, tc.want)
 			}
 			if !reflect.DeepEqual(first.Job, second.Job) || first.DatabaseIdle() != second.DatabaseIdle() {
-				t.Errorf("seen %+v, then %+v", first, second)
+				t.Errorf("the first observation is %+v, the second %+v", first, second)
 			}
 		})
 	}
 }
 
 func TestObserveIgnoresForeignJobs(t *testing.T) {
-	m := watched()
+	m := observedMLflow()
 	foreign := liveJob("mlflow-mg-3140-g1", "foreign", func(j *batchv1.Job) { j.OwnerReferences = nil })
 	finished := liveJob("mlflow-mg-3130-g1", "finished", func(j *batchv1.Job) { j.Status.Succeeded = 1 })
 	older := liveJob("mlflow-mg-3130-g2", "older")
 	unrelated := liveJob("nightly", "unrelated", func(j *batchv1.Job) { j.Labels = nil })
-	seen := observeWorkloads(t, observer(t, nil, foreign, finished, older, unrelated), m)
-	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].Name != older.Name || seen.OtherJobs[0].Managed {
-		t.Errorf("seen %+v", seen)
+	workloads := observeWorkloads(t, newObserver(t, nil, foreign, finished, older, unrelated), m)
+	if workloads.Job != nil || len(workloads.OtherJobs) != 1 || workloads.OtherJobs[0].Name != older.Name || workloads.OtherJobs[0].Managed {
+		t.Errorf("unexpected workloads: %+v", workloads)
 	}
-	if !seen.DatabaseIdle() {
+	if !workloads.DatabaseIdle() {
 		t.Error("want the database idle without pods")
 	}
 	current := liveJob("mlflow-mg-3140-g2", "current", func(j *batchv1.Job) {
 		j.Annotations, j.Status = map[string]string{resources.ForcedByAnnotation: "token"}, batchv1.JobStatus{Conditions: []batchv1.JobCondition{
 			{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	})
-	seen = observeWorkloads(t, observer(t, nil, current), m)
-	if seen.Job == nil || seen.Job.Phase != migration.JobFailed || seen.Job.RequestHash != "token" || seen.Job.Failure.Message != "too often" || seen.Job.Image != "mlflow:v3" {
-		t.Errorf("job %+v", seen.Job)
+	workloads = observeWorkloads(t, newObserver(t, nil, current), m)
+	if workloads.Job == nil || workloads.Job.Phase != migration.JobFailed || workloads.Job.RequestHash != "token" || workloads.Job.Failure.Message != "too often" || workloads.Job.Image != "mlflow:v3" {
+		t.Errorf("got job %+v", workloads.Job)
 	}
 }
 
-// fromHere makes a Job one of this operator.
-func fromHere(j *batchv1.Job) {
+// withOperatorLabels adds the labels of this operator to a Job.
+func withOperatorLabels(j *batchv1.Job) {
 	j.Labels[names.OperatorLabel], j.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
 }
 
@@ -182,99 +182,99 @@ func TestJobOwnership(t *testing.T) {
 		return func(j *batchv1.Job) { j.Labels[key] = value }
 	}
 	before := metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: "before", Controller: new(true)}
-	const kinNone, kinOwn, kinLeft = "foreign", "its own", "left behind"
+	const foreign, owned, orphaned = "foreign", "owned", "orphaned"
 	for name, c := range map[string]struct {
 		changes []func(*batchv1.Job)
 		want    string
 	}{
-		"it controls it": {[]func(*batchv1.Job){fromHere}, kinOwn},
-		"controlled, created by the legacy operator": {nil, kinOwn},
-		"labels of the operator without owner":       {[]func(*batchv1.Job){fromHere, unowned}, kinLeft},
-		"no owner, created by the legacy operator":   {[]func(*batchv1.Job){unowned}, kinNone},
-		"created by another component":               {[]func(*batchv1.Job){fromHere, unowned, labelled(names.ComponentLabel, "other")}, kinNone},
-		"instance label of another MLflow":           {[]func(*batchv1.Job){fromHere, unowned, labelled(resources.LabelMigrationInstance, "other")}, kinNone},
-		"another object controls it": {[]func(*batchv1.Job){fromHere,
-			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, kinNone},
-		"another object owns it": {[]func(*batchv1.Job){fromHere,
-			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
-		"an earlier MLflow still controls it": {[]func(*batchv1.Job){fromHere, owners(before)}, kinLeft},
-		"an earlier MLflow controls it, and another object owns it": {[]func(*batchv1.Job){fromHere,
-			owners(before, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, kinNone},
-		"it owns it, and does not control it": {[]func(*batchv1.Job){fromHere,
-			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: watched().UID})}, kinNone},
-		"an MLflow of another API controls it": {[]func(*batchv1.Job){fromHere,
-			owners(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MLflow", Name: "mlflow", UID: "x", Controller: new(true)})}, kinNone},
+		"controlled by the MLflow":                   {[]func(*batchv1.Job){withOperatorLabels}, owned},
+		"controlled, created by the legacy operator": {nil, owned},
+		"labels of the operator without owner":       {[]func(*batchv1.Job){withOperatorLabels, unowned}, orphaned},
+		"no owner, created by the legacy operator":   {[]func(*batchv1.Job){unowned}, foreign},
+		"created by another component":               {[]func(*batchv1.Job){withOperatorLabels, unowned, labelled(names.ComponentLabel, "other")}, foreign},
+		"instance label of another MLflow":           {[]func(*batchv1.Job){withOperatorLabels, unowned, labelled(resources.LabelMigrationInstance, "other")}, foreign},
+		"controlled by a CronJob": {[]func(*batchv1.Job){withOperatorLabels,
+			owners(metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "n", Controller: new(true)})}, foreign},
+		"owned by a ConfigMap": {[]func(*batchv1.Job){withOperatorLabels,
+			owners(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, foreign},
+		"controlled by a deleted MLflow": {[]func(*batchv1.Job){withOperatorLabels, owners(before)}, orphaned},
+		"controlled by a deleted MLflow and owned by a ConfigMap": {[]func(*batchv1.Job){withOperatorLabels,
+			owners(before, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "backup", UID: "b"})}, foreign},
+		"owned but not controlled by the MLflow": {[]func(*batchv1.Job){withOperatorLabels,
+			owners(metav1.OwnerReference{APIVersion: "mlflow.opendatahub.io/v1", Kind: "MLflow", Name: "mlflow", UID: observedMLflow().UID})}, foreign},
+		"controlled by an MLflow of another API group": {[]func(*batchv1.Job){withOperatorLabels,
+			owners(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "MLflow", Name: "mlflow", UID: "x", Controller: new(true)})}, foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own, left := jobOwnership(liveJob("mlflow-mg-3140-g2", "a", c.changes...), watched())
-			if own != (c.want == kinOwn) || left != (c.want == kinLeft) {
-				t.Errorf("own %t, left behind %t, want %s", own, left, c.want)
+			isOwned, isOrphaned := jobOwnership(liveJob("mlflow-mg-3140-g2", "a", c.changes...), observedMLflow())
+			if isOwned != (c.want == owned) || isOrphaned != (c.want == orphaned) {
+				t.Errorf("owned %t, orphaned %t, want %s", isOwned, isOrphaned, c.want)
 			}
 		})
 	}
 }
 
 func TestObserveFindsOrphanedJobs(t *testing.T) {
-	done := liveJob("mlflow-mg-3140-g2", "done", fromHere, unowned, finished)
-	doneBefore := liveJob("mlflow-mg-3140-g1", "done-before", fromHere, unowned, finished)
-	runs := liveJob("mlflow-mg-3140-g3", "runs", fromHere, unowned)
-	seen := observeWorkloads(t, observer(t, nil, done, doneBefore, runs), watched())
-	if seen.Job != nil || len(seen.OtherJobs) != 2 {
-		t.Fatalf("job %+v, others %+v", seen.Job, seen.OtherJobs)
+	current := liveJob("mlflow-mg-3140-g2", "current-finished", withOperatorLabels, unowned, finished)
+	previous := liveJob("mlflow-mg-3140-g1", "previous", withOperatorLabels, unowned, finished)
+	next := liveJob("mlflow-mg-3140-g3", "next", withOperatorLabels, unowned)
+	workloads := observeWorkloads(t, newObserver(t, nil, current, previous, next), observedMLflow())
+	if workloads.Job != nil || len(workloads.OtherJobs) != 2 {
+		t.Fatalf("got job %+v, others %+v", workloads.Job, workloads.OtherJobs)
 	}
-	if o := seen.OtherJobs[0]; o.UID != "done" || !o.Orphaned || o.Terminating || o.Phase != migration.JobSucceeded {
-		t.Errorf("left over %+v", o)
+	if o := workloads.OtherJobs[0]; o.UID != "current-finished" || !o.Orphaned || o.Terminating || o.Phase != migration.JobSucceeded {
+		t.Errorf("finished orphaned Job: %+v", o)
 	}
-	if o := seen.OtherJobs[1]; o.UID != "runs" || !o.Orphaned || o.Phase != migration.JobRunning {
-		t.Errorf("left running %+v", o)
+	if o := workloads.OtherJobs[1]; o.UID != "next" || !o.Orphaned || o.Phase != migration.JobRunning {
+		t.Errorf("running orphaned Job: %+v", o)
 	}
-	current := liveJob("mlflow-mg-3140-g2", "current", fromHere, unowned)
-	seen = observeWorkloads(t, observer(t, nil, current), watched())
-	if seen.Job != nil || len(seen.OtherJobs) != 1 || seen.OtherJobs[0].UID != "current" {
-		t.Errorf("a Job that runs is waited for, whatever its name: %+v", seen)
+	current = liveJob("mlflow-mg-3140-g2", "current", withOperatorLabels, unowned)
+	workloads = observeWorkloads(t, newObserver(t, nil, current), observedMLflow())
+	if workloads.Job != nil || len(workloads.OtherJobs) != 1 || workloads.OtherJobs[0].UID != "current" {
+		t.Errorf("got %+v, want the running orphaned Job with the desired name among the other Jobs", workloads)
 	}
 }
 
 // [mlflow-45] [D14]
 func TestObserveCountsDatabaseUsers(t *testing.T) {
-	deployment := func(wanted, replicas int32, seen int64) *appsv1.Deployment {
+	deployment := func(desired, replicas int32, observedGeneration int64) *appsv1.Deployment {
 		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &wanted},
-			Status: appsv1.DeploymentStatus{Replicas: replicas, ObservedGeneration: seen},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow", Generation: 3}, Spec: appsv1.DeploymentSpec{Replicas: &desired},
+			Status: appsv1.DeploymentStatus{Replicas: replicas, ObservedGeneration: observedGeneration},
 		}
 	}
-	chore := func(suspended *bool) *batchv1.CronJob {
+	gcCronJob := func(suspended *bool) *batchv1.CronJob {
 		return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", Labels: map[string]string{"app": "mlflow-gc"}},
 			Spec: batchv1.CronJobSpec{Suspend: suspended}}
 	}
 	of := func(app string) map[string]string { return map[string]string{"app": app} }
 	for name, c := range map[string]struct {
-		objects []client.Object
-		busy    int32
-		settled bool
-		working bool
+		objects       []client.Object
+		databaseUsers int32
+		scaledDown    bool
+		cronJobsBusy  bool
 	}{
-		"no objects exist":               {nil, 0, true, false},
-		"stopped":                        {[]client.Object{deployment(0, 0, 3), chore(new(true))}, 0, true, false},
-		"not ready counts":               {[]client.Object{deployment(0, 1, 3)}, 1, true, false},
-		"stale status of the Deployment": {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
-		"replicas desired":               {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
+		"no objects exist":                              {nil, 0, true, false},
+		"scaled to zero":                                {[]client.Object{deployment(0, 0, 3), gcCronJob(new(true))}, 0, true, false},
+		"replica that is not ready":                     {[]client.Object{deployment(0, 1, 3)}, 1, true, false},
+		"stale status of the Deployment":                {[]client.Object{deployment(0, 0, 2)}, 0, false, false},
+		"replicas desired":                              {[]client.Object{deployment(1, 0, 3)}, 0, false, false},
 		"pod missing from the status of the Deployment": {[]client.Object{deployment(0, 0, 3), livePod("a", of("mlflow"), corev1.PodRunning)}, 1, true, false},
-		"a pod and its replica":                         {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
-		"a pod that may start":                          {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
-		"a pod without a node":                          {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
+		"pod that is counted as a replica":              {[]client.Object{deployment(0, 1, 3), livePod("a", of("mlflow"), corev1.PodPending)}, 1, true, false},
+		"pod that may start":                            {[]client.Object{onNode(livePod("a", of("mlflow"), corev1.PodPending))}, 1, true, false},
+		"unscheduled pod":                               {[]client.Object{livePod("a", of("mlflow"), corev1.PodPending)}, 0, true, false},
 		"terminating pod that never ran":                {[]client.Object{terminating(onNode(livePod("a", of("mlflow"), corev1.PodPending)))}, 0, true, false},
 		"terminating pod that runs":                     {[]client.Object{terminating(onNode(livePod("a", of("mlflow"), corev1.PodRunning)))}, 1, true, false},
-		"pods that have ended":                          {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
-		"garbage collection at work":                    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
-		"a CronJob that may start":                      {[]client.Object{chore(new(false))}, 0, true, true},
-		"CronJob without a status":                      {[]client.Object{chore(nil)}, 0, true, true},
+		"finished pods":                                 {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodSucceeded), livePod("b", of("mlflow"), corev1.PodFailed)}, 0, true, false},
+		"running garbage collection":                    {[]client.Object{livePod("a", of("mlflow-gc"), corev1.PodRunning), livePod("b", of("mlflow"), corev1.PodRunning)}, 2, true, false},
+		"active CronJob":                                {[]client.Object{gcCronJob(new(false))}, 0, true, true},
+		"CronJob without suspend":                       {[]client.Object{gcCronJob(nil)}, 0, true, true},
 		"foreign pods":                                  {[]client.Object{livePod("a", of("other"), corev1.PodRunning)}, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := observeWorkloads(t, observer(t, nil, c.objects...), watched())
-			if seen.DatabaseUsers != c.busy || seen.ScaledDown != c.settled || seen.CronJobsBusy() != c.working {
-				t.Errorf("busy %d, settled %t, working %t", seen.DatabaseUsers, seen.ScaledDown, seen.CronJobsBusy())
+			workloads := observeWorkloads(t, newObserver(t, nil, c.objects...), observedMLflow())
+			if workloads.DatabaseUsers != c.databaseUsers || workloads.ScaledDown != c.scaledDown || workloads.CronJobsBusy() != c.cronJobsBusy {
+				t.Errorf("got database users %d, scaled down %t, CronJobs busy %t", workloads.DatabaseUsers, workloads.ScaledDown, workloads.CronJobsBusy())
 			}
 		})
 	}
@@ -290,49 +290,49 @@ func terminating(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// collectorOf is the suspended CronJob of the garbage collection, and a Job of it that began before.
-func collectorOf(began time.Duration) (*batchv1.CronJob, *batchv1.Job) {
+// garbageCollectionRun returns the suspended CronJob of the garbage collection, and its Job of the given age.
+func garbageCollectionRun(age time.Duration) (*batchv1.CronJob, *batchv1.Job) {
 	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc", UID: "cron", Labels: map[string]string{"app": "mlflow-gc"}},
 		Spec: batchv1.CronJobSpec{Suspend: new(true)}}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow-gc-29000000", UID: "run",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))}}}
-	job.Status.StartTime = new(metav1.NewTime(midday.Add(-began)))
+	job.Status.StartTime = new(metav1.NewTime(midday.Add(-age)))
 	return cron, job
 }
 
-// A pod that the affinity binds to the server, which is about to be stopped, could never run: its Job goes before the server
-// does, and the message names pod and cause.
+// A pending pod with an affinity to the server could never run once the server is stopped, so its Job is deleted before the server is
+// stopped. The message contains the pod and the cause.
 func TestCronJobRunEndsBeforeServer(t *testing.T) {
 	labels := map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}
 	stuck := livePod("mlflow-gc-29000000-abcde", labels, corev1.PodPending)
 	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."}}
 	for name, c := range map[string]struct {
-		began time.Duration
-		pods  []client.Object
-		step  migration.Step
-		says  string
+		age     time.Duration
+		pods    []client.Object
+		step    migration.Step
+		message string
 	}{
 		"no pod yet":       {time.Minute, nil, migration.StepDeleteJob, "Deleted Job mlflow-gc-29000000, which never started,"},
-		"it cannot start":  {time.Minute, []client.Object{stuck}, migration.StepDeleteJob, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
-		"it works":         {time.Minute, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end before migration"},
-		"between two pods": {time.Minute, []client.Object{livePod("gc", labels, corev1.PodFailed)}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end"},
-		"it hangs":         {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepDeleteJob, "runs for longer than 2h0m0s"},
+		"unschedulable":    {time.Minute, []client.Object{stuck}, migration.StepDeleteJob, "pod mlflow-gc-29000000-abcde: the pod cannot be scheduled (nodes didn't match pod affinity rules)"},
+		"running":          {time.Minute, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end before migration"},
+		"pod is replaced":  {time.Minute, []client.Object{livePod("gc", labels, corev1.PodFailed)}, migration.StepNone, "Waiting for Job mlflow-gc-29000000 to end"},
+		"exceeds deadline": {3 * time.Hour, []client.Object{onNode(livePod("gc", labels, corev1.PodRunning))}, migration.StepDeleteJob, "runs for longer than 2h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cron, job := collectorOf(c.began)
-			r := observer(t, nil, append(c.pods, cron, job)...)
-			d, err := r.planMigration(t.Context(), watched(), r.inputs())
-			if err != nil || d.Workloads != migration.Drain || d.Step != c.step || !strings.Contains(d.Report.Message, c.says) {
-				t.Errorf("error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
+			cron, job := garbageCollectionRun(c.age)
+			r := newObserver(t, nil, append(c.pods, cron, job)...)
+			d, err := r.planMigration(t.Context(), observedMLflow(), r.inputs())
+			if err != nil || d.Workloads != migration.Drain || d.Step != c.step || !strings.Contains(d.Report.Message, c.message) {
+				t.Errorf("got error %v, workloads %q, step %q: %s", err, d.Workloads, d.Step, d.Report.Message)
 			}
 		})
 	}
-	t.Run("the Job is gone", func(t *testing.T) {
-		cron, _ := collectorOf(time.Minute)
-		r := observer(t, nil, cron, stuck)
-		if d, err := r.planMigration(t.Context(), watched(), r.inputs()); err != nil || d.Step != migration.StepCreateJob {
-			t.Errorf("a pod that never ran is in the way: error %v, rule %q", err, d.Rule)
+	t.Run("the Job is deleted", func(t *testing.T) {
+		cron, _ := garbageCollectionRun(time.Minute)
+		r := newObserver(t, nil, cron, stuck)
+		if d, err := r.planMigration(t.Context(), observedMLflow(), r.inputs()); err != nil || d.Step != migration.StepCreateJob {
+			t.Errorf("a pod that never started blocks the migration: error %v, rule %q", err, d.Rule)
 		}
 	})
 }
@@ -340,58 +340,58 @@ func TestCronJobRunEndsBeforeServer(t *testing.T) {
 // [mlflow-44]
 func TestObserveReturnsReadErrors(t *testing.T) {
 	for name, c := range map[string]struct {
-		broken client.ObjectList
-		job    *batchv1.Job
-		text   string
+		failingList client.ObjectList
+		job         *batchv1.Job
+		text        string
 	}{
-		"Jobs":               {&batchv1.JobList{}, nil, "listing Jobs: not now"},
-		"the pods of a Job":  {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "listing the pods of Job mlflow-mg-3140-g2: not now"},
-		"other pods":         {&corev1.PodList{}, nil, "listing the pods that use the database: not now"},
-		"the CronJobs of it": {&batchv1.CronJobList{}, nil, "listing CronJobs: not now"},
+		"Jobs":              {&batchv1.JobList{}, nil, "listing Jobs: connection refused"},
+		"the pods of a Job": {&corev1.PodList{}, liveJob("mlflow-mg-3140-g2", "a"), "listing the pods of Job mlflow-mg-3140-g2: connection refused"},
+		"other pods":        {&corev1.PodList{}, nil, "listing the pods that use the database: connection refused"},
+		"CronJobs":          {&batchv1.CronJobList{}, nil, "listing CronJobs: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var there []client.Object
+			var objects []client.Object
 			if c.job != nil {
-				there = append(there, c.job)
+				objects = append(objects, c.job)
 			}
-			r, m := observer(t, c.broken, there...), watched()
+			r, m := newObserver(t, c.failingList, objects...), observedMLflow()
 			_, err := r.planMigration(t.Context(), m, r.inputs())
 			if err == nil || err.Error() != c.text {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v", err)
 			}
 			condition := m.Status.Conditions[len(m.Status.Conditions)-1]
 			if condition.Type != migration.ConditionMigration || condition.Reason != migration.ReasonMigrationError || condition.Status != metav1.ConditionUnknown ||
 				!strings.Contains(condition.Message, "Failed to reconcile migration: "+c.text) {
-				t.Errorf("condition %+v", condition)
+				t.Errorf("got condition %+v", condition)
 			}
 		})
 	}
 }
 
-// At rest, and after a failure that is recorded, nothing is read.
+// Without a requested migration, no workload is read.
 func TestPlanReadsNothingWhenIdle(t *testing.T) {
-	m := watched()
+	m := observedMLflow()
 	m.Status.Version = "3.14.0"
-	r := observer(t, &batchv1.JobList{})
+	r := newObserver(t, &batchv1.JobList{})
 	if d, err := r.planMigration(t.Context(), m, r.inputs()); err != nil || d.Workloads != migration.RunAsSpecified {
-		t.Errorf("decision %+v, error %v", d, err)
+		t.Errorf("got decision %+v, error %v", d, err)
 	}
 }
 
-// [BR-F3] A Job has no condition for pods that are refused.
+// [BR-F3] The cause is read from Events, because a Job has no condition for pods that cannot be created.
 func TestPodCreationError(t *testing.T) {
 	job := liveJob("mlflow-mg", "job")
-	refused := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "e"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(midday),
+	failedCreate := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "e"}, Reason: "FailedCreate", LastTimestamp: metav1.NewTime(midday),
 		Message: `pods "mlflow-mg-x" is forbidden: exceeded quota: tight`, InvolvedObject: corev1.ObjectReference{Name: "mlflow-mg", UID: "job"}}
 	for name, c := range map[string]struct {
 		event *corev1.Event
 		want  string
 	}{
-		"refused":        {refused, "pods cannot be created: exceeded quota: tight"},
-		"of another Job": {func() *corev1.Event { e := refused.DeepCopy(); e.InvolvedObject.UID = "other"; return e }(), ""},
-		"something else": {func() *corev1.Event { e := refused.DeepCopy(); e.Reason = "SuccessfulCreate"; return e }(), ""},
+		"FailedCreate":         {failedCreate, "pods cannot be created: exceeded quota: tight"},
+		"Event of another Job": {func() *corev1.Event { e := failedCreate.DeepCopy(); e.InvolvedObject.UID = "other"; return e }(), ""},
+		"other reason":         {func() *corev1.Event { e := failedCreate.DeepCopy(); e.Reason = "SuccessfulCreate"; return e }(), ""},
 	} {
-		got, err := observer(t, nil, job, c.event).podCreationError(t.Context(), job)
+		got, err := newObserver(t, nil, job, c.event).podCreationError(t.Context(), job)
 		if err != nil || got != c.want {
 			t.Errorf("%s: podCreationError returned %q, error %v", name, got, err)
 		}

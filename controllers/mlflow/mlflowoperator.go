@@ -157,7 +157,7 @@ func gatewayURL(domain string) string {
 	return "https://" + domain
 }
 
-// isDefaultMLflowOperator passes events of the singleton MLflowOperator.
+// isDefaultMLflowOperator accepts events of the singleton MLflowOperator.
 func isDefaultMLflowOperator() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == platformv1alpha1.MLflowOperatorName })
 }

@@ -25,7 +25,7 @@ import (
 
 const waiting = "Waiting for MLflowOperator to become ready before reconciling MLflow custom resources"
 
-func moduleWith(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
+func operatorWith(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1alpha1.MLflowOperator {
 	m := &platformv1alpha1.MLflowOperator{ObjectMeta: metav1.ObjectMeta{Name: "default-mlflowoperator", Generation: 3}}
 	m.Spec.GatewayName, m.Spec.SectionTitle = "platform-gateway", "Platform"
 	m.Status.ObservedGeneration = 3
@@ -39,49 +39,49 @@ func moduleWith(changes ...func(*platformv1alpha1.MLflowOperator)) *platformv1al
 	return m
 }
 
-func readyIs(status metav1.ConditionStatus, reason, message string) func(*platformv1alpha1.MLflowOperator) {
+func withReady(status metav1.ConditionStatus, reason, message string) func(*platformv1alpha1.MLflowOperator) {
 	return func(m *platformv1alpha1.MLflowOperator) {
 		m.Status.Conditions[1] = platformv1alpha1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
 	}
 }
 
-func moduleDeleting(m *platformv1alpha1.MLflowOperator) {
+func terminatingOperator(m *platformv1alpha1.MLflowOperator) {
 	m.DeletionTimestamp, m.Finalizers, m.Generation = new(metav1.Now()), []string{platformv1alpha1.MLflowOperatorFinalizer}, 4
 }
 
-func observed(generation int64) func(*platformv1alpha1.MLflowOperator) {
+func withObservedGeneration(generation int64) func(*platformv1alpha1.MLflowOperator) {
 	return func(m *platformv1alpha1.MLflowOperator) { m.Status.ObservedGeneration = generation }
 }
 
 // [mlflow-65] The gate is open only if the MLflowOperator is ready or terminating, and passes on its reason.
 func TestGateStateOf(t *testing.T) {
-	shut := func(reason, message string) gateState {
+	closed := func(reason, message string) gateState {
 		return gateState{ready: metav1.ConditionFalse, reason: reason, message: message}
 	}
 	const blocked = "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first"
 	for name, c := range map[string]struct {
-		module *platformv1alpha1.MLflowOperator
-		want   gateState
+		operator *platformv1alpha1.MLflowOperator
+		want     gateState
 	}{
-		"missing": {nil, shut("MLflowOperatorMissing", waiting+": MLflowOperator default-mlflowoperator does not exist; create it")},
-		"ready": {moduleWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
+		"missing": {nil, closed("MLflowOperatorMissing", waiting+": MLflowOperator default-mlflowoperator does not exist; create it")},
+		"ready": {operatorWith(), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready",
 			message: "MLflowOperator is ready to manage MLflow custom resources"}},
-		"stale":                   {moduleWith(observed(2)), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
-		"stale and not ready":     {moduleWith(observed(2), readyIs("False", "ConfigPending", "x")), shut("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
-		"generation not reported": {moduleWith(observed(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
-		"no condition": {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
-			shut("MLflowOperatorNotReady", waiting)},
-		"no status":            {moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), shut("MLflowOperatorNotReady", waiting)},
-		"pending":              {moduleWith(readyIs("False", "ConfigPending", "spec.gatewayName")), shut("ConfigPending", waiting+": spec.gatewayName")},
-		"unknown":              {moduleWith(readyIs("Unknown", "Asking", "")), shut("Asking", waiting)},
-		"without a reason":     {moduleWith(readyIs("False", "", "soon")), shut("MLflowOperatorNotReady", waiting+": soon")},
-		"being deleted":        {moduleWith(moduleDeleting), gateState{open: true}},
-		"deletion waits":       {moduleWith(moduleDeleting, observed(4), readyIs("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
-		"deleted, not ready":   {moduleWith(moduleDeleting, observed(4), readyIs("False", "ConfigPending", "x")), shut("ConfigPending", waiting+": x")},
-		"blocked, no deletion": {moduleWith(readyIs("False", "MLflowInstancesPresent", blocked)), shut("MLflowInstancesPresent", waiting+": "+blocked)},
+		"stale":                   {operatorWith(withObservedGeneration(2)), closed("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
+		"stale and not ready":     {operatorWith(withObservedGeneration(2), withReady("False", "ConfigPending", "x")), closed("MLflowOperatorStatusStale", waiting+": its status describes generation 2, and the MLflowOperator has generation 3: check the log of the manager")},
+		"generation not reported": {operatorWith(withObservedGeneration(0)), gateState{open: true, ready: metav1.ConditionTrue, reason: "Ready", message: "MLflowOperator is ready to manage MLflow custom resources"}},
+		"no condition": {operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Status.Conditions = m.Status.Conditions[:1] }),
+			closed("MLflowOperatorNotReady", waiting)},
+		"no status":                  {operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Status = platformv1alpha1.MLflowOperatorStatus{} }), closed("MLflowOperatorNotReady", waiting)},
+		"pending":                    {operatorWith(withReady("False", "ConfigPending", "spec.gatewayName")), closed("ConfigPending", waiting+": spec.gatewayName")},
+		"unknown":                    {operatorWith(withReady("Unknown", "Asking", "")), closed("Asking", waiting)},
+		"no reason":                  {operatorWith(withReady("False", "", "soon")), closed("MLflowOperatorNotReady", waiting+": soon")},
+		"being deleted":              {operatorWith(terminatingOperator), gateState{open: true}},
+		"deletion is blocked":        {operatorWith(terminatingOperator, withObservedGeneration(4), withReady("False", "MLflowInstancesPresent", blocked)), gateState{open: true, ready: metav1.ConditionFalse, reason: "MLflowInstancesPresent", message: blocked}},
+		"being deleted, not ready":   {operatorWith(terminatingOperator, withObservedGeneration(4), withReady("False", "ConfigPending", "x")), closed("ConfigPending", waiting+": x")},
+		"blocked, not being deleted": {operatorWith(withReady("False", "MLflowInstancesPresent", blocked)), closed("MLflowInstancesPresent", waiting+": "+blocked)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, gateStateOf(c.module), cmp.AllowUnexported(gateState{})); diff != "" {
+			if diff := cmp.Diff(c.want, gateStateOf(c.operator), cmp.AllowUnexported(gateState{})); diff != "" {
 				t.Errorf("gateState differs (-want +got):\n%s", diff)
 			}
 		})
@@ -90,8 +90,8 @@ func TestGateStateOf(t *testing.T) {
 
 var gateSettings = resources.Inputs{GatewayName: "env-gateway", SectionTitle: "Env", ExternalURL: "https://env.example.com"}
 
-// gateOn returns the gate of the component platform, with a cache of the given objects.
-func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *platformGate {
+// newGate returns the gate with the component platform enabled and a cache of the given objects.
+func newGate(t *testing.T, served capability.Set, objects ...client.Object) *platformGate {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme)); err != nil {
@@ -101,7 +101,7 @@ func gateOn(t *testing.T, served capability.Set, objects ...client.Object) *plat
 	return &platformGate{settings: Settings{Inputs: gateSettings, Platform: true}, cached: cached, served: func() capability.Set { return served }}
 }
 
-var handedOver = capability.NewSet(mlflowOperatorKind)
+var operatorServed = capability.NewSet(mlflowOperatorKind)
 
 // [mlflow-65] A closed gate sets three conditions and returns a Wait; an open one sets one condition. While the deletion of the
 // MLflowOperator is blocked, Available is not changed [D32].
@@ -112,29 +112,29 @@ func TestPlatformGateWait(t *testing.T) {
 		want []string
 		open bool
 	}{
-		"ready": {gateOn(t, handedOver, moduleWith()),
+		"ready": {newGate(t, operatorServed, operatorWith()),
 			[]string{before, "MLflowOperatorReady=True Ready: MLflowOperator is ready to manage MLflow custom resources"}, true},
-		"pending": {gateOn(t, handedOver, moduleWith(readyIs("False", "ConfigPending", "m"))), []string{
+		"pending": {newGate(t, operatorServed, operatorWith(withReady("False", "ConfigPending", "m"))), []string{
 			"Available=False ConfigPending: " + waiting + ": m", "MLflowOperatorReady=False ConfigPending: " + waiting + ": m",
 			"Progressing=True ConfigPending: " + waiting + ": m"}, false},
-		"missing": {gateOn(t, handedOver), []string{
+		"missing": {newGate(t, operatorServed), []string{
 			"Available=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
 			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it",
 			"Progressing=True MLflowOperatorMissing: " + waiting + ": MLflowOperator default-mlflowoperator does not exist; create it"}, false},
-		"API missing": {gateOn(t, capability.NewSet(), moduleWith()), []string{
+		"API missing": {newGate(t, capability.NewSet(), operatorWith()), []string{
 			"Available=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
 			"MLflowOperatorReady=False MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition",
 			"Progressing=True MLflowOperatorMissing: " + waiting + ": the cluster does not serve MLflowOperator.components.platform.opendatahub.io; install its CustomResourceDefinition"}, false},
-		"deletion waits": {gateOn(t, handedOver, moduleWith(moduleDeleting, readyIs("False", "MLflowInstancesPresent", "m"))),
+		"deletion is blocked": {newGate(t, operatorServed, operatorWith(terminatingOperator, withReady("False", "MLflowInstancesPresent", "m"))),
 			[]string{before, "MLflowOperatorReady=False MLflowInstancesPresent: m"}, true},
-		"being deleted": {gateOn(t, handedOver, moduleWith(moduleDeleting)), []string{before}, true},
-		"off":           {&platformGate{}, []string{before}, true},
+		"being deleted": {newGate(t, operatorServed, operatorWith(terminatingOperator)), []string{before}, true},
+		"disabled":      {&platformGate{}, []string{before}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "mlflow", Generation: 5}}
 			setCondition(m, "Available", metav1.ConditionTrue, "DeploymentReady", "up")
-			if name == "off" {
-				setCondition(m, ConditionMLflowOperator, metav1.ConditionTrue, "Ready", "left over")
+			if name == "disabled" {
+				setCondition(m, ConditionMLflowOperator, metav1.ConditionTrue, "Ready", "previous")
 			}
 			err := c.gate.wait(t.Context(), m)
 			wait, waits := errors.AsType[*reconciler.Wait](err)
@@ -153,11 +153,11 @@ func TestPlatformGateWait(t *testing.T) {
 	}
 }
 
-func TestGateReadFails(t *testing.T) {
-	gate := gateOn(t, handedOver)
+func TestGateReturnsReadError(t *testing.T) {
+	gate := newGate(t, operatorServed)
 	gate.cached = interceptor.NewClient(gate.cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("no connection")
+			return errors.New("connection refused")
 		},
 	})
 	m := &mlflowv1.MLflow{}
@@ -175,20 +175,20 @@ func TestGateInputs(t *testing.T) {
 		gate                *platformGate
 		gateway, title, url string
 	}{
-		"on":         {gateOn(t, handedOver, moduleWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
-		"no domain":  {gateOn(t, handedOver, moduleWith()), "platform-gateway", "Platform", "https://env.example.com"},
-		"no gateway": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = " " })), "env-gateway", "Platform", "https://env.example.com"},
-		"empty spec": {gateOn(t, handedOver, moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
-		"missing":    {gateOn(t, handedOver), "env-gateway", "Env", "https://env.example.com"},
-		"not served": {gateOn(t, capability.NewSet(), moduleWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
-		"off": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: gateOn(t, handedOver, moduleWith(domain("apps.example.com"))).cached,
-			served: func() capability.Set { return handedOver }}, "env-gateway", "Env", "https://env.example.com"},
+		"enabled":       {newGate(t, operatorServed, operatorWith(domain("apps.example.com"))), "platform-gateway", "Platform", "https://apps.example.com"},
+		"no domain":     {newGate(t, operatorServed, operatorWith()), "platform-gateway", "Platform", "https://env.example.com"},
+		"blank gateway": {newGate(t, operatorServed, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec.GatewayName = " " })), "env-gateway", "Platform", "https://env.example.com"},
+		"empty spec":    {newGate(t, operatorServed, operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = platformv1alpha1.MLflowOperatorSpec{} }, domain(" / "))), "env-gateway", "Env", "https://env.example.com"},
+		"missing":       {newGate(t, operatorServed), "env-gateway", "Env", "https://env.example.com"},
+		"not served":    {newGate(t, capability.NewSet(), operatorWith(domain("apps.example.com"))), "env-gateway", "Env", "https://env.example.com"},
+		"disabled": {&platformGate{settings: Settings{Inputs: gateSettings}, cached: newGate(t, operatorServed, operatorWith(domain("apps.example.com"))).cached,
+			served: func() capability.Set { return operatorServed }}, "env-gateway", "Env", "https://env.example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_ = c.gate.wait(t.Context(), &mlflowv1.MLflow{}) // the result does not matter here
 			in := c.gate.inputs()
 			if in.GatewayName != c.gateway || in.SectionTitle != c.title || in.ExternalURL != c.url {
-				t.Errorf("gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
+				t.Errorf("got gateway %q, title %q, URL %q", in.GatewayName, in.SectionTitle, in.ExternalURL)
 			}
 		})
 	}
@@ -210,17 +210,17 @@ func TestGatewayURL(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		once := gatewayURL(rapid.String().Draw(t, "domain"))
-		if again := gatewayURL(once); again != once {
-			t.Fatalf("gatewayURL is not idempotent: %q becomes %q", once, again)
+		normalized := gatewayURL(rapid.String().Draw(t, "domain"))
+		if normalizedAgain := gatewayURL(normalized); normalizedAgain != normalized {
+			t.Fatalf("gatewayURL is not idempotent: %q becomes %q", normalized, normalizedAgain)
 		}
 	})
 }
 
 // [mlflow-68] Only the MLflowOperator default-mlflowoperator triggers a reconcile of MLflow objects.
 func TestWatchIgnoresOtherMLflowOperators(t *testing.T) {
-	other := moduleWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
-	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{moduleWith(): true, other: false} {
+	other := operatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Name = "another" })
+	for object, want := range map[*platformv1alpha1.MLflowOperator]bool{operatorWith(): true, other: false} {
 		if got := isDefaultMLflowOperator().Create(event.CreateEvent{Object: object}); got != want {
 			t.Errorf("creation of %s triggers a reconcile: %t", object.Name, got)
 		}

@@ -32,25 +32,25 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// fixture is the whole reconciler on a fake API server that refuses writes on demand.
+// fixture is the reconciler with a fake API server that can reject writes.
 type fixture struct {
 	*mlflowReconciler
 	t      *testing.T
 	server *fakeapi.Server
-	// refuse answers a write to an object; nil lets it through.
-	refuse func(kind, name string) error
-	once   func() (ctrl.Result, error)
+	// refuse returns the error of a write to an object, or nil to accept it.
+	refuse        func(kind, name string) error
+	reconcileOnce func() (ctrl.Result, error)
 }
 
-func newFixture(t *testing.T, there ...client.Object) *fixture {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	w := &fixture{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, there...)}
+	w := &fixture{t: t, refuse: func(string, string) error { return nil }, server: newServer(t, objects...)}
 	w.server.Refuse = func(write fakeapi.Write) error { return w.refuse(write.Kind, write.Name) }
-	w.mlflowReconciler, w.once = startOn(t, w.server)
+	w.mlflowReconciler, w.reconcileOnce = newReconciler(t, w.server)
 	return w
 }
 
-// newServer is a fake API server that knows MLflow.
+// newServer returns a fake API server that serves MLflow.
 func newServer(t testing.TB, objects ...client.Object) *fakeapi.Server {
 	t.Helper()
 	scheme := fakeapi.Scheme(mlflowv1.AddToScheme)
@@ -61,8 +61,8 @@ func newServer(t testing.TB, objects ...client.Object) *fakeapi.Server {
 	}, objects...)
 }
 
-// startOn is a reconciler that has just been started, and one reconciliation of it.
-func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctrl.Result, error)) {
+// newReconciler returns a reconciler without state, and a function that reconciles once.
+func newReconciler(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctrl.Result, error)) {
 	t.Helper()
 	in := platformInputs["openshift"]
 	r := &mlflowReconciler{
@@ -72,24 +72,24 @@ func startOn(t testing.TB, server client.Client) (*mlflowReconciler, func() (ctr
 		platform: &platformGate{cached: server, served: func() capability.Set { return capability.Set{} }},
 		stores:   newStoreCache(server, server),
 	}
-	shell := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.Forget})
+	base := reconciler.New(reconciler.Options{Client: server, Component: ComponentName}, reconciler.Logic[*mlflowv1.MLflow]{Phases: r.phases(), OnDeleted: r.Forget})
 	return r, func() (ctrl.Result, error) {
-		return shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
+		return base.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "mlflow"}})
 	}
 }
 
-// mlflowWithAllChildren is an MLflow that asks for every kind of child, on a cluster that serves all of them.
+// mlflowWithAllChildren returns an MLflow that needs every kind of child object.
 func mlflowWithAllChildren() *mlflowv1.MLflow {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}))
 	m.Generation = 1
 	return m
 }
 
-// reconcileUntilStable reconciles a few times, and updates the status of the Deployment in between as its controller would.
+// reconcileUntilStable reconciles five times, and updates the status of the Deployment in between as its controller would.
 func (w *fixture) reconcileUntilStable() (last ctrl.Result, err error) {
 	w.t.Helper()
 	for range 5 {
-		last, err = w.once()
+		last, err = w.reconcileOnce()
 		d := &appsv1.Deployment{}
 		if w.get("mlflow", d) {
 			d.Status.ObservedGeneration = d.Generation
@@ -110,7 +110,7 @@ func (w *fixture) get(name string, o client.Object) bool {
 	return err == nil
 }
 
-func (w *fixture) migrates() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
+func (w *fixture) migrationJobExists() bool { return w.get("mlflow-mg-3140-g1", &batchv1.Job{}) }
 
 func (w *fixture) condition(kind string) metav1.Condition {
 	w.t.Helper()
@@ -122,12 +122,11 @@ func (w *fixture) condition(kind string) metav1.Condition {
 	return c
 }
 
-// fault is one child that cannot be written, and the steps that are required nevertheless.
+// fault is a child object that cannot be written, with the expected state of the other objects.
 type fault struct {
-	kind, name string
-	// serves: the Deployment is written; migrates: so is the Job.
-	serves, migrates bool
-	// condition names the fault and stays False.
+	kind, name                           string
+	deploymentExists, migrationJobExists bool
+	// condition is the type of the condition that reports the fault with status False.
 	condition, reason string
 }
 
@@ -148,17 +147,17 @@ var faults = []fault{
 	{"ConsoleLink", "mlflow", true, true, ConditionConsoleLink, ReasonConsoleLinkFailed},
 }
 
-// TestOneFault runs the whole reconciler while one child cannot be written: what guards the server keeps it from being written,
-// and everything else continues. A condition names the failure.
+// TestOneFault reconciles while one child object cannot be written. A failure of a guard blocks the server; any other failure blocks
+// only its own object. A condition reports it.
 func TestOneFault(t *testing.T) {
 	group := schema.GroupResource{Resource: "things"}
-	for how, refusal := range map[string]error{
-		"403": apierrors.NewForbidden(group, "x", errors.New("the policy of this cluster says no")),
+	for code, refusal := range map[string]error{
+		"403": apierrors.NewForbidden(group, "x", errors.New("denied by a policy")),
 		"422": apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "x", nil),
-		"500": apierrors.NewInternalError(errors.New("the policy of this cluster has no answer")),
+		"500": apierrors.NewInternalError(errors.New("policy webhook timed out")),
 	} {
 		for _, f := range faults {
-			t.Run(how+" "+f.kind+" "+f.name, func(t *testing.T) {
+			t.Run(code+" "+f.kind+" "+f.name, func(t *testing.T) {
 				w := newFixture(t, mlflowWithAllChildren())
 				w.refuse = func(kind, name string) error {
 					if kind == f.kind && name == f.name {
@@ -177,44 +176,44 @@ func TestOneFault(t *testing.T) {
 			stuck.SetFinalizers([]string{"example.com/audit"})
 			stuck.SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-2 * time.Minute))))
 			w := newFixture(t, mlflowWithAllChildren(), stuck)
-			f.serves = f.serves || f.kind == "Deployment"
+			f.deploymentExists = f.deploymentExists || f.kind == "Deployment"
 			w.expect(f, "held by finalizers example.com/audit")
-			if result, err := w.once(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+			if result, err := w.reconcileOnce(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
 				t.Errorf("unexpected requeue after %s or error %v", result.RequeueAfter, err)
 			}
 		})
 	}
 	for _, f := range faults {
 		if f.kind == "ServiceAccount" {
-			continue // an account that a user made is used as it is
+			continue // a ServiceAccount of a user is used unchanged
 		}
 		t.Run("foreign "+f.kind+" "+f.name, func(t *testing.T) {
 			w := newFixture(t, mlflowWithAllChildren(), foreign(t, f.kind, f.name))
-			f.serves = f.serves || f.kind == "Deployment" // a foreign Deployment exists
+			f.deploymentExists = f.deploymentExists || f.kind == "Deployment" // a foreign Deployment exists
 			w.expect(f, "exists and was not created by this operator")
 		})
 	}
 }
 
-func (w *fixture) expect(f fault, words string) {
+func (w *fixture) expect(f fault, message string) {
 	w.t.Helper()
 	last, err := w.reconcileUntilStable()
-	if serves := w.get("mlflow", &appsv1.Deployment{}); serves != f.serves {
-		w.t.Errorf("the Deployment is written: %t", serves)
+	if exists := w.get("mlflow", &appsv1.Deployment{}); exists != f.deploymentExists {
+		w.t.Errorf("Deployment exists: %t, want %t", exists, f.deploymentExists)
 	}
-	if migrates := w.migrates(); migrates != f.migrates {
-		w.t.Errorf("the database is migrated: %t", migrates)
+	if exists := w.migrationJobExists(); exists != f.migrationJobExists {
+		w.t.Errorf("migration Job exists: %t, want %t", exists, f.migrationJobExists)
 	}
 	c := w.condition(f.condition)
-	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, words) {
+	if c.Status != metav1.ConditionFalse || c.Reason != f.reason || !strings.Contains(c.Message, message) {
 		w.t.Errorf("unexpected condition %s=%s with reason %s: %s", f.condition, c.Status, c.Reason, c.Message)
 	}
 	if err == nil && (last.RequeueAfter == 0 || last.RequeueAfter > reconciler.RequeueBlocked) {
-		w.t.Errorf("nothing brings the next reconciliation in time: %+v", last)
+		w.t.Errorf("no requeue within %s: %+v", reconciler.RequeueBlocked, last)
 	}
 }
 
-// foreign is an object of a user with the name of a child.
+// foreign returns an object of a user with the kind and name of a child object.
 func foreign(t *testing.T, kind, name string) client.Object {
 	t.Helper()
 	for _, o := range renderObjects(t, mlflowWithAllChildren(), platformInputs["openshift"]) {
@@ -226,11 +225,11 @@ func foreign(t *testing.T, kind, name string) client.Object {
 			return empty
 		}
 	}
-	t.Fatalf("nothing makes a %s %s", kind, name)
+	t.Fatalf("no %s %s is rendered", kind, name)
 	return nil
 }
 
-// With nothing refused there is a Job, and no condition reports a fault.
+// If no write fails, the migration Job exists and no condition reports a fault.
 func TestNoFault(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	if _, err := w.reconcileUntilStable(); err != nil {
@@ -241,13 +240,13 @@ func TestNoFault(t *testing.T) {
 			t.Errorf("condition %s=%s with reason %s was not removed: %s", kind, c.Status, c.Reason, c.Message)
 		}
 	}
-	if !w.migrates() {
+	if !w.migrationJobExists() {
 		t.Error("no migration Job was created")
 	}
 }
 
-// A refusal that stays is reported once: the passes after it write nothing.
-func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
+// A persistent rejection is reported once: later reconciles do not write the status.
+func TestRejectedExposureIsReportedOnce(t *testing.T) {
 	w := newFixture(t, mlflowWithAllChildren())
 	w.reconcileUntil("ready", workloads{}, migratedAndReady)
 	for _, o := range renderObjects(t, mlflowWithAllChildren(), platformInputs["openshift"]) {
@@ -274,13 +273,13 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 	if err := w.server.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	since := len(w.server.Writes)
+	writesBefore := len(w.server.Writes)
 	for range 3 {
-		if _, err := w.once(); err != nil {
+		if _, err := w.reconcileOnce(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, write := range w.server.Writes[since:] {
+	for _, write := range w.server.Writes[writesBefore:] {
 		if write.Kind == "MLflow" {
 			t.Errorf("unexpected write: %+v", write)
 		}
@@ -292,15 +291,15 @@ func TestRejectedExposureIsNotRetriedWithBackoff(t *testing.T) {
 	}
 }
 
-// A storage class that does not let volumes grow keeps the size as it is, and nothing else: also the claim gets its marks.
-func TestRefusedExpansion(t *testing.T) {
+// If the StorageClass does not allow expansion, only the size of the claim stays unchanged: the claim still gets its labels.
+func TestRejectedExpansion(t *testing.T) {
 	m := mlflowWithAllChildren()
 	m.Spec.Storage.Resources.Requests = mlflowtest.StorageRequest("20Gi")
 	claim := liveClaim(func(c *corev1.PersistentVolumeClaim) { c.Namespace = "opendatahub" })
 	w := newFixture(t, m, claim)
 	requests := 0
 	w.refuse = func(kind, _ string) error {
-		// The first write marks the claim, those after it ask for the size.
+		// The first write sets the labels of the claim, the later ones request the size.
 		if kind != "PersistentVolumeClaim" {
 			return nil
 		}
@@ -310,13 +309,13 @@ func TestRefusedExpansion(t *testing.T) {
 		}
 		return nil
 	}
-	w.expect(fault{serves: true, migrates: true, condition: ConditionStorage, reason: ReasonExpansionRefused}, "must support resize")
+	w.expect(fault{deploymentExists: true, migrationJobExists: true, condition: ConditionStorage, reason: ReasonExpansionRefused}, "must support resize")
 	if !w.get("mlflow-pvc", claim) || claim.Labels[names.ComponentLabel] != ComponentName {
 		t.Errorf("labels of the claim: %v", claim.Labels)
 	}
 }
 
-// A CronJob that cannot be suspended starts Jobs: the server is not stopped for a migration that may not begin.
+// If a CronJob cannot be suspended, the server is not stopped, because the migration could not start.
 func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 	m := mlflowWithAllChildren()
 	m.Status.Version = "3.13.0"
@@ -335,31 +334,31 @@ func TestMigrationWithUnsuspendableCronJob(t *testing.T) {
 		}
 		return nil
 	}
-	w.expect(fault{serves: true, condition: ConditionCronJobs, reason: ReasonScheduledJobsFailed}, "mlflow-gc")
+	w.expect(fault{deploymentExists: true, condition: ConditionCronJobs, reason: ReasonScheduledJobsFailed}, "mlflow-gc")
 	if w.get("mlflow", d); *d.Spec.Replicas != 1 {
-		t.Errorf("the server is stopped")
+		t.Errorf("the server was stopped")
 	}
 	if c := w.condition(migration.ConditionMigration); c.Reason != migration.ReasonMigrationScalingDown || !strings.Contains(c.Message, "CronJobs to be suspended") {
 		t.Errorf("Migration=%s %s: %s", c.Status, c.Reason, c.Message)
 	}
 }
 
-// The server stops only after the running Job has ended.
+// The server is stopped only after the running Job has finished.
 func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	m := mlflowWithAllChildren()
 	m.Status.Version = "3.13.0"
 	cron := renderedObject[batchv1.CronJob](t, m, "CronJob", "mlflow-gc")
 	cron.UID = "cron"
-	_, run := collectorOf(time.Minute)
-	pod := onNode(livePod("collecting", map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}, corev1.PodRunning))
+	_, run := garbageCollectionRun(time.Minute)
+	pod := onNode(livePod("gc", map[string]string{"app": "mlflow-gc", jobUIDLabel: "run"}, corev1.PodRunning))
 	d := renderedObject[appsv1.Deployment](t, m, "Deployment", "mlflow")
 	w := newFixture(t, m, cron, run, pod, d)
 	w.succeedCheck()
 	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
-	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrates() {
-		t.Errorf("the server is stopped under the garbage collection: %d replicas", *d.Spec.Replicas)
+	if w.get("mlflow", d); *d.Spec.Replicas != 1 || w.migrationJobExists() {
+		t.Errorf("the server was stopped while garbage collection runs: %d replicas", *d.Spec.Replicas)
 	}
 	if w.get("mlflow-gc", cron); cron.Spec.Suspend == nil || !*cron.Spec.Suspend {
 		t.Error("the CronJob is not suspended")
@@ -372,7 +371,7 @@ func TestServerRunsUntilCronJobRunsEnd(t *testing.T) {
 	if _, err := w.reconcileUntilStable(); err != nil {
 		t.Fatal(err)
 	}
-	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrates() {
-		t.Errorf("nothing is migrated: %d replicas", *d.Spec.Replicas)
+	if w.get("mlflow", d); *d.Spec.Replicas != 0 || !w.migrationJobExists() {
+		t.Errorf("the migration has not started: %d replicas", *d.Spec.Replicas)
 	}
 }

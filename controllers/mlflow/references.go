@@ -39,7 +39,7 @@ func isServingCertificate(m *mlflowv1.MLflow, secret string) bool {
 }
 
 // rolloutHashes returns the RolloutHash of each server, which changes when a Secret or ConfigMap that its pods consume changes. A condition
-// lists the missing ones, also while running pods do not need them. It omits the serving certificate unless the user provides it.
+// lists missing objects even if running pods do not need them, except a serving certificate that the user does not provide.
 func (r *mlflowReconciler) rolloutHashes(ctx context.Context, m *mlflowv1.MLflow, namespace string) (map[string]reference.RolloutHash, error) {
 	refs := servers.References{
 		Rollouts: map[string][]reference.Reference{}, Mounted: mountedReferences(m),

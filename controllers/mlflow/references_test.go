@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// [D19] Everything that pods read at their start is followed.
+// [D19] The references contain every object that pods read only when they start.
 func TestReferences(t *testing.T) {
 	m := &mlflowv1.MLflow{}
 	always := []reference.Reference{
@@ -24,7 +24,7 @@ func TestReferences(t *testing.T) {
 		{Kind: reference.Secret, Name: "mlflow-tls", Keys: []string{"tls.crt", "tls.key"}},
 	}
 	if diff := cmp.Diff(always, references(m, resources.Servers(m)...)); diff != "" {
-		t.Errorf("without anything of the user (-want +got):\n%s", diff)
+		t.Errorf("references without user settings (-want +got):\n%s", diff)
 	}
 
 	m.Spec.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri")
@@ -47,52 +47,51 @@ func TestReferences(t *testing.T) {
 	}
 	for _, r := range want {
 		if !consumes(m, r.Kind, r.Name) {
-			t.Errorf("refersTo(%s) = false", r.ID())
+			t.Errorf("consumes(%s) = false", r.ID())
 		}
 	}
 	if consumes(m, reference.ConfigMap, "db") || consumes(m, reference.Secret, "other") {
-		t.Error("refersTo is true for objects that no pod consumes")
+		t.Error("consumes is true for objects that no pod consumes")
 	}
 }
 
-// A Deployment without our label is not in the cache. The annotations of its pods are kept nevertheless, and only a rotation
-// changes them. [D19]
+// A Deployment without the operator label is not in the cache. Its stored hash is still kept until a referenced object changes. [D19]
 func TestRolloutHashOfUncachedDeployment(t *testing.T) {
-	m := watched()
+	m := observedMLflow()
 	m.Status.Conditions = []metav1.Condition{{Type: "Available", Status: metav1.ConditionTrue}}
 	m.Spec.BackendStoreURI = ""
 	m.Spec.BackendStoreURIFrom = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}, Key: "uri"}
 	db := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"uri": []byte("a")}}
-	stampOf := func(r *mlflowReconciler) reference.RolloutHash {
+	hashOf := func(r *mlflowReconciler) reference.RolloutHash {
 		t.Helper()
-		stamps, err := r.rolloutHashes(t.Context(), m, "opendatahub")
+		hashes, err := r.rolloutHashes(t.Context(), m, "opendatahub")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stamps["mlflow"]
+		return hashes["mlflow"]
 	}
-	first := stampOf(observer(t, nil, db))
+	first := hashOf(newObserver(t, nil, db))
 	if first.Hashes == "" || first.Rollout != "" {
-		t.Fatalf("a new Deployment: %+v", first)
+		t.Fatalf("hash of a new Deployment: %+v", first)
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "mlflow"}}
 	d.Annotations = map[string]string{reference.HashesAnnotation: first.Hashes}
-	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "rolled before"}
+	d.Spec.Template.Annotations = map[string]string{reference.RolloutAnnotation: "previous"}
 	for name, tc := range map[string]struct {
-		uri  string
-		same bool
-	}{"the same Secret": {"a", true}, "another one": {"b", false}} {
+		uri       string
+		unchanged bool
+	}{"unchanged Secret": {"a", true}, "changed Secret": {"b", false}} {
 		secret := db.DeepCopy()
 		secret.Data["uri"] = []byte(tc.uri)
-		r := observer(t, nil, secret)
-		r.APIReader = observer(t, nil, secret, d).APIReader
-		if got := stampOf(r); (got.Rollout == "rolled before") != tc.same || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.same {
+		r := newObserver(t, nil, secret)
+		r.APIReader = newObserver(t, nil, secret, d).APIReader
+		if got := hashOf(r); (got.Rollout == "previous") != tc.unchanged || got.Rollout == "" || (got.Hashes == first.Hashes) != tc.unchanged {
 			t.Errorf("%s: got %+v, want the stored rollout hash only if the references are unchanged", name, got)
 		}
 	}
 }
 
-// A missing object that the spec names is reported immediately, before pods fail.
+// A missing object that the spec references is reported before pods fail.
 func TestMissingReferences(t *testing.T) {
 	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		s.BackendStoreURI, s.BackendStoreURIFrom = "", mlflowtest.SecretKey("db", "uri")
@@ -104,18 +103,18 @@ func TestMissingReferences(t *testing.T) {
 	}
 	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "opendatahub", Name: "files"}}
 	for name, c := range map[string]struct {
-		there []client.Object
-		want  []string
+		objects []client.Object
+		want    []string
 	}{
 		"no objects exist": {nil, []string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db does not exist; create it; ConfigMap files does not exist; create it; Secret pull does not exist; create it"}},
-		"a key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x"), files},
+		"key is missing": {[]client.Object{secret("db", "url"), secret("pull", "x"), files},
 			[]string{"ReferencesReady=False ReferencesMissing: In namespace opendatahub: Secret db has no key uri; add it"}},
 		"all objects exist": {[]client.Object{secret("db", "uri"), secret("pull", "x"), files}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m.DeepCopy()
-			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "as before")
-			if _, err := observer(t, nil, c.there...).rolloutHashes(t.Context(), m, "opendatahub"); err != nil {
+			setCondition(m, reference.Condition, metav1.ConditionFalse, reference.ReasonMissing, "previous")
+			if _, err := newObserver(t, nil, c.objects...).rolloutHashes(t.Context(), m, "opendatahub"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, stateOf(m)); diff != "" {

@@ -27,7 +27,7 @@ import (
 // routeCondition is a condition of a route status.
 func routeCondition(kind string, status metav1.ConditionStatus, generation int64) map[string]any {
 	return map[string]any{
-		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no listener fits",
+		"type": kind, "status": string(status), "reason": "NotAllowedByListeners", "message": "no matching listener",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",
 	}
 }
@@ -40,7 +40,7 @@ func parent(name, namespace string, conditions ...any) map[string]any {
 	return map[string]any{"parentRef": ref, "controllerName": "example.com/gateway", "conditions": conditions}
 }
 
-func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
+func checkRoute(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	t.Helper()
 	route := framework.Unstructured(capability.HTTPRoute, in.Namespace, "mlflow")
 	route.SetGeneration(2)
@@ -48,7 +48,7 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	if status != nil {
 		route.Object["status"] = status
 	}
-	r := &mlflowReconciler{Reconciler: readingRoutes(route), inputs: func() resources.Inputs { return in }}
+	r := &mlflowReconciler{Reconciler: reconcilerWithRoutes(route), inputs: func() resources.Inputs { return in }}
 	m := mlflowtest.MLflow()
 	if err := r.publishAddresses(t.Context(), m); err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func checked(t *testing.T, in resources.Inputs, status any) *mlflowv1.MLflow {
 	return m
 }
 
-// readingRoutes returns a Reconciler that reads routes from a fake cache.
-func readingRoutes(routes ...client.Object) *servers.Reconciler {
+// reconcilerWithRoutes returns a Reconciler that reads routes from a fake cache.
+func reconcilerWithRoutes(routes ...client.Object) *servers.Reconciler {
 	return &servers.Reconciler{
 		FullObjects: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(routes...).Build(), Clock: clocktesting.NewFakePassiveClock(midday),
 	}
@@ -73,68 +73,68 @@ func TestRouteRefusal(t *testing.T) {
 		return map[string]any{"parents": []any{parent("data-science-gateway", "openshift-ingress", conditions...)}}
 	}
 	for name, c := range map[string]struct {
-		status  any
-		refused bool
+		status   any
+		rejected bool
 	}{
-		"[D30] no gateway has answered":                       {nil, false},
-		"[D30] no parent":                                     {map[string]any{"parents": []any{}}, false},
-		"[D30] accepted":                                      {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
-		"[D30] not accepted":                                  {managed(routeCondition("Accepted", no, 2)), true},
-		"[D30] not accepted, without generation":              {managed(routeCondition("Accepted", no, 0)), true},
-		"[D30] the server cannot be found":                    {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
-		"[D30] an older route was not accepted":               {managed(routeCondition("Accepted", no, 1)), false},
-		"[D30] Accepted unknown":                              {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
-		"[D30] something else is wrong":                       {managed(routeCondition("PartiallyInvalid", no, 2)), false},
-		"[D30] another gateway refuses":                       {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] Gateway of the same name in another namespace": {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] another parent of the same name":               {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
-		"[D30] one of two parents rejects":                    {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
+		"[D30] no status":                                      {nil, false},
+		"[D30] no parent":                                      {map[string]any{"parents": []any{}}, false},
+		"[D30] accepted":                                       {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", yes, 2)), false},
+		"[D30] not accepted":                                   {managed(routeCondition("Accepted", no, 2)), true},
+		"[D30] not accepted, without generation":               {managed(routeCondition("Accepted", no, 0)), true},
+		"[D30] references not resolved":                        {managed(routeCondition("Accepted", yes, 2), routeCondition("ResolvedRefs", no, 2)), true},
+		"[D30] not accepted in a previous generation":          {managed(routeCondition("Accepted", no, 1)), false},
+		"[D30] Accepted unknown":                               {managed(routeCondition("Accepted", metav1.ConditionUnknown, 2)), false},
+		"[D30] other condition is False":                       {managed(routeCondition("PartiallyInvalid", no, 2)), false},
+		"[D30] rejected by another Gateway":                    {map[string]any{"parents": []any{parent("other", "openshift-ingress", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] Gateway of the same name in another namespace":  {map[string]any{"parents": []any{parent("data-science-gateway", "other", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] rejected by a Gateway in the route's namespace": {map[string]any{"parents": []any{parent("data-science-gateway", "", routeCondition("Accepted", no, 2))}}, false},
+		"[D30] one of two parents rejects":                     {map[string]any{"parents": []any{parent("other", "x", routeCondition("Accepted", yes, 2)), parent("data-science-gateway", "openshift-ingress", routeCondition("Accepted", no, 2))}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := checked(t, platformInputs["plain"], c.status)
+			m := checkRoute(t, platformInputs["plain"], c.status)
 			condition, found := conditions.Get(m.Status.Conditions, ConditionRoute)
-			if found != c.refused || (m.Status.URL == "") != c.refused || m.Status.Address == nil {
-				t.Fatalf("condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
+			if found != c.rejected || (m.Status.URL == "") != c.rejected || m.Status.Address == nil {
+				t.Fatalf("got condition %v, url %q, address %v", condition, m.Status.URL, m.Status.Address)
 			}
 			if !found {
 				return
 			}
 			if condition.Status != no || condition.Reason != "NotAllowedByListeners" {
-				t.Errorf("condition %v", condition)
+				t.Errorf("got condition %v", condition)
 			}
-			for _, part := range []string{"Gateway openshift-ingress/data-science-gateway", "no listener fits", "namespace opendatahub"} {
+			for _, part := range []string{"Gateway openshift-ingress/data-science-gateway", "no matching listener", "namespace opendatahub"} {
 				if !strings.Contains(condition.Message, part) {
 					t.Errorf("%q lacks %q", condition.Message, part)
 				}
 			}
 		})
 	}
-	t.Run("[D30] the namespace of the gateway is a setting", func(t *testing.T) {
+	t.Run("[D30] the namespace of the Gateway is configurable", func(t *testing.T) {
 		in := platformInputs["plain"]
 		in.GatewayNamespace = "gateways"
 		refs, _, _ := unstructured.NestedSlice(mlflowtest.Object(renderObjects(t, mlflowtest.MLflow(), in), "HTTPRoute", "mlflow").Object, "spec", "parentRefs")
 		if got := refs[0].(map[string]any)["namespace"]; got != "gateways" {
-			t.Errorf("namespace %v", got)
+			t.Errorf("got namespace %v", got)
 		}
-		m := checked(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
+		m := checkRoute(t, in, map[string]any{"parents": []any{parent("data-science-gateway", "gateways", routeCondition("Accepted", no, 2))}})
 		if m.Status.URL != "" {
-			t.Errorf("url %s", m.Status.URL)
+			t.Errorf("got URL %s", m.Status.URL)
 		}
 	})
-	t.Run("no gateway is named, where a tenant may make the usual one", func(t *testing.T) {
+	t.Run("without a configured Gateway no HTTPRoute is created, because a tenant could create the Gateway", func(t *testing.T) {
 		in := platformInputs["plain"]
 		in.GatewayNamespace = ""
 		in = Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute))
 		if slices.ContainsFunc(renderObjects(t, mlflowtest.MLflow(), in), func(u *unstructured.Unstructured) bool { return u.GetKind() == "HTTPRoute" }) {
 			t.Error("an HTTPRoute was rendered")
 		}
-		m := checked(t, in, nil)
+		m := checkRoute(t, in, nil)
 		condition, _ := conditions.Get(m.Status.Conditions, ConditionRoute)
 		if m.Status.URL != "" || condition.Reason != ReasonGatewayNotNamed || !strings.Contains(condition.Message, "set MLFLOW_GATEWAY_NAMESPACE") {
-			t.Errorf("url %q, %+v", m.Status.URL, condition)
+			t.Errorf("got URL %q and condition %+v", m.Status.URL, condition)
 		}
 		in.ExternalURL = ""
-		if conditions := checked(t, in, nil).Status.Conditions; len(conditions) > 0 {
+		if conditions := checkRoute(t, in, nil).Status.Conditions; len(conditions) > 0 {
 			t.Errorf("unexpected conditions without exposure: %+v", conditions)
 		}
 		openShift := Settings{Inputs: in}.InputsFor(capability.NewSet(capability.HTTPRoute, capability.Route, capability.OpenShiftIngress))
@@ -142,27 +142,27 @@ func TestRouteRefusal(t *testing.T) {
 			t.Errorf("got %+v, want the Gateway of OpenShift", openShift)
 		}
 	})
-	t.Run("[D30] a refusal without a reason", func(t *testing.T) {
+	t.Run("[D30] a rejection without a reason", func(t *testing.T) {
 		condition := routeCondition("Accepted", no, 2)
 		delete(condition, "reason")
-		got, _ := conditions.Get(checked(t, platformInputs["plain"], managed(condition)).Status.Conditions, ConditionRoute)
+		got, _ := conditions.Get(checkRoute(t, platformInputs["plain"], managed(condition)).Status.Conditions, ConditionRoute)
 		if got.Reason != routestatus.ReasonNotAccepted {
-			t.Errorf("condition %v", got)
+			t.Errorf("got condition %v", got)
 		}
 	})
-	t.Run("[D30] a status that cannot be read", func(t *testing.T) {
+	t.Run("[D30] an invalid status is an error", func(t *testing.T) {
 		route := framework.Unstructured(capability.HTTPRoute, "opendatahub", "mlflow")
 		route.Object["status"] = map[string]any{"parents": "x"}
-		r := &mlflowReconciler{Reconciler: readingRoutes(route)}
+		r := &mlflowReconciler{Reconciler: reconcilerWithRoutes(route)}
 		m := mlflowtest.MLflow()
 		if err := r.checkRoutes(t.Context(), m, platformInputs["plain"], resources.NewPlan(m, platformInputs["plain"]).Exposure, false); err == nil || !strings.Contains(err.Error(), "HTTPRoute opendatahub/mlflow") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 	})
-	t.Run("[mlflow-31] without the API", func(t *testing.T) {
+	t.Run("[mlflow-31] without the HTTPRoute API the condition is removed", func(t *testing.T) {
 		m := mlflowtest.MLflow()
 		setCondition(m, ConditionRoute, no, "Old", "old")
-		r := &mlflowReconciler{Reconciler: readingRoutes()}
+		r := &mlflowReconciler{Reconciler: reconcilerWithRoutes()}
 		if err := r.checkRoutes(t.Context(), m, platformInputs["bare"], resources.NewPlan(m, platformInputs["bare"]).Exposure, false); err != nil || len(m.Status.Conditions) != 0 {
 			t.Errorf("conditions %v, %v", m.Status.Conditions, err)
 		}
@@ -186,6 +186,6 @@ func TestCredentialsInSpec(t *testing.T) {
 	m.Spec.BackendStoreURI, m.Spec.RegistryStoreURI = "postgresql://a@db/x", ""
 	reportCredentials(m)
 	if len(m.Status.Conditions) != 0 {
-		t.Errorf("[D28] the warning stays: %v", m.Status.Conditions)
+		t.Errorf("[D28] the condition was not removed: %v", m.Status.Conditions)
 	}
 }

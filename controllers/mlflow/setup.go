@@ -172,7 +172,7 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 
 // watch builds the controller.
 func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) error {
-	shell := reconciler.New(reconciler.Options{
+	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
 	}, reconciler.Logic[*mlflowv1.MLflow]{
 		OnDeleted: func(owner types.UID) { r.Forget(owner); r.idle.Delete(owner) },
@@ -199,7 +199,7 @@ func (r *mlflowReconciler) watch(mgr ctrl.Manager, served *capability.Watcher) e
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumer(reference.Secret)).
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumer(reference.ConfigMap)).
 		WatchesRawSource(served.EventSource(&mlflowv1.MLflow{}, r.enqueueMLflow())). // an optional API is installed or removed
-		Complete(shell)
+		Complete(base)
 }
 
 // enqueueMLflow enqueues the singleton MLflow, if it exists, for any event.

@@ -22,14 +22,14 @@ func stateOf(m *mlflowv1.MLflow) []string {
 	return out
 }
 
-// [D18] Conditions belong to a generation, and the message keeps the words that clients know.
+// [D18] Conditions have the observed generation, and the messages keep the texts that clients compare.
 func TestReportRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		state conditions.RolloutState
 		cause string
 		want  []string
-		// of is the server that the state is about, Tracking when it is not set.
-		of func(*mlflowv1.MLflow) resources.Server
+		// server selects the server; the default is Tracking.
+		server func(*mlflowv1.MLflow) resources.Server
 	}{
 		"ready": {state: conditions.RolloutState{Ready: true, Desired: 2, ReadyReplicas: 2}, want: []string{
 			"Available=True DeploymentReady: MLflow deployment is ready and available",
@@ -39,15 +39,15 @@ func TestReportRollout(t *testing.T) {
 			"Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready",
 			"Progressing=True DeploymentProgressing: MLflow deployment not ready: 1/2 replicas ready",
 		}},
-		"not ready for a reason": {state: conditions.RolloutState{Desired: 1}, cause: "Secret db does not exist; create it", want: []string{
+		"not ready with a cause": {state: conditions.RolloutState{Desired: 1}, cause: "Secret db does not exist; create it", want: []string{
 			"Available=False DeploymentNotReady: MLflow deployment not ready: 0/1 replicas ready: Secret db does not exist; create it",
 			"Progressing=True DeploymentProgressing: MLflow deployment not ready: 0/1 replicas ready: Secret db does not exist; create it",
 		}},
-		"artifacts not ready": {state: conditions.RolloutState{Desired: 3, ReadyReplicas: 1}, of: resources.Artifacts, want: []string{
+		"artifacts not ready": {state: conditions.RolloutState{Desired: 3, ReadyReplicas: 1}, server: resources.Artifacts, want: []string{
 			"Available=False DeploymentNotReady: MLflow artifacts deployment not ready: 1/3 replicas ready",
 			"Progressing=True DeploymentProgressing: MLflow artifacts deployment not ready: 1/3 replicas ready",
 		}},
-		"no replica for artifacts": {state: conditions.RolloutState{Ready: true}, of: resources.Artifacts, want: []string{
+		"no replica for artifacts": {state: conditions.RolloutState{Ready: true}, server: resources.Artifacts, want: []string{
 			"Available=False DeploymentNotReady: MLflow artifacts deployment scaled to zero replicas",
 			"Progressing=True DeploymentProgressing: MLflow artifacts deployment scaled to zero replicas",
 		}},
@@ -61,8 +61,8 @@ func TestReportRollout(t *testing.T) {
 			switch {
 			case c.state.Ready && c.state.Desired > 0:
 				reportReady(m)
-			case c.of != nil:
-				reportRollout(m, c.of(m), c.state, c.cause)
+			case c.server != nil:
+				reportRollout(m, c.server(m), c.state, c.cause)
 			default:
 				reportRollout(m, resources.Tracking(m), c.state, c.cause)
 			}
@@ -85,9 +85,9 @@ func TestAvailableIsKeptWhileServerRollsOut(t *testing.T) {
 		before  metav1.ConditionStatus
 		want    string
 	}{
-		"a rollout":       {true, metav1.ConditionTrue, "Available=True DeploymentReady: MLflow is available; MLflow deployment not ready: 1/2 replicas ready: image"},
-		"no pod serves":   {false, metav1.ConditionTrue, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
-		"the first start": {true, metav1.ConditionFalse, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
+		"rollout":       {true, metav1.ConditionTrue, "Available=True DeploymentReady: MLflow is available; MLflow deployment not ready: 1/2 replicas ready: image"},
+		"no pod serves": {false, metav1.ConditionTrue, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
+		"first start":   {true, metav1.ConditionFalse, "Available=False DeploymentNotReady: MLflow deployment not ready: 1/2 replicas ready: image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mlflowv1.MLflow{}
@@ -148,7 +148,7 @@ func TestReportExposureError(t *testing.T) {
 	}
 }
 
-// [D23] The condition about the claim exists only while it reports a problem.
+// [D23] The condition exists only while the claim differs from the spec.
 func TestReportClaim(t *testing.T) {
 	m := &mlflowv1.MLflow{}
 	reportClaim(m, "")

@@ -41,7 +41,7 @@ func newGroups(namespace string) (map[types.NamespacedName]group, error) {
 	all := map[types.NamespacedName]group{{Namespace: namespace, Name: deploymentName}: {owner: deploymentKind, objects: monitors}}
 	files, err := fs.Glob(shipped.Examples, "samples/*.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("looking for examples: %w", err)
+		return nil, fmt.Errorf("listing the examples: %w", err)
 	}
 	for _, file := range files {
 		text, err := shipped.Examples.ReadFile(file)
@@ -90,8 +90,8 @@ func headerComment(text string) string {
 	return strings.Join(words, " ")
 }
 
-// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the certificate of the webhook Service alone: which
-// key of its Secret has a CA differs between OLM v0, cert-manager and OpenShift.
+// newMonitors returns the ServiceMonitor and the PrometheusRule. The ServiceMonitor trusts the certificate of the webhook Service itself,
+// because the key of the CA in the Secret differs between OLM v0, cert-manager and OpenShift.
 func newMonitors(namespace string) ([]*unstructured.Unstructured, error) {
 	const service = deploymentName + "-service"
 	var objects []*unstructured.Unstructured

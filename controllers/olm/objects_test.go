@@ -46,7 +46,7 @@ func TestMonitoringObjectsHaveOwner(t *testing.T) {
 	tls := monitor.Spec.Endpoints[0].TLSConfig
 	if *tls.ServerName != "odh-platform-operator-controller-manager-service.here.svc" ||
 		tls.CA.Secret.Name != "odh-platform-operator-controller-manager-service-cert" || tls.CA.Secret.Key != "tls.crt" {
-		t.Errorf("unexpected tls: %+v", tls)
+		t.Errorf("unexpected tlsConfig: %+v", tls)
 	}
 }
 
@@ -58,18 +58,18 @@ func TestExamplesMatchTheirCRD(t *testing.T) {
 			continue
 		}
 		if _, err := os.Stat("../../config/crd/bases/" + fileOf(owner.Name)); err != nil {
-			t.Errorf("the owner %s is not a CRD of the operator: %v", owner.Name, err)
+			t.Errorf("the owner %s is not a CRD of this operator: %v", owner.Name, err)
 		}
 		for _, object := range g.objects {
 			s := &consolev1.ConsoleYAMLSample{}
 			decodeStrict(t, object, s)
-			var shown struct{ APIVersion, Kind string }
-			if err := yaml.Unmarshal([]byte(s.Spec.YAML), &shown); err != nil {
+			var example struct{ APIVersion, Kind string }
+			if err := yaml.Unmarshal([]byte(s.Spec.YAML), &example); err != nil {
 				t.Errorf("%s: unexpected error: %v", s.Name, err)
 			}
 			apiVersion, kind := g.requires[0].ToAPIVersionAndKind()
-			if shown.APIVersion != apiVersion || shown.Kind != kind || s.Spec.TargetResource.APIVersion != apiVersion || s.Spec.TargetResource.Kind != kind {
-				t.Errorf("%s: got the example %v for %v, want both of kind %v", s.Name, shown, s.Spec.TargetResource, g.requires)
+			if example.APIVersion != apiVersion || example.Kind != kind || s.Spec.TargetResource.APIVersion != apiVersion || s.Spec.TargetResource.Kind != kind {
+				t.Errorf("%s: got the example %v for %v, want both of kind %v", s.Name, example, s.Spec.TargetResource, g.requires)
 			}
 			if title := string(s.Spec.Title); titles[title] || strings.HasSuffix(title, ": ") || len(s.Spec.Description) < 5 {
 				t.Errorf("%s: title %q, description %q", s.Name, title, s.Spec.Description)
@@ -88,7 +88,7 @@ func fileOf(crd string) string {
 	return group + "_" + plural + ".yaml"
 }
 
-// The ClusterRole allows to patch exactly the objects that the controller creates.
+// The ClusterRole allows patching exactly the objects that the controller creates.
 func TestRoleNamesCreatedObjects(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/olm/role.yaml")
 	if err != nil {
@@ -116,6 +116,6 @@ func TestRoleNamesCreatedObjects(t *testing.T) {
 	slices.Sort(allowed)
 	slices.Sort(want)
 	if !slices.Equal(allowed, want) {
-		t.Errorf("allowed %q\nwant %q: correct the markers in setup.go", allowed, want)
+		t.Errorf("allowed %q\nwant %q: update the markers in setup.go", allowed, want)
 	}
 }

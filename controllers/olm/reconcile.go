@@ -67,8 +67,8 @@ func (r *addonReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	return r.toResult(owner, errors.Join(r.applier.Apply(ctx, owner, desired), r.applier.Prune(ctx, owner, desired, kinds, nil)))
 }
 
-// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier needs the
-// permission list already.
+// owner returns the metadata of an owner, or nil if it does not exist or is terminating. It lists by name, because the applier
+// already needs the permission list.
 func (r *addonReconciler) owner(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (client.Object, error) {
 	list := capability.MetadataListOf(kind)
 	if err := r.apiReader.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{metav1.ObjectNameField: name.Name}); err != nil {

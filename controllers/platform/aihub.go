@@ -83,7 +83,7 @@ func (r *aiHub) logic() reconciler.Logic[*platformv1alpha1.AIHub] {
 	return reconciler.Logic[*platformv1alpha1.AIHub]{
 		Phases: []reconciler.Phase[*platformv1alpha1.AIHub]{
 			{Name: "listing the releases", Run: r.listReleases},
-			{Name: "providing for registries and the catalog", Run: r.reconcile},
+			{Name: "reconciling the namespace and the Catalog", Run: r.reconcile},
 		},
 		ReadyCondition: ConditionReady,
 		Summary:        func(a *platformv1alpha1.AIHub) { setReadyAndPhase(&a.Status, r.now(), a.Generation) },

@@ -27,7 +27,7 @@ func comparedFieldsOf(list []platformv1alpha1.Condition) []comparedFields {
 	return out
 }
 
-// The status of an AIHub has its conditions in a fixed order and a phase in the words of the platform.
+// The conditions of an AIHub are in a fixed order, and the phase is one of the platform.
 // [modelregistry-107] [modelregistry-108] [modelregistry-109] [modelregistry-112]
 func TestReportHub(t *testing.T) {
 	const info = platformv1alpha1.SeverityInfo
@@ -55,7 +55,7 @@ func TestReportHub(t *testing.T) {
 			[]comparedFields{{"Ready", "False", "ChildDeploymentNotReady", ""}, ok[0], {"ModelRegistryReady", "False", "ChildDeploymentNotReady", ""}, {"CatalogReady", "False", "ChildDeploymentNotReady", ""}, {"Degraded", "False", "NoDegradation", info}},
 			"Not Ready", "no registry",
 		},
-		"something failed": {
+		"the reconcile failed": {
 			aihubFacts{generation: 3, failure: "no namespace"},
 			[]comparedFields{{"Ready", "False", "DeployFailed", ""}, {"ProvisioningSucceeded", "False", "DeployFailed", ""}, ok[1], ok[2], {"Degraded", "True", "ProvisioningFailed", ""}},
 			"Not Ready", "no namespace",
@@ -81,7 +81,7 @@ func TestReportHub(t *testing.T) {
 			before := *status.DeepCopy()
 			reportAIHub(status, minutesAfterStart(9), tc.facts)
 			if diff := cmp.Diff(before, *status); diff != "" {
-				t.Errorf("saying the same again changes something:\n%s", diff)
+				t.Errorf("reporting the same facts again changes the status:\n%s", diff)
 			}
 		})
 	}
@@ -91,25 +91,25 @@ func TestConditionsAreAggregated(t *testing.T) {
 	c := func(kind string, status metav1.ConditionStatus, reason string, minutes int) platformv1alpha1.Condition {
 		return platformv1alpha1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: minutesAfterStart(minutes)}
 	}
-	mild := func(c platformv1alpha1.Condition) platformv1alpha1.Condition {
+	withSeverityInfo := func(c platformv1alpha1.Condition) platformv1alpha1.Condition {
 		c.Severity = platformv1alpha1.SeverityInfo
 		return c
 	}
-	good := []platformv1alpha1.Condition{c("ProvisioningSucceeded", "True", "A", 0), c("ModelRegistryReady", "True", "B", 0), c("CatalogReady", "True", "C", 0)}
+	allTrue := []platformv1alpha1.Condition{c("ProvisioningSucceeded", "True", "A", 0), c("ModelRegistryReady", "True", "B", 0), c("CatalogReady", "True", "C", 0)}
 	for name, tc := range map[string]struct {
 		list   []platformv1alpha1.Condition
 		status metav1.ConditionStatus
 		reason string
 	}{
 		"no conditions":                  {nil, "Unknown", ""},
-		"one condition is Unknown":       {good[:2], "Unknown", ""},
-		"all conditions are True":        {good, "True", "AllDependentsHealthy"},
-		"foreign conditions are ignored": {append(good[:3:3], c("Degraded", "False", "X", 0), c("Theirs", "False", "Y", 0)), "True", "AllDependentsHealthy"},
-		"False before Unknown":           {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), good[2]}, "False", "B"},
-		"the newest False":               {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), good[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
-		"the first of one age":           {[]platformv1alpha1.Condition{good[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},
-		"Unknown":                        {[]platformv1alpha1.Condition{good[0], c("ModelRegistryReady", "Unknown", "B", 1), good[2]}, "Unknown", "B"},
-		"worth knowing is no cause":      {[]platformv1alpha1.Condition{good[0], mild(c("ModelRegistryReady", "False", "B", 1)), good[2]}, "True", "AllDependentsHealthy"},
+		"one condition is Unknown":       {allTrue[:2], "Unknown", ""},
+		"all conditions are True":        {allTrue, "True", "AllDependentsHealthy"},
+		"foreign conditions are ignored": {append(allTrue[:3:3], c("Degraded", "False", "X", 0), c("Foreign", "False", "Y", 0)), "True", "AllDependentsHealthy"},
+		"False before Unknown":           {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "Unknown", "A", 9), c("ModelRegistryReady", "False", "B", 1), allTrue[2]}, "False", "B"},
+		"latest False":                   {[]platformv1alpha1.Condition{c("ProvisioningSucceeded", "False", "A", 1), allTrue[1], c("CatalogReady", "False", "C", 2)}, "False", "C"},
+		"first of equal transition time": {[]platformv1alpha1.Condition{allTrue[0], c("CatalogReady", "False", "C", 2), c("ModelRegistryReady", "False", "B", 2)}, "False", "B"},
+		"Unknown":                        {[]platformv1alpha1.Condition{allTrue[0], c("ModelRegistryReady", "Unknown", "B", 1), allTrue[2]}, "Unknown", "B"},
+		"severity Info is ignored":       {[]platformv1alpha1.Condition{allTrue[0], withSeverityInfo(c("ModelRegistryReady", "False", "B", 1)), allTrue[2]}, "True", "AllDependentsHealthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := readyCondition(tc.list, 4); got.Status != tc.status || got.Reason != tc.reason || got.ObservedGeneration != 4 || got.Type != "Ready" {
@@ -119,13 +119,13 @@ func TestConditionsAreAggregated(t *testing.T) {
 	}
 }
 
-// Ready is True exactly when no dependent is in its way, the phase agrees with it, the conditions owned by others survive, and all
-// are in their order.
+// Ready is True if and only if all dependents are, the phase matches Ready, foreign conditions are kept, and all conditions are in a
+// fixed order.
 func TestHubStatusIsConsistent(t *testing.T) {
 	text := rapid.SampledFrom([]string{"", "something"})
 	rapid.Check(t, func(t *rapid.T) {
 		status := &platformv1alpha1.AIHubStatus{}
-		foreign := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "theirs")
+		foreign := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"Alpha", "Paused", "Zulu", "Middle"}), 0, 4, rapid.ID[string]).Draw(t, "foreign")
 		for _, kind := range foreign {
 			status.Conditions = append(status.Conditions, platformv1alpha1.Condition{Type: kind, Status: "False", Message: kind})
 		}
@@ -135,8 +135,8 @@ func TestHubStatusIsConsistent(t *testing.T) {
 				catalog: text.Draw(t, "catalog"), domain: text.Draw(t, "domain"),
 			}
 			reportAIHub(status, minutesAfterStart(step), f)
-			well := f.failure == "" && f.registry == "" && f.catalog == ""
-			if (status.Phase == "Ready") != well || (status.Conditions[0].Status == "True") != well {
+			healthy := f.failure == "" && f.registry == "" && f.catalog == ""
+			if (status.Phase == "Ready") != healthy || (status.Conditions[0].Status == "True") != healthy {
 				t.Fatalf("%+v: phase %q, %+v", f, status.Phase, status.Conditions[0])
 			}
 		}
@@ -144,36 +144,37 @@ func TestHubStatusIsConsistent(t *testing.T) {
 		for _, c := range status.Conditions {
 			kinds = append(kinds, c.Type)
 		}
-		rest := append([]string{"Degraded"}, foreign...)
-		slices.Sort(rest)
-		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, rest...); !slices.Equal(kinds, want) {
+		others := append([]string{"Degraded"}, foreign...)
+		slices.Sort(others)
+		if want := append([]string{"Ready", "ProvisioningSucceeded", "ModelRegistryReady", "CatalogReady"}, others...); !slices.Equal(kinds, want) {
 			t.Fatalf("order %v, want %v", kinds, want)
 		}
 	})
 }
 
-// Two lists become one, duplicates go, gaps are filled. [modelregistry-114] [modelregistry-111]
+// The releases of the build and of the platform become one list with unique names and without empty versions. [modelregistry-114]
+// [modelregistry-111]
 func TestHubReleases(t *testing.T) {
 	r := func(name, version string) platformv1alpha1.Release {
 		return platformv1alpha1.Release{Name: name, Version: version}
 	}
 	fallback := platformv1alpha1.Release{Name: "model-registry-operator", Version: "unknown", RepoURL: "https://github.com/opendatahub-io/model-registry-operator"}
 	for name, tc := range map[string]struct {
-		managed  []platformv1alpha1.Release
+		build    []platformv1alpha1.Release
 		platform string
 		want     []platformv1alpha1.Release
 	}{
 		"two releases":           {[]platformv1alpha1.Release{r("a", "1"), r("b", "2")}, "", []platformv1alpha1.Release{r("a", "1"), r("b", "2")}},
-		"the first of a name":    {[]platformv1alpha1.Release{r("a", "1"), r("a", "2")}, "", []platformv1alpha1.Release{r("a", "1")}},
+		"duplicate name":         {[]platformv1alpha1.Release{r("a", "1"), r("a", "2")}, "", []platformv1alpha1.Release{r("a", "1")}},
 		"no version":             {[]platformv1alpha1.Release{r("a", "")}, "", []platformv1alpha1.Release{r("a", "unknown")}},
 		"no release":             {nil, "", []platformv1alpha1.Release{fallback}},
 		"no name":                {[]platformv1alpha1.Release{r("", "1")}, "", []platformv1alpha1.Release{fallback}},
 		"with the platform":      {[]platformv1alpha1.Release{r("a", "1")}, "2.30.0", []platformv1alpha1.Release{r("a", "1"), r("platform", "2.30.0")}},
 		"only the platform":      {nil, "2.30.0", []platformv1alpha1.Release{fallback, r("platform", "2.30.0")}},
-		"its name is the last's": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
+		"release named platform": {[]platformv1alpha1.Release{r("platform", "1")}, "2", []platformv1alpha1.Release{fallback, r("platform", "2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, aihubReleases(tc.managed, tc.platform)); diff != "" {
+			if diff := cmp.Diff(tc.want, aihubReleases(tc.build, tc.platform)); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
 			}
 		})

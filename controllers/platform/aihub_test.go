@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	makesNamespace = "create Namespace /registries"
-	makesCatalog   = "create Catalog registries/catalog"
+	createNamespace = "create Namespace /registries"
+	createCatalog   = "create Catalog registries/catalog"
 )
 
-// One reconcile does everything; the next writes and asks nothing, in this process or another. [modelregistry-107] [modelregistry-109]
+// The first reconcile creates all objects; the next sends no request, even after a restart. [modelregistry-107] [modelregistry-109]
 func TestAIHubFirstReconcile(t *testing.T) {
-	b := newHubBench(t, aiHubWith())
-	b.reconciles(makesNamespace, makesCatalog)
+	b := newHubFixture(t, aiHubWith())
+	b.expectReconcile(createNamespace, createCatalog)
 	a := b.get()
 	if !slices.Equal(a.Finalizers, []string{"aihub.opendatahub.io/finalizer"}) || a.Status.Phase != "Ready" || a.Status.ObservedGeneration != 1 {
-		t.Errorf("finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
+		t.Errorf("got finalizers %v, phase %q, generation %d", a.Finalizers, a.Status.Phase, a.Status.ObservedGeneration)
 	}
-	namespace, c := namespaceNamed("registries"), catalogOf("registries", "")
+	namespace, c := namespaceNamed("registries"), newCatalog("registries", "")
 	if !b.exists(namespace) || len(namespace.OwnerReferences) > 0 {
-		t.Errorf("namespace %+v", namespace.ObjectMeta)
+		t.Errorf("got namespace %+v", namespace.ObjectMeta)
 	}
 	if !b.exists(c) || !metav1.IsControlledBy(c, a) || c.Spec.Resources != nil || c.Spec.Database != nil {
 		t.Errorf("Catalog %+v", c)
@@ -44,28 +44,28 @@ func TestAIHubFirstReconcile(t *testing.T) {
 	b.expectIdle()
 }
 
-// A component that does not run is reported with the fix, and a Catalog waits for its component. [modelregistry-107]
+// A component that does not run is reported with the fix, and the Catalog is created once its component runs. [modelregistry-107]
 // [modelregistry-108]
 func TestAIHubWaitsForComponents(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change         func(*hubBench)
+		change         func(*hubFixture)
 		kind, want     string
 		others, writes []string
 	}{
-		"the catalog is disabled": {func(b *hubBench) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
+		"the catalog is disabled": {func(b *hubFixture) { b.logic.settings.Catalog.Enabled = false }, "CatalogReady",
 			"child deployment catalog-controller-manager not found: the component modelcatalog, which replaces it, is disabled; enable it with --enable-modelcatalog",
-			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"its kind is not served": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
+			[]string{"ModelRegistryReady"}, []string{createNamespace}},
+		"the API of the catalog is not served": {func(b *hubFixture) { b.served = capability.NewSet(aihubKind, registryKind) }, "CatalogReady",
 			"child deployment catalog-controller-manager not yet Available: the component modelcatalog, which replaces it, waits for the API Catalog.aihub.opendatahub.io; install its CustomResourceDefinition",
-			[]string{"ModelRegistryReady"}, []string{makesNamespace}},
-		"registries rest": {func(b *hubBench) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
+			[]string{"ModelRegistryReady"}, []string{createNamespace}},
+		"the API of registries is not served": {func(b *hubFixture) { b.served = capability.NewSet(aihubKind, catalogKind) }, "ModelRegistryReady",
 			"child deployment model-registry-operator-controller-manager not yet Available: the component modelregistry, which replaces it, waits for the API ModelRegistry.modelregistry.opendatahub.io; install its CustomResourceDefinition",
-			[]string{"CatalogReady"}, []string{makesNamespace, makesCatalog}},
+			[]string{"CatalogReady"}, []string{createNamespace, createCatalog}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHubBench(t, aiHubWith())
+			b := newHubFixture(t, aiHubWith())
 			tc.change(b)
-			b.reconciles(tc.writes...)
+			b.expectReconcile(tc.writes...)
 			if c := b.condition(tc.kind); c.Status != "False" || c.Reason != "ChildDeploymentNotReady" || c.Message != tc.want {
 				t.Errorf("got condition %+v, want False with ChildDeploymentNotReady", c)
 			}
@@ -80,169 +80,169 @@ func TestAIHubWaitsForComponents(t *testing.T) {
 			b.expectIdle()
 			b.restart()
 			b.served = capability.NewSet(aihubKind, catalogKind, registryKind)
-			b.reconciles(slices.DeleteFunc([]string{makesCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
+			b.expectReconcile(slices.DeleteFunc([]string{createCatalog}, func(w string) bool { return slices.Contains(tc.writes, w) })...)
 			if b.expectIdle(); b.get().Status.Phase != "Ready" {
-				t.Errorf("phase %q", b.get().Status.Phase)
+				t.Errorf("got phase %q", b.get().Status.Phase)
 			}
 		})
 	}
 }
 
-// The namespace of registries is made once, whole and unowned, and not where registries share that of the programs.
+// The namespace of registries is created once, without an owner, unless it equals the namespace of the applications.
 // [modelregistry-113]
 func TestAIHubNamespace(t *testing.T) {
-	t.Run("is there", func(t *testing.T) {
+	t.Run("exists without the label", func(t *testing.T) {
 		foreign := namespaceNamed("registries")
 		foreign.Labels = map[string]string{"team": "a"}
-		b := newHubBench(t, aiHubWith(), foreign)
+		b := newHubFixture(t, aiHubWith(), foreign)
 		others, result, err := b.reconcile()
 		failed := b.condition("ProvisioningSucceeded")
 		if err != nil || result.RequeueAfter != reconciler.RequeueBlocked || len(others) > 0 || failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "kubectl label namespace registries platform.opendatahub.io/registries=true") {
-			t.Errorf("unexpected failed: %+v", failed)
+			t.Errorf("unexpected condition: %+v", failed)
 		}
 		foreign.Labels = map[string]string{LabelRegistries: "true"}
 		if err := b.server.Update(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		b.reconciles(makesCatalog)
+		b.expectReconcile(createCatalog)
 	})
-	t.Run("was made by the platform", func(t *testing.T) {
+	t.Run("was created by the platform", func(t *testing.T) {
 		foreign := namespaceNamed("registries")
 		foreign.Labels = map[string]string{labelGenerated: "true"}
-		newHubBench(t, aiHubWith(), foreign).reconciles(makesCatalog)
+		newHubFixture(t, aiHubWith(), foreign).expectReconcile(createCatalog)
 	})
-	t.Run("has the Catalog since the original", func(t *testing.T) {
-		b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"))
-		b.reconciles()
+	t.Run("contains the Catalog of the AIHub", func(t *testing.T) {
+		b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"))
+		b.expectReconcile()
 		if ready := b.condition("Ready"); ready.Status != "True" {
-			t.Errorf("unexpected ready: %+v", ready)
+			t.Errorf("unexpected condition: %+v", ready)
 		}
 	})
 	for _, name := range []string{"kube-system", "default", "openshift", "openshift-config"} {
-		t.Run("is "+name, func(t *testing.T) {
-			b := newHubBench(t, aiHubWith(), catalogOf("registries", "hub"))
-			b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
-			b.reconciles()
+		t.Run("is reserved: "+name, func(t *testing.T) {
+			b := newHubFixture(t, aiHubWith(), newCatalog("registries", "hub"))
+			b.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = name })
+			b.expectReconcile()
 			if failed := b.condition("ProvisioningSucceeded"); !strings.Contains(failed.Message, `"`+name+`" belongs to the cluster: name another`) {
 				t.Errorf("got condition %+v, want an error that names the reserved namespace", failed)
 			}
 		})
 	}
-	t.Run("is that of the programs", func(t *testing.T) {
-		b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
-		b.reconciles("create Catalog apps/catalog")
+	t.Run("is that of the applications", func(t *testing.T) {
+		b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "apps" }))
+		b.expectReconcile("create Catalog apps/catalog")
 	})
-	t.Run("may not be made", func(t *testing.T) {
-		b := newHubBench(t, aiHubWith())
-		b.failing = func(verb, kind string) error {
+	t.Run("cannot be created", func(t *testing.T) {
+		b := newHubFixture(t, aiHubWith())
+		b.requestError = func(verb, kind string) error {
 			if kind == "Namespace" {
-				return errors.New("no namespaces today")
+				return errors.New("quota exceeded")
 			}
 			return nil
 		}
-		if _, _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "no namespaces today") {
-			t.Errorf("error %v", err)
+		if _, _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
+			t.Errorf("got error %v", err)
 		}
 		failed, degraded := b.condition("ProvisioningSucceeded"), b.condition("Degraded")
-		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): no namespaces today") ||
+		if failed.Reason != "DeployFailed" || !strings.Contains(failed.Message, "creating namespace registries (spec.instancesNamespace): quota exceeded") ||
 			degraded.Reason != "ProvisioningFailed" || degraded.Severity != "" || b.get().Status.Phase != "Not Ready" {
 			t.Errorf("unexpected conditions %+v and %+v", failed, degraded)
 		}
-		b.failing = nil
-		b.reconciles(makesNamespace, makesCatalog)
+		b.requestError = nil
+		b.expectReconcile(createNamespace, createCatalog)
 	})
 }
 
-// The caches of the process hold one namespace, which an AIHub cannot change.
+// REGISTRIES_NAMESPACE restricts the cache to one namespace, which an AIHub cannot change.
 func TestAIHubNamespaceConflict(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
-	b.logic.settings.RegistriesNamespace = "elsewhere"
-	b.reconciles()
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	b.logic.settings.RegistriesNamespace = "other"
+	b.expectReconcile()
 	c := b.condition("ProvisioningSucceeded")
 	if c.Status != "False" || c.Reason != "DeployFailed" {
 		t.Errorf("got condition %+v, want False with DeployFailed", c)
 	}
-	for _, part := range []string{`spec.instancesNamespace is "registries"`, `only namespace "elsewhere" (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
+	for _, part := range []string{`spec.instancesNamespace is "registries"`, `only namespace "other" (REGISTRIES_NAMESPACE)`, "leave REGISTRIES_NAMESPACE empty"} {
 		if !strings.Contains(c.Message, part) {
 			t.Errorf("%q lacks %q", c.Message, part)
 		}
 	}
 	b.expectIdle()
 	b.logic.settings.RegistriesNamespace = "registries"
-	b.reconciles(makesCatalog)
+	b.expectReconcile(createCatalog)
 }
 
-// [modelregistry-110] The Catalog is deleted first, then the AIHub; nothing is polled in between.
+// [modelregistry-110] The Catalog is deleted before the AIHub, without polling.
 func TestAIHubDeletion(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", "hub"), catalogOf("older", "hub"), catalogOf("foreign", "another"))
-	b.change(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", "hub"), newCatalog("older", "hub"), newCatalog("foreign", "another"))
+	b.update(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} })
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles("delete Catalog older/catalog", "delete Catalog registries/catalog")
+	b.expectReconcile("delete Catalog older/catalog", "delete Catalog registries/catalog")
 	want := "this AIHub is being deleted and waits for Catalog older/catalog, Catalog registries/catalog to be deleted"
 	if c := b.condition("ProvisioningSucceeded"); c.Message != want {
 		t.Errorf("got %q, want %q", c.Message, want)
 	}
 	b.expectIdle()
 	for _, namespace := range []string{"registries", "older"} {
-		c := catalogOf(namespace, "")
+		c := newCatalog(namespace, "")
 		if !b.exists(c) || c.DeletionTimestamp == nil {
-			t.Fatalf("Catalog %s %+v", namespace, c.DeletionTimestamp)
+			t.Fatalf("Catalog in namespace %s: got deletionTimestamp %v", namespace, c.DeletionTimestamp)
 		}
 		c.Finalizers = nil
 		if err := b.server.Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.reconciles()
+	b.expectReconcile()
 	if b.exists(aiHubWith()) {
 		t.Error("the AIHub still exists")
 	}
-	if !b.exists(namespaceNamed("registries")) || !b.exists(catalogOf("foreign", "")) {
+	if !b.exists(namespaceNamed("registries")) || !b.exists(newCatalog("foreign", "")) {
 		t.Error("the namespace or a foreign Catalog was deleted")
 	}
 }
 
-// Without the API of Catalog no Catalog can exist; until the API server confirms this, the AIHub stays.
+// If the Catalog API is not served, the AIHub is kept until the API server confirms that no Catalog exists.
 func TestAIHubDeletionWithoutCatalogAPI(t *testing.T) {
-	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
+	b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Finalizers = []string{platformv1alpha1.AIHubFinalizer} }))
 	if err := b.server.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
 	b.served = capability.NewSet(aihubKind)
-	b.failing = func(verb, _ string) error {
+	b.requestError = func(verb, _ string) error {
 		if verb == "list" {
-			return errors.New("not now")
+			return errors.New("connection refused")
 		}
 		return nil
 	}
 	if _, _, err := b.reconcile(); err == nil || !b.exists(aiHubWith()) {
 		t.Errorf("error %v, or the AIHub was deleted", err)
 	}
-	b.failing = func(verb, _ string) error {
+	b.requestError = func(verb, _ string) error {
 		if verb == "list" {
 			return &meta.NoKindMatchError{}
 		}
 		return nil
 	}
-	if b.reconciles(); b.exists(aiHubWith()) {
+	if b.expectReconcile(); b.exists(aiHubWith()) {
 		t.Error("the AIHub still exists")
 	}
 }
 
-// Another namespace: the Catalog that the AIHub made goes, and when it is gone there is a new one. [D27]
+// If the namespace changes, the Catalog is deleted and then created in the new namespace. [D27]
 func TestAIHubNamespaceChange(t *testing.T) {
-	b := newHubBench(t, aiHubWith())
-	b.reconciles(makesNamespace, makesCatalog)
-	c := catalogOf("registries", "")
+	b := newHubFixture(t, aiHubWith())
+	b.expectReconcile(createNamespace, createCatalog)
+	c := newCatalog("registries", "")
 	b.exists(c)
 	c.Finalizers = []string{aihubv1alpha1.Finalizer}
 	if err := b.server.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.change(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
-	b.reconciles("create Namespace /new", "delete Catalog registries/catalog")
+	b.update(func(a *platformv1alpha1.AIHub) { a.Spec.InstancesNamespace = "new" })
+	b.expectReconcile("create Namespace /new", "delete Catalog registries/catalog")
 	if c := b.condition("ProvisioningSucceeded"); c.Status != "False" || c.Message != "waiting for Catalog registries/catalog to be deleted" {
 		t.Errorf("got condition %+v, want it to wait for the Catalog in the previous namespace", c)
 	}
@@ -252,67 +252,67 @@ func TestAIHubNamespaceChange(t *testing.T) {
 	if err := b.server.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles("create Catalog new/catalog")
+	b.expectReconcile("create Catalog new/catalog")
 	if b.get().Status.Phase != "Ready" || !b.exists(namespaceNamed("registries")) {
 		t.Errorf("phase %q, or the previous namespace was deleted", b.get().Status.Phase)
 	}
 	b.expectIdle()
 }
 
-// A Catalog of another client serves as well, and is left alone.
+// A Catalog of another client is accepted and not changed.
 func TestAIHubIgnoresForeignCatalogs(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), catalogOf("registries", ""), catalogOf("other", "someone"))
-	b.reconciles()
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newCatalog("registries", ""), newCatalog("other", "someone"))
+	b.expectReconcile()
 	if b.get().Status.Phase != "Ready" {
-		t.Errorf("phase %q", b.get().Status.Phase)
+		t.Errorf("got phase %q", b.get().Status.Phase)
 	}
 	b.expectIdle()
 }
 
-// A webhook that does not know the namespace yet would refuse the Catalog.
+// The Catalog is created once webhooks observe its namespace, because they would reject it before.
 func TestAIHubWaitsForWebhooks(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
-	b.decided = "older"
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	b.webhookNamespace = "older"
 	if others, result, err := b.reconcile(); err != nil || result.RequeueAfter != reconciler.RequeueSoon || len(others) > 0 {
-		t.Errorf("wrote %q, result %+v, error %v", others, result, err)
+		t.Errorf("writes %q, result %+v, error %v", others, result, err)
 	}
-	b.decided = ""
-	b.reconciles(makesCatalog)
+	b.webhookNamespace = ""
+	b.expectReconcile(createCatalog)
 }
 
-// A refusal of the webhook is in the status before it is tried again.
+// The status reports a rejection by the webhook before the write is retried.
 func TestAIHubReportsRejection(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"))
-	b.failing = func(verb, kind string) error {
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"))
+	b.requestError = func(verb, kind string) error {
 		if verb == "create" {
-			return errors.New("webhook says no")
+			return errors.New("denied by the webhook")
 		}
 		return nil
 	}
 	if _, _, err := b.reconcile(); err == nil {
-		t.Error("want an error, so that the reconcile is retried")
+		t.Error("got no error, want one that retries the reconcile")
 	}
-	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "webhook says no") {
+	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, "Catalog registries/catalog") || !strings.Contains(c.Message, "denied by the webhook") {
 		t.Errorf("got condition %+v, want the rejected Catalog and the response of the webhook", c)
 	}
 }
 
-// [D27] The annotation of the platform is heeded.
+// [D27] The annotation of the platform sets the management state.
 func TestAIHubManagementState(t *testing.T) {
-	in := func(state string) func(*platformv1alpha1.AIHub) {
+	withState := func(state string) func(*platformv1alpha1.AIHub) {
 		return func(a *platformv1alpha1.AIHub) {
 			a.Annotations = map[string]string{"component.opendatahub.io/management-state": state}
 		}
 	}
 	for state, want := range map[string][]string{
-		"Managed":   {makesNamespace, makesCatalog, "delete Catalog older/catalog"},
-		"":          {makesNamespace, makesCatalog, "delete Catalog older/catalog"},
+		"Managed":   {createNamespace, createCatalog, "delete Catalog older/catalog"},
+		"":          {createNamespace, createCatalog, "delete Catalog older/catalog"},
 		"Unmanaged": nil,
 		"Removed":   {"delete Catalog older/catalog"},
 	} {
-		older := catalogOf("older", "hub")
+		older := newCatalog("older", "hub")
 		older.Finalizers = nil // it is deleted immediately
-		b := newHubBench(t, aiHubWith(in(state)), older)
+		b := newHubFixture(t, aiHubWith(withState(state)), older)
 		var got []string
 		for range 3 {
 			others, _, err := b.reconcile()
@@ -335,31 +335,31 @@ func TestAIHubManagementState(t *testing.T) {
 
 // The Deployments of the legacy AIHub are deleted once, with their pods; those of other owners are kept.
 func TestAIHubDeletesLegacyDeployments(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), namespaceNamed("registries"), programOf(legacyRegistryDeployment, "one", "hub"), programOf(legacyCatalogDeployment, "two", "another"))
-	going := programOf(legacyRegistryDeployment, "", "")
-	b.exists(going)
-	going.Finalizers = []string{"foregroundDeletion"}
-	if err := b.server.Update(t.Context(), going); err != nil {
+	b := newHubFixture(t, aiHubWith(), namespaceNamed("registries"), newLegacyDeployment(legacyRegistryDeployment, "one", "hub"), newLegacyDeployment(legacyCatalogDeployment, "two", "another"))
+	terminating := newLegacyDeployment(legacyRegistryDeployment, "", "")
+	b.exists(terminating)
+	terminating.Finalizers = []string{"foregroundDeletion"}
+	if err := b.server.Update(t.Context(), terminating); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles("delete Deployment apps/" + legacyRegistryDeployment)
+	b.expectReconcile("delete Deployment apps/" + legacyRegistryDeployment)
 	if c := b.condition("ProvisioningSucceeded"); c.Reason != "DeployFailed" || !strings.Contains(c.Message, "waiting for Deployment apps/"+legacyRegistryDeployment) {
 		t.Errorf("got condition %+v, want it to wait for the legacy Deployment", c)
 	}
 	b.expectIdle()
-	b.exists(going)
-	going.Finalizers = nil
-	if err := b.server.Update(t.Context(), going); err != nil {
+	b.exists(terminating)
+	terminating.Finalizers = nil
+	if err := b.server.Update(t.Context(), terminating); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles(makesCatalog)
+	b.expectReconcile(createCatalog)
 	b.expectIdle()
 
-	// The one that makes it again would continue doing so, which is worth a warning and holds nothing up.
-	if err := b.server.Create(t.Context(), programOf(legacyRegistryDeployment, "three", "hub")); err != nil {
+	// A recreated Deployment is reported and not deleted, because its creator would create it again. Nothing is blocked.
+	if err := b.server.Create(t.Context(), newLegacyDeployment(legacyRegistryDeployment, "three", "hub")); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles()
+	b.expectReconcile()
 	if c := b.condition("Degraded"); c.Status != "True" || c.Reason != ReasonLegacyOperator || !strings.Contains(c.Message, "delete Deployment aihub-controller-manager, which creates it, and then this one") {
 		t.Errorf("got condition %+v, want the legacy operator reported as the cause", c)
 	}
@@ -367,28 +367,28 @@ func TestAIHubDeletesLegacyDeployments(t *testing.T) {
 		t.Errorf("got condition %+v, want True", c)
 	}
 	b.expectIdle()
-	if !b.exists(programOf(legacyCatalogDeployment, "", "")) {
+	if !b.exists(newLegacyDeployment(legacyCatalogDeployment, "", "")) {
 		t.Error("the Deployment of another client was deleted")
 	}
 }
 
-// The version is read in the namespace of the platform that the AIHub names. [modelregistry-111]
-func TestHubReleaseOfThePlatform(t *testing.T) {
-	reports := func(namespace, version string) *corev1.ConfigMap {
+// The version of the platform is read in spec.applicationNamespace. [modelregistry-111]
+func TestHubReleaseOfPlatform(t *testing.T) {
+	versionConfigMap := func(namespace, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "odh-modelregistry-config", UID: "config"}, Data: map[string]string{"platformVersion": version}}
 	}
-	b := newHubBench(t, aiHubWith(), reports("elsewhere", "9.9.9"))
-	managed := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
-	b.reconciles(makesNamespace, makesCatalog)
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
+	b := newHubFixture(t, aiHubWith(), versionConfigMap("other", "9.9.9"))
+	componentRelease := platformv1alpha1.Release{Name: "Kubeflow Model Registry", Version: "v1"}
+	b.expectReconcile(createNamespace, createCatalog)
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
-	reported := reports("apps", " 2.30.0\n")
+	reported := versionConfigMap("apps", " 2.30.0\n")
 	if err := b.server.Create(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles()
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed, foreign("2.30.0")}, b.get().Status.Releases); diff != "" {
+	b.expectReconcile()
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease, releaseOfPlatform("2.30.0")}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(&platformv1alpha1.Distribution{Version: "2.30.0"}, b.get().Status.Distribution); diff != "" {
@@ -399,24 +399,24 @@ func TestHubReleaseOfThePlatform(t *testing.T) {
 	if err := b.server.Update(t.Context(), reported); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles()
+	b.expectReconcile()
 	if got := b.get().Status.Distribution; got != nil {
-		t.Errorf("the distribution %+v is still reported", got)
+		t.Errorf("got distribution %+v, want none", got)
 	}
-	if diff := cmp.Diff([]platformv1alpha1.Release{managed}, b.get().Status.Releases); diff != "" {
+	if diff := cmp.Diff([]platformv1alpha1.Release{componentRelease}, b.get().Status.Releases); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Pausing is a condition like any other.
+// The condition Paused has the type and severity of the platform.
 func TestHubPaused(t *testing.T) {
-	b := newHubBench(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
-	b.reconciles()
+	b := newHubFixture(t, aiHubWith(func(a *platformv1alpha1.AIHub) { a.Annotations = map[string]string{names.PausedAnnotation: "true"} }))
+	b.expectReconcile()
 	if c := b.condition("Paused"); c.Status != "True" || c.Severity != "Info" {
 		t.Errorf("got condition %+v, want Paused True with severity Info", c)
 	}
-	b.change(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
-	b.reconciles(makesNamespace, makesCatalog)
+	b.update(func(a *platformv1alpha1.AIHub) { a.Annotations = nil })
+	b.expectReconcile(createNamespace, createCatalog)
 	if c := b.condition("Paused"); c.Type != "" {
 		t.Errorf("got condition %+v, want no Paused", c)
 	}

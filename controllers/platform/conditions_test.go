@@ -15,7 +15,7 @@ import (
 )
 
 func minutesAfterStart(minutes int) metav1.Time {
-	return metav1.NewTime(began.Add(time.Duration(minutes) * time.Minute))
+	return metav1.NewTime(startTime.Add(time.Duration(minutes) * time.Minute))
 }
 
 // Each time of a condition changes only with the field that it describes.
@@ -55,14 +55,14 @@ func TestSetConditionTimes(t *testing.T) {
 	}
 	mergeCondition(&old.Conditions, minutesAfterStart(4), platformv1alpha1.Condition{Type: "Long", Message: strings.Repeat("x", 2*conditions.MaxMessage)})
 	if n := len(old.Conditions[1].Message); n != conditions.MaxMessage {
-		t.Errorf("a message of %d bytes", n)
+		t.Errorf("the message has %d bytes, want %d", n, conditions.MaxMessage)
 	}
 }
 
 // Setting and removing conditions keeps the position and fields of foreign conditions.
 func TestForeignConditionsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Theirs[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "theirs")
+		foreign := rapid.SliceOfNDistinct(rapid.StringMatching(`Foreign[A-Z][a-z]{0,5}`), 0, 5, rapid.ID[string]).Draw(t, "foreign")
 		status := &platformv1alpha1.Status{}
 		var want []platformv1alpha1.Condition
 		for _, kind := range foreign {
@@ -86,14 +86,14 @@ func TestForeignConditionsSurvive(t *testing.T) {
 			return c.Type == ConditionReady || c.Type == ConditionVersion
 		})
 		if diff := cmp.Diff(want, kept); len(want)+len(kept) > 0 && diff != "" {
-			t.Fatalf("conditions owned by others differ (-want +got):\n%s", diff)
+			t.Fatalf("foreign conditions differ (-want +got):\n%s", diff)
 		}
-		types := map[string]bool{}
+		seen := map[string]bool{}
 		for _, c := range status.Conditions {
-			if types[c.Type] {
-				t.Fatalf("%s is there twice", c.Type)
+			if seen[c.Type] {
+				t.Fatalf("duplicate condition %s", c.Type)
 			}
-			types[c.Type] = true
+			seen[c.Type] = true
 		}
 	})
 }
@@ -105,25 +105,25 @@ func TestPhaseSummarizesConditions(t *testing.T) {
 	}{
 		"no conditions": {nil, "Progressing"},
 		"ready":         {[]platformv1alpha1.Condition{{Type: "Other", Status: "False"}, {Type: "Ready", Status: "True"}}, "Ready"},
-		"no":            {[]platformv1alpha1.Condition{{Type: "Ready", Status: "False"}}, "Progressing"},
-		"not sure":      {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
+		"not ready":     {[]platformv1alpha1.Condition{{Type: "Ready", Status: "False"}}, "Progressing"},
+		"unknown":       {[]platformv1alpha1.Condition{{Type: "Ready", Status: "Unknown"}, {Type: "Other", Status: "True"}}, "Progressing"},
 	} {
-		status := &platformv1alpha1.Status{Phase: "before", Conditions: tc.conditions}
+		status := &platformv1alpha1.Status{Phase: "Previous", Conditions: tc.conditions}
 		if setPhase(status); status.Phase != tc.want {
 			t.Errorf("%s: phase %q, want %q", name, status.Phase, tc.want)
 		}
 	}
 }
 
-// The accessors hand out copies, as the interface of the platform demands.
+// GetConditions and SetConditions copy the conditions, as the interface of the platform requires.
 func TestAccessorsCopy(t *testing.T) {
 	m := mlflowOperatorWith()
-	given := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(minutesAfterStart(1))}}
-	m.SetConditions(given)
-	given[0].Type, *given[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
-	taken := m.GetConditions()
-	taken[0].Type, *taken[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
+	set := []platformv1alpha1.Condition{{Type: "A", LastHeartbeatTime: new(minutesAfterStart(1))}}
+	m.SetConditions(set)
+	set[0].Type, *set[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
+	got := m.GetConditions()
+	got[0].Type, *got[0].LastHeartbeatTime = "changed", minutesAfterStart(9)
 	if c := m.Status.Conditions[0]; c.Type != "A" || !c.LastHeartbeatTime.Equal(new(minutesAfterStart(1))) {
-		t.Errorf("the condition became %+v", c)
+		t.Errorf("a change of a copy changed the condition to %+v", c)
 	}
 }

@@ -21,74 +21,74 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// The rules decide which Deployments of a legacy operator are deleted, and how this is reported.
+// Only Deployments that the legacy operator created for this AIHub are deleted, and only once.
 func TestLegacyDeployments(t *testing.T) {
 	for name, tc := range map[string]struct {
-		namespace string
-		owner     types.UID
-		before    types.UID // what was deleted under the name earlier
-		deletes   bool
-		says      string
+		namespace  string
+		owner      types.UID
+		deletedUID types.UID // of an earlier Deployment with the name
+		deleted    bool
+		message    string
 	}{
-		"created for this AIHub":      {"apps", "hub", "", true, "waiting for Deployment apps/" + legacyRegistryDeployment},
-		"in the manager's namespace":  {"manager", "hub", "", true, "waiting for Deployment manager/" + legacyRegistryDeployment},
-		"in a namespace of users":     {"team", "hub", "", false, ""},
-		"in another namespace":        {"team", "hub", "gone", false, ""},
-		"created for a deleted AIHub": {"apps", "another", "", false, ""},
-		"without an owner":            {"apps", "", "", false, ""},
-		"terminating":                 {"apps", "hub", "here", true, "waiting for Deployment"},
-		"recreated":                   {"apps", "hub", "gone", false, "has been created again"},
+		"created for this AIHub":             {"apps", "hub", "", true, "waiting for Deployment apps/" + legacyRegistryDeployment},
+		"in the manager's namespace":         {"manager", "hub", "", true, "waiting for Deployment manager/" + legacyRegistryDeployment},
+		"in a namespace of a user":           {"team", "hub", "", false, ""},
+		"recreated in a namespace of a user": {"team", "hub", "gone", false, ""},
+		"created for a deleted AIHub":        {"apps", "another", "", false, ""},
+		"without an owner":                   {"apps", "", "", false, ""},
+		"terminating":                        {"apps", "hub", "here", true, "waiting for Deployment"},
+		"recreated":                          {"apps", "hub", "gone", false, "has been created again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := programOf(legacyRegistryDeployment, "here", tc.owner)
-			program.Namespace = tc.namespace
-			b := newHubBench(t, aiHubWith(), program)
-			if tc.before != "" {
-				b.logic.legacy.isFirstDeletion(client.ObjectKeyFromObject(program), tc.before)
+			deployment := newLegacyDeployment(legacyRegistryDeployment, "here", tc.owner)
+			deployment.Namespace = tc.namespace
+			b := newHubFixture(t, aiHubWith(), deployment)
+			if tc.deletedUID != "" {
+				b.logic.legacy.isFirstDeletion(client.ObjectKeyFromObject(deployment), tc.deletedUID)
 			}
 			message, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get())
-			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deletes {
-				t.Errorf("error %v", err)
+			if _, waits := errors.AsType[*reconciler.Wait](err); waits != tc.deleted {
+				t.Errorf("got error %v", err)
 			}
 			if err != nil {
 				message = err.Error()
 			}
-			if !strings.Contains(message, tc.says) || tc.says == "" && message != "" {
-				t.Errorf("message %q, want %q", message, tc.says)
+			if !strings.Contains(message, tc.message) || tc.message == "" && message != "" {
+				t.Errorf("message %q, want %q", message, tc.message)
 			}
-			if deleted := !b.exists(program); deleted != tc.deletes {
-				t.Errorf("deleted %t, want %t", deleted, tc.deletes)
+			if deleted := !b.exists(deployment); deleted != tc.deleted {
+				t.Errorf("deleted %t, want %t", deleted, tc.deleted)
 			}
 		})
 	}
 }
 
-// Trouble with them is trouble, and not a wait.
+// A failed read or deletion is an error, not a Wait.
 func TestLegacyDeploymentErrors(t *testing.T) {
-	b := newHubBench(t, aiHubWith(), programOf(legacyCatalogDeployment, "here", "hub"))
-	b.failing = func(verb, kind string) error {
+	b := newHubFixture(t, aiHubWith(), newLegacyDeployment(legacyCatalogDeployment, "here", "hub"))
+	b.requestError = func(verb, kind string) error {
 		if verb == "delete" && kind == "Deployment" {
-			return errors.New("not allowed today")
+			return errors.New("forbidden")
 		}
 		return nil
 	}
 	others, _, err := b.reconcile()
-	if err == nil || !strings.Contains(err.Error(), "not allowed today") {
-		t.Errorf("error %v, writes %q", err, others)
+	if err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("got error %v, writes %q", err, others)
 	}
-	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "not allowed today") {
+	if c := b.condition("ProvisioningSucceeded"); !strings.Contains(c.Message, legacyCatalogDeployment) || !strings.Contains(c.Message, "forbidden") {
 		t.Errorf("got condition %+v, want the legacy Deployment and the error of its deletion", c)
 	}
-	broken := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return errors.New("no cache")
+	failingReader := interceptor.NewClient(b.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("cache not started")
 	}})
-	b.logic.legacy.readers[legacyCatalogDeployment] = broken
-	if _, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "no cache") {
-		t.Errorf("error %v", err)
+	b.logic.legacy.readers[legacyCatalogDeployment] = failingReader
+	if _, err := b.logic.legacy.deleteAll(t.Context(), b.logic.applier, b.get()); err == nil || !strings.Contains(err.Error(), "cache not started") {
+		t.Errorf("got error %v", err)
 	}
 }
 
-// A new AIHub starts with a clean slate.
+// For a new AIHub, a Deployment with any UID is deleted again.
 func TestLegacyDeploymentsReset(t *testing.T) {
 	f := &legacyDeployments{}
 	key := types.NamespacedName{Namespace: "apps", Name: legacyRegistryDeployment}
@@ -100,7 +100,7 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	if f.isFirstDeletion(key, "two") {
 		t.Error("want false for a second UID of the name")
 	}
-	if other := (types.NamespacedName{Namespace: "elsewhere", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
+	if other := (types.NamespacedName{Namespace: "other", Name: legacyRegistryDeployment}); !f.isFirstDeletion(other, "two") {
 		t.Error("a Deployment in another namespace counts as already deleted")
 	}
 	if f.reset(); !f.isFirstDeletion(key, "two") {
@@ -108,7 +108,7 @@ func TestLegacyDeploymentsReset(t *testing.T) {
 	}
 }
 
-// Every event leads to the one AIHub.
+// Every event enqueues the singleton AIHub.
 func TestEnqueueAIHub(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
@@ -116,23 +116,22 @@ func TestEnqueueAIHub(t *testing.T) {
 	h.Create(t.Context(), event.CreateEvent{Object: &corev1.ConfigMap{}}, queue)
 	h.Delete(t.Context(), event.DeleteEvent{Object: namespaceNamed("a")}, queue)
 	if queue.Len() != 1 {
-		t.Fatalf("%d requests", queue.Len())
+		t.Fatalf("got %d requests, want 1", queue.Len())
 	}
 	if got, _ := queue.Get(); got.NamespacedName != hubKey {
-		t.Errorf("request %v", got)
+		t.Errorf("got request %v", got)
 	}
 }
 
-// The shipped role holds nothing that would let the program give itself or others more, and nothing without a limit that could
-// have one.
-func TestRoleOfThePlatformIsNarrow(t *testing.T) {
-	raw, err := os.ReadFile("../../config/rbac/platform/role.yaml")
+// The shipped roles contain no wildcard and no permission to escalate, and restrict changes to named objects.
+func TestPlatformRoleIsRestricted(t *testing.T) {
+	manifest, err := os.ReadFile("../../config/rbac/platform/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := strings.Split(string(raw), "\n---\n")
+	documents := strings.Split(string(manifest), "\n---\n")
 	if len(documents) != 2 {
-		t.Fatalf("%d documents", len(documents))
+		t.Fatalf("got %d roles, want 2", len(documents))
 	}
 	named := map[string]bool{"deployments": true, "aihubs/status": true, "aihubs/finalizers": true, "mlflowoperators/status": true}
 	for _, document := range documents {
@@ -146,14 +145,14 @@ func TestRoleOfThePlatformIsNarrow(t *testing.T) {
 		for _, rule := range role.Rules {
 			for _, word := range append(append(append([]string{}, rule.Verbs...), rule.Resources...), rule.APIGroups...) {
 				if word == "*" || word == "escalate" || word == "bind" || word == "impersonate" || word == "secrets" || word == "deletecollection" {
-					t.Errorf("%s may %v %v", role.Name, rule.Verbs, rule.Resources)
+					t.Errorf("ClusterRole %s allows %v on %v", role.Name, rule.Verbs, rule.Resources)
 				}
 			}
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					changes := verb == "delete" || verb == "patch" || verb == "update"
 					if (changes || named[resource]) && len(rule.ResourceNames) == 0 {
-						t.Errorf("%s may %s any of %s", role.Name, verb, resource)
+						t.Errorf("%s allows %s on %s without resourceNames", role.Name, verb, resource)
 					}
 				}
 			}

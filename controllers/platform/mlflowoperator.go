@@ -142,7 +142,7 @@ func (r *mlflowOperator) finalize(ctx context.Context, m *platformv1alpha1.MLflo
 	return &reconciler.Wait{For: "the MLflow objects to be deleted"}
 }
 
-// instances returns the number of MLflow objects. If discovery does not list the kind, it asks the API server before the finalizer is removed.
+// instances returns the number of MLflow objects. It reads from the API server if discovery does not list the kind, which may be stale.
 func (r *mlflowOperator) instances(ctx context.Context) (int, error) {
 	list := &mlflowv1.MLflowList{}
 	var reader client.Reader = r.cached

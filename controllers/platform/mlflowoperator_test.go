@@ -24,22 +24,22 @@ import (
 )
 
 var (
-	managed = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
-	foreign = func(version string) platformv1alpha1.Release {
+	releaseOfMLflow   = platformv1alpha1.Release{Name: "MLflow", Version: "3.14.0", RepoURL: "https://github.com/mlflow/mlflow"}
+	releaseOfPlatform = func(version string) platformv1alpha1.Release {
 		return platformv1alpha1.Release{Name: "platform", Version: version}
 	}
 )
 
-// [mlflow-57] One reconcile adds the finalizer and reports; in the steady state nothing is written, and nothing read live.
+// [mlflow-57] The first reconcile adds the finalizer and sets the status; in the steady state no request is sent.
 func TestMLflowOperatorFirstReconcile(t *testing.T) {
-	b := newBench(t, mlflowOperatorWith(), configMap("2.30.0"))
-	b.reconciles(2)
+	b := newOperatorFixture(t, mlflowOperatorWith(), configMap("2.30.0"))
+	b.expectReconcile(2)
 	m := b.get()
 	if !slices.Equal(m.Finalizers, []string{"mlflow.opendatahub.io/mlflow-operator-protection"}) {
-		t.Errorf("finalizers %v", m.Finalizers)
+		t.Errorf("got finalizers %v", m.Finalizers)
 	}
 	want := platformv1alpha1.Status{
-		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{foreign("2.30.0"), managed},
+		Phase: "Ready", ObservedGeneration: 1, Releases: []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow},
 		Distribution: &platformv1alpha1.Distribution{Name: "Open Data Hub", Version: "2.30.0"},
 		Conditions: []platformv1alpha1.Condition{{
 			Type: "Ready", Status: "True", Reason: "Ready", Message: "MLflowOperator is ready to manage MLflow custom resources",
@@ -51,13 +51,13 @@ func TestMLflowOperatorFirstReconcile(t *testing.T) {
 	}
 	reads := b.reads
 	b.clock.Step(time.Hour)
-	b.reconciles(0)
+	b.expectReconcile(0)
 	if b.reads != reads {
-		t.Errorf("%d live reads at rest", b.reads-reads)
+		t.Errorf("%d live reads in the steady state", b.reads-reads)
 	}
 }
 
-// [mlflow-58] [mlflow-59] Missing fields are named, and only they are: the domain is not among them.
+// [mlflow-58] [mlflow-59] The message names the missing fields. The domain is optional.
 func TestMissingFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec platformv1alpha1.MLflowOperatorSpec
@@ -67,44 +67,44 @@ func TestMissingFields(t *testing.T) {
 		"no title":            {platformv1alpha1.MLflowOperatorSpec{GatewayName: "g"}, []string{"spec.sectionTitle"}},
 		"no gateway":          {platformv1alpha1.MLflowOperatorSpec{SectionTitle: "s"}, []string{"spec.gatewayName"}},
 		"both fields missing": {platformv1alpha1.MLflowOperatorSpec{Gateway: &platformv1alpha1.GatewaySpec{Domain: "d"}}, []string{"spec.gatewayName", "spec.sectionTitle"}},
-		"blanks":              {platformv1alpha1.MLflowOperatorSpec{GatewayName: " ", SectionTitle: "s"}, []string{"spec.gatewayName"}},
+		"blank gateway":       {platformv1alpha1.MLflowOperatorSpec{GatewayName: " ", SectionTitle: "s"}, []string{"spec.gatewayName"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := missingFields(tc.spec); !slices.Equal(got, tc.want) {
 				t.Errorf("missing %v, want %v", got, tc.want)
 			}
-			b := newBench(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
-			b.reconciles(2)
+			b := newOperatorFixture(t, mlflowOperatorWith(func(m *platformv1alpha1.MLflowOperator) { m.Spec = tc.spec }))
+			b.expectReconcile(2)
 			m := b.get()
 			ready := conditionOf(m, "Ready")
 			message := "Waiting for MLflowOperator spec fields before managing MLflow custom resources: " + strings.Join(tc.want, ", ")
 			switch {
 			case len(tc.want) == 0 && (ready.Status != "True" || m.Status.Phase != "Ready"):
-				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
 			case len(tc.want) > 0 && (ready.Status != "False" || ready.Reason != "ConfigPending" || ready.Message != message || m.Status.Phase != "Progressing"):
-				t.Errorf("phase %s, %+v", m.Status.Phase, ready)
+				t.Errorf("got phase %s and condition %+v", m.Status.Phase, ready)
 			}
 		})
 	}
 }
 
-// [mlflow-60] [mlflow-61] D32: an unfit version of the platform leaves out its release and names itself, and nothing more.
+// [mlflow-60] [mlflow-61] D32: an invalid version of the platform is reported and its release omitted; the phase does not change.
 func TestStatusListsReleases(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    []platformv1alpha1.Release
-		message string // of the condition, "" for none
+		message string // of ConditionVersion, or empty without one
 	}{
-		"no ConfigMap": {nil, []platformv1alpha1.Release{managed}, ""},
-		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{managed}, ""},
-		"a version":    {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{foreign("2.30.0"), managed}, ""},
-		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{foreign("v2.30.0"), managed}, ""},
-		"no version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{managed},
+		"no ConfigMap": {nil, []platformv1alpha1.Release{releaseOfMLflow}, ""},
+		"no key":       {[]client.Object{configMap("")}, []platformv1alpha1.Release{releaseOfMLflow}, ""},
+		"version":      {[]client.Object{configMap("2.30.0")}, []platformv1alpha1.Release{releaseOfPlatform("2.30.0"), releaseOfMLflow}, ""},
+		"with a v":     {[]client.Object{configMap(" v2.30.0\n")}, []platformv1alpha1.Release{releaseOfPlatform("v2.30.0"), releaseOfMLflow}, ""},
+		"invalid version": {[]client.Object{configMap("newest")}, []platformv1alpha1.Release{releaseOfMLflow},
 			`invalid platform version in apps/odh-mlflowoperator-config: platformVersion "newest": not a semantic version; write a semantic version such as 2.30.0 or v2.30.0`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
-			b.reconciles(2)
+			b := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
+			b.expectReconcile(2)
 			m := b.get()
 			if diff := cmp.Diff(tc.want, m.Status.Releases); diff != "" {
 				t.Errorf("releases differ (-want +got):\n%s", diff)
@@ -121,17 +121,17 @@ func TestStatusListsReleases(t *testing.T) {
 				t.Errorf("condition %+v, want message %q", c, tc.message)
 			}
 			if m.Status.Phase != "Ready" {
-				t.Errorf("phase %s: the version of the platform decides about nothing", m.Status.Phase)
+				t.Errorf("phase %s, want Ready regardless of the version", m.Status.Phase)
 			}
-			b.reconciles(0)
+			b.expectReconcile(0)
 		})
 	}
 }
 
-// The version follows the ConfigMap; after a failure the last known version is kept, and the read is retried.
-func TestVersionFollowsTheConfigMap(t *testing.T) {
-	b := newBench(t, mlflowOperatorWith(), configMap("soon"))
-	b.reconciles(2)
+// A change of the ConfigMap changes the reported version. A failed read keeps the last version and is retried.
+func TestVersionIsUpdatedFromConfigMap(t *testing.T) {
+	b := newOperatorFixture(t, mlflowOperatorWith(), configMap("soon"))
+	b.expectReconcile(2)
 	current := configMap("")
 	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(current), current); err != nil {
 		t.Fatal(err)
@@ -140,145 +140,145 @@ func TestVersionFollowsTheConfigMap(t *testing.T) {
 	if err := b.client.Update(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}
-	working := b.logic.versions
+	versions := b.logic.versions
 	b.logic.versions = interceptor.NewClient(b.client, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("no connection")
+			return errors.New("connection refused")
 		},
 	})
-	if _, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
-		t.Errorf("error %v", err)
+	if _, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "apps/odh-mlflowoperator-config") {
+		t.Errorf("got error %v", err)
 	}
 	if m := b.get(); conditionOf(m, ConditionVersion).Type == "" || conditionOf(m, "Ready").Status != "True" {
 		t.Errorf("a failed read changed the status: %+v", m.Status)
 	}
-	b.logic.versions = working
-	b.reconciles(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{foreign("2.31.0"), managed}) || conditionOf(m, ConditionVersion).Type != "" {
-		t.Errorf("status %+v", m.Status)
+	b.logic.versions = versions
+	b.expectReconcile(1)
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfPlatform("2.31.0"), releaseOfMLflow}) || conditionOf(m, ConditionVersion).Type != "" {
+		t.Errorf("got status %+v", m.Status)
 	}
-	b.reconciles(0)
-	b.logic.versions = nil // the namespace of the platform is not known
-	b.reconciles(1)
-	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{managed}) {
-		t.Errorf("status %+v", m.Status)
+	b.expectReconcile(0)
+	b.logic.versions = nil // the namespace of the platform is unknown
+	b.expectReconcile(1)
+	if m := b.get(); !slices.Equal(m.Status.Releases, []platformv1alpha1.Release{releaseOfMLflow}) {
+		t.Errorf("got status %+v", m.Status)
 	}
 }
 
-// [mlflow-63] What a version of the platform may look like.
-func TestCheckVersion(t *testing.T) {
+// [mlflow-63]
+func TestValidateVersion(t *testing.T) {
 	long := "1.2.3-" + strings.Repeat("a", 58)
-	for text, fits := range map[string]bool{
+	for text, valid := range map[string]bool{
 		"2.30.0": true, "v2.30.0": true, "2.30.0-rc.1+build.5": true, "0.0.1": true, long: true,
 		long + "b": false, "2.30": false, "2": false, "v": false, "latest": false, "2.30.0.1": false, "02.1.0": false, "2.30.x": false, "V2.30.0": false,
 	} {
-		if err := validateVersion(text); (err == nil) != fits {
+		if err := validateVersion(text); (err == nil) != valid {
 			t.Errorf("%q: unexpected error: %v", text, err)
 		}
 	}
 }
 
-// [mlflow-64] Deletion waits for the MLflow objects and states it; it ends with them.
+// [mlflow-64] The deletion waits for the MLflow objects and reports that.
 func TestDeletionWaitsForMLflows(t *testing.T) {
-	isDeleted := func(b *bench) bool {
+	isDeleted := func(b *operatorFixture) bool {
 		return apierrors.IsNotFound(b.client.Get(b.Context(), key, &platformv1alpha1.MLflowOperator{}))
 	}
-	b := newBench(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
-	b.reconciles(2)
+	b := newOperatorFixture(t, mlflowOperatorWith(), instance(), configMap("2.30.0"))
+	b.expectReconcile(2)
 	if err := b.client.Delete(t.Context(), b.get()); err != nil {
 		t.Fatal(err)
 	}
-	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
-	b.reconciles(1)
+	b.update(func(m *platformv1alpha1.MLflowOperator) { m.Generation = 2 })
+	b.expectReconcile(1)
 	m := b.get()
 	ready := conditionOf(m, "Ready")
 	if ready.Status != "False" || ready.Reason != "MLflowInstancesPresent" || ready.Message != "cannot delete MLflowOperator while 1 MLflow instance(s) still exist: delete them first" {
-		t.Errorf("condition %+v", ready)
+		t.Errorf("got condition %+v", ready)
 	}
 	if m.Status.Phase != "Progressing" || m.Status.ObservedGeneration != 2 || len(m.Status.Releases) != 2 {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
-	b.reconciles(0)
+	b.expectReconcile(0)
 	if err := b.client.Delete(t.Context(), instance()); err != nil {
 		t.Fatal(err)
 	}
-	b.reconciles(1)
+	b.expectReconcile(1)
 	if !isDeleted(b) {
 		t.Error("the MLflowOperator was not removed")
 	}
 }
 
-// Letting go cannot be taken back, so an API that does not seem to be served is queried for once more.
-func TestDeletionWithoutTheAPIOfMLflow(t *testing.T) {
+// If discovery does not list the MLflow API, the API server is queried, because removing the finalizer is irreversible.
+func TestDeletionWithoutMLflowAPI(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		err     error
-		goes    bool
+		deleted bool
 	}{
 		"API not served":                   {nil, &meta.NoKindMatchError{GroupKind: mlflowKind.GroupKind()}, true},
 		"API removed during the reconcile": {nil, apierrors.NewNotFound(schema.GroupResource{Resource: "mlflows"}, ""), true},
 		"MLflow exists":                    {[]client.Object{instance()}, nil, false},
-		"read error":                       {nil, errors.New("no connection"), false},
+		"read error":                       {nil, errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, append(tc.objects, mlflowOperatorWith())...)
-			b.reconciles(2)
+			b := newOperatorFixture(t, append(tc.objects, mlflowOperatorWith())...)
+			b.expectReconcile(2)
 			b.served = capability.NewSet(mlflowOperatorKind)
 			if err := b.client.Delete(t.Context(), b.get()); err != nil {
 				t.Fatal(err)
 			}
-			b.failing = func(client.Object) error { return tc.err }
-			_, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
-			if failed := err != nil; failed != (tc.err != nil && !tc.goes) {
-				t.Errorf("error %v", err)
+			b.requestError = func(client.Object) error { return tc.err }
+			_, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			if failed := err != nil; failed != (tc.err != nil && !tc.deleted) {
+				t.Errorf("got error %v", err)
 			}
-			if gone := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); gone != tc.goes {
-				t.Errorf("deleted: %t, want %t", gone, tc.goes)
+			if deleted := apierrors.IsNotFound(b.client.Get(t.Context(), key, &platformv1alpha1.MLflowOperator{})); deleted != tc.deleted {
+				t.Errorf("deleted: %t, want %t", deleted, tc.deleted)
 			}
 		})
 	}
 }
 
-// [D32] A conflict of writes costs a reconcile and nothing else.
+// [D32] A conflict is retried and not an error.
 func TestConflictIsRetried(t *testing.T) {
-	b := newBench(t, mlflowOperatorWith())
+	b := newOperatorFixture(t, mlflowOperatorWith())
 	b.conflicts = 1
-	result, err := b.shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	result, err := b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 	if err != nil || result.RequeueAfter == 0 {
-		t.Fatalf("result %+v, error %v: a conflict is no failure, and is tried again", result, err)
+		t.Fatalf("result %+v, error %v, want a requeue without an error", result, err)
 	}
 	if len(b.get().Status.Conditions) > 0 {
-		t.Fatal("the status was written, so the test proves nothing")
+		t.Fatal("the status was written despite the conflict")
 	}
-	b.reconciles(1)
+	b.expectReconcile(1)
 	if ready := conditionOf(b.get(), "Ready"); ready.Status != "True" {
-		t.Errorf("condition %+v", ready)
+		t.Errorf("got condition %+v", ready)
 	}
 }
 
-// A paused object states it in its own kind of conditions, and is left alone.
+// A paused object has the condition Paused and is not reconciled.
 func TestPausedObjectIsNotReconciled(t *testing.T) {
-	b := newBench(t, mlflowOperatorWith())
-	b.reconciles(2)
-	b.change(func(m *platformv1alpha1.MLflowOperator) {
+	b := newOperatorFixture(t, mlflowOperatorWith())
+	b.expectReconcile(2)
+	b.update(func(m *platformv1alpha1.MLflowOperator) {
 		m.Annotations = map[string]string{names.PausedAnnotation: "true"}
 		m.Spec.GatewayName = ""
 	})
-	b.reconciles(1)
+	b.expectReconcile(1)
 	m := b.get()
 	if paused := conditionOf(m, "Paused"); paused.Status != "True" || paused.Severity != "Info" || conditionOf(m, "Ready").Status != "True" {
-		t.Errorf("conditions %+v", m.Status.Conditions)
+		t.Errorf("got conditions %+v", m.Status.Conditions)
 	}
-	b.reconciles(0)
-	b.change(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
-	b.reconciles(1)
+	b.expectReconcile(0)
+	b.update(func(m *platformv1alpha1.MLflowOperator) { m.Annotations = nil })
+	b.expectReconcile(1)
 	if m := b.get(); conditionOf(m, "Paused").Type != "" || conditionOf(m, "Ready").Reason != "ConfigPending" {
-		t.Errorf("conditions %+v", m.Status.Conditions)
+		t.Errorf("got conditions %+v", m.Status.Conditions)
 	}
 }
 
-// A change of the spec or status of an MLflow does not change the number of MLflow resources.
-func TestPredicateIgnoresUpdates(t *testing.T) {
+// Only the creation and deletion of an MLflow change the number of MLflow objects.
+func TestCreateDeletePredicate(t *testing.T) {
 	p := createDeletePredicate()
 	if !p.Create(event.CreateEvent{Object: instance()}) || !p.Delete(event.DeleteEvent{Object: instance()}) ||
 		p.Update(event.UpdateEvent{ObjectOld: instance(), ObjectNew: instance()}) {

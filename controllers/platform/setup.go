@@ -182,17 +182,17 @@ func enqueue(name string) handler.EventHandler {
 	})
 }
 
-// hasName passes events of objects with the name.
+// hasName accepts events of objects with the name.
 func hasName(name string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == name })
 }
 
-// createDeletePredicate passes events that create or delete objects.
+// createDeletePredicate accepts events that create or delete objects.
 func createDeletePredicate() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// deletePredicate passes events that delete objects.
+// deletePredicate accepts events that delete objects.
 func deletePredicate() predicate.Funcs {
 	p := createDeletePredicate()
 	p.CreateFunc = func(event.CreateEvent) bool { return false }

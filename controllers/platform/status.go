@@ -152,8 +152,8 @@ func aihubConditions(f aihubFacts) []platformv1alpha1.Condition {
 	return []platformv1alpha1.Condition{provisioned, registry, catalog, degraded}
 }
 
-// readyCondition returns Ready: a copy of the dependent that is not True, False before Unknown, then by the latest transition. Dependents of
-// severity Info are ignored.
+// readyCondition returns Ready. If a dependent is not True, Ready has its values: those of a False dependent first, then of the latest
+// transition. Dependents of severity Info are ignored.
 func readyCondition(list []platformv1alpha1.Condition, generation int64) platformv1alpha1.Condition {
 	var notTrue []platformv1alpha1.Condition
 	for _, kind := range dependents {

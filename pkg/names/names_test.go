@@ -34,11 +34,11 @@ func TestTruncate(t *testing.T) {
 		"exactly at the limit": {"mlflow", 6, "mlflow"},
 		"too long":             {"mlflow-with-a-long-tail", 20, "mlflow-with-5e3068c9"},
 		"cut before a dash":    {"abc-defghijklmnopq", 13, "abc-2e8a6811"},
-		"no room for a head":   {"mlflow-server", 9, "c0213670"},
-		"room for a hash only": {"mlflow-server", 4, "c021"},
-		"nothing but dashes":   {strings.Repeat("-", 30), 20, "a4eee14e"},
-		"no room":              {"mlflow", 0, ""},
-		"less than no room":    {"mlflow", -1, ""},
+		"hash only":            {"mlflow-server", 9, "c0213670"},
+		"part of the hash":     {"mlflow-server", 4, "c021"},
+		"only dashes":          {strings.Repeat("-", 30), 20, "a4eee14e"},
+		"limit 0":              {"mlflow", 0, ""},
+		"negative limit":       {"mlflow", -1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Truncate(test.name, test.limit); got != test.want {
@@ -63,7 +63,7 @@ func TestTruncateProperties(t *testing.T) {
 			t.Fatalf("%q: unexpected problems: %v", short, problems)
 		}
 		if other := label.Draw(t, "other"); other != name && len(name) > limit && Truncate(other, limit) == short {
-			t.Fatalf("%q and %q became the same", name, other)
+			t.Fatalf("%q and %q have the same truncated name", name, other)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestIndexesAndNamesOfList(t *testing.T) {
 		t.Errorf("indexes %v, want %v", got, []int{0, 3})
 	}
 	if ByName(list, "a")["value"] != "1" || ByName(list, "c") != nil {
-		t.Errorf("named %v and %v", ByName(list, "a"), ByName(list, "c"))
+		t.Errorf("ByName returned %v and %v", ByName(list, "a"), ByName(list, "c"))
 	}
 	if diff := cmp.Diff(map[string]any{"text": "t", "null": nil}, Pick(object, "text", "null", "absent")); diff != "" {
 		t.Error(diff)

@@ -17,13 +17,13 @@ import (
 func expectSameJSON[T any](t *testing.T, from any) *T {
 	t.Helper()
 	into := MustApply[T](from)
-	if diff := cmp.Diff(text(t, from), text(t, into)); diff != "" {
+	if diff := cmp.Diff(normalizedJSON(t, from), normalizedJSON(t, into)); diff != "" {
 		t.Errorf("%T (-value +converted):\n%s", from, diff)
 	}
 	return into
 }
 
-func text(t *testing.T, v any) string {
+func normalizedJSON(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -55,13 +55,13 @@ func TestApplyIsEquivalent(t *testing.T) {
 }
 
 func TestApplyCopiesPointers(t *testing.T) {
-	given := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
-	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, given)
+	source := &corev1.PersistentVolumeClaimSpec{StorageClassName: new("")}
+	claim := expectSameJSON[corev1ac.PersistentVolumeClaimSpecApplyConfiguration](t, source)
 	if claim.StorageClassName == nil || *claim.StorageClassName != "" {
 		t.Errorf("an empty storageClassName was converted to %v", claim.StorageClassName)
 	}
 	*claim.StorageClassName = "other"
-	if *given.StorageClassName != "" {
+	if *source.StorageClassName != "" {
 		t.Error("the converted object shares memory with its source")
 	}
 	if claim.VolumeName != nil {
@@ -85,7 +85,7 @@ func TestMustApplyRejectsOtherTypes(t *testing.T) {
 func TestMustApplyEach(t *testing.T) {
 	env := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B"}})
 	if len(env) != 2 || *env[0].Name != "A" || *env[0].Value != "1" || *env[1].Name != "B" || env[1].Value != nil {
-		t.Errorf("converted to %+v", env)
+		t.Errorf("got %+v", env)
 	}
 	if none := MustApplyEach[corev1ac.EnvVarApplyConfiguration]([]corev1.EnvVar(nil)); none != nil {
 		t.Errorf("MustApplyEach(nil) returned %v, want nil", none)

@@ -18,15 +18,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// ProtocolHTTPS is the protocol of ports of Services with TLS, by which Ingress controllers such as Contour know it.
+// ProtocolHTTPS is the appProtocol of Service ports with TLS, which Ingress controllers such as Contour evaluate.
 const ProtocolHTTPS = "https"
 
 // caConfigMapKey is the key of a CA in a ConfigMap for a BackendTLSPolicy.
 const caConfigMapKey = "ca.crt"
 
-// Ingress returns an Ingress with TLS for the host and path, which defaults to all paths. Only with
-// annotations of cert-manager it names a certificate Secret, which cert-manager creates; otherwise the Ingress controller serves its own
-// certificate.
+// Ingress returns an Ingress with TLS for the host and path, which defaults to all paths. With annotations of cert-manager it names the
+// Secret that cert-manager creates; otherwise the Ingress controller serves its own certificate.
 func (p Published) Ingress(meta metav1.ObjectMeta, class string, extraAnnotations map[string]string) *networkingv1ac.IngressApplyConfiguration {
 	annotations, tls := map[string]string{}, networkingv1ac.IngressTLS().WithHosts(p.Host)
 	if p.ServerName != "" {

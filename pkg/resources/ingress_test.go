@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var shown = metav1.ObjectMeta{Name: "shop", Namespace: "ns", Labels: map[string]string{"a": "b"}}
+var ingressMeta = metav1.ObjectMeta{Name: "shop", Namespace: "ns", Labels: map[string]string{"a": "b"}}
 
 func asYAML(t *testing.T, object any) string {
 	t.Helper()
@@ -22,12 +22,12 @@ func asYAML(t *testing.T, object any) string {
 
 func TestIngress(t *testing.T) {
 	for name, c := range map[string]struct {
-		published Published
-		class     string
-		more      map[string]string
-		want      string
+		published   Published
+		class       string
+		annotations map[string]string
+		want        string
 	}{
-		"a server without TLS": {Published{Service: "shop", Port: intstr.FromInt32(80), Host: "shop.example.org"}, "", nil, `apiVersion: networking.k8s.io/v1
+		"server without TLS": {Published{Service: "shop", Port: intstr.FromInt32(80), Host: "shop.example.org"}, "", nil, `apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
   labels:
@@ -51,7 +51,7 @@ spec:
   - hosts:
     - shop.example.org
 `},
-		"TLS, a class and cert-manager": {
+		"server with TLS, class and cert-manager": {
 			Published{Service: "shop", Port: intstr.FromString("https"), Host: "shop.example.org", ServerName: "shop.ns.svc"},
 			"edge", map[string]string{"cert-manager.io/cluster-issuer": "ours"}, `apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -84,7 +84,7 @@ spec:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, asYAML(t, c.published.Ingress(shown, c.class, c.more))); diff != "" {
+			if diff := cmp.Diff(c.want, asYAML(t, c.published.Ingress(ingressMeta, c.class, c.annotations))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -93,7 +93,7 @@ spec:
 
 func TestBackendTLS(t *testing.T) {
 	var got string
-	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).BackendTLS(shown, []byte("PEM")) {
+	for _, o := range (Published{Service: "shop", ServerName: "shop.ns.svc"}).BackendTLS(ingressMeta, []byte("PEM")) {
 		got += asYAML(t, o) + "---\n"
 	}
 	const want = `apiVersion: v1

@@ -51,9 +51,9 @@ type Postgres struct {
 	Port             int32
 	// Env has user, password and database, which the image creates on an empty volume.
 	Env []*corev1ac.EnvVarApplyConfiguration
-	// Liveness and Readiness are its probes.
+	// Liveness and Readiness are the probes of the container.
 	Liveness, Readiness *corev1ac.ProbeApplyConfiguration
-	// Resources of the container; nil for PostgresResources.
+	// Resources are the resources of the container; nil for PostgresResources.
 	Resources *corev1ac.ResourceRequirementsApplyConfiguration
 	Security  *corev1ac.PodSecurityContextApplyConfiguration
 	// Volume is the data volume.
@@ -62,7 +62,7 @@ type Postgres struct {
 	Exclusive bool
 	// Certificate is the Secret with the serving certificate; empty without TLS.
 	Certificate string
-	// Selector is the selector of its pods.
+	// Selector is the selector of the pods.
 	Selector map[string]string
 }
 
@@ -117,7 +117,7 @@ const (
 
 	postgresTLSVolume = "postgres-tls"
 	postgresTLSDir    = "/etc/postgres-tls"
-	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key of root; pods read it by their group.
+	// postgresKeyMode is the least strict mode that PostgreSQL accepts for a key of root; the pods read the key through their group.
 	postgresKeyMode = int32(0o640)
 )
 
@@ -153,8 +153,8 @@ func AddPostgresVerification(container *corev1ac.ContainerApplyConfiguration, ss
 // VerifyFull is the sslmode in which a client verifies the certificate and name of the server.
 const VerifyFull = "verify-full"
 
-// ConnectionURIKey is the key of CloudNativePG and Crunchy Postgres for Kubernetes with the URL of a database, including the escaped user
-// and password.
+// ConnectionURIKey is the key with the URL of a database, including the escaped user and password, in Secrets of CloudNativePG and Crunchy
+// Postgres for Kubernetes.
 const ConnectionURIKey = "uri"
 
 // ConnectionKeys are the other keys of these Secrets, by libpq variable.
@@ -202,6 +202,6 @@ const passwordBytes = 16
 // NewPassword returns a random password for a generated database that needs no escaping in a URL.
 func NewPassword() string {
 	random := make([]byte, passwordBytes)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // rand.Read never fails
 	return base64.URLEncoding.EncodeToString(random)
 }

@@ -44,7 +44,7 @@ type PostgresBackup struct {
 	// Claim is the claim of the backups.
 	Claim    string
 	Security *corev1ac.PodSecurityContextApplyConfiguration
-	// Labels of the pods.
+	// Labels are the labels of the pods.
 	Labels map[string]string
 	// Pods are the settings of the server's pods for pulling images and scheduling.
 	Pods *server.Pods

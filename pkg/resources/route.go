@@ -22,21 +22,21 @@ type Published struct {
 	Service string
 	// Namespace is the namespace of the Service if the HTTPRoute is in another one, which requires a ReferenceGrant.
 	Namespace string
-	// Port of the Service. HTTPRoutes require a number.
+	// Port is the port of the Service. HTTPRoutes require a number.
 	Port intstr.IntOrString
 
 	// ServerName is the name in the certificate of the server; empty without TLS.
 	ServerName string
 
-	// Host and Path of Route or Ingress. Without a host the router assigns it.
+	// Host and Path are those of the Route or Ingress. The router assigns the host of a Route without one.
 	Host, Path string
 	// TLS is the termination of the Route and the CA of the server.
 	TLS *routev1.TLSConfig
-	// Weight and Wildcard of a Route are defaulted by the API server if unset.
+	// Weight and Wildcard are those of the Route. The API server sets defaults if they are unset.
 	Weight   *int32
 	Wildcard routev1.WildcardPolicyType
 
-	// Gateway of the HTTPRoute, with Prefixes from longest to shortest.
+	// Gateway is the parent of the HTTPRoute. Prefixes are ordered from longest to shortest.
 	Gateway  Gateway
 	Prefixes []Prefix
 }
@@ -53,7 +53,7 @@ func (g Gateway) Matches(ref gatewayv1.ParentReference, namespace string) bool {
 // Prefix is a path prefix of a route. Rewritten replaces it, unless empty.
 type Prefix struct {
 	Path, Rewritten string
-	// Redirected redirects the path to the one with a trailing slash: the page there has relative links.
+	// Redirected redirects the path to the same path with a trailing slash, because the page has relative links.
 	Redirected bool
 }
 
@@ -97,7 +97,7 @@ func (p Published) HTTPRoute(meta metav1.ObjectMeta) runtime.ApplyConfiguration 
 	return gatewayv1ac.HTTPRoute(meta.Name, meta.Namespace).WithLabels(meta.Labels).WithSpec(spec)
 }
 
-// httpRouteRule returns a rule without timeout for a path: some Gateways default to 15 s.
+// httpRouteRule returns a rule without a timeout for a path, because some Gateways default to 15 s.
 func httpRouteRule(kind gatewayv1.PathMatchType, path string) *gatewayv1ac.HTTPRouteRuleApplyConfiguration {
 	return gatewayv1ac.HTTPRouteRule().WithTimeouts(gatewayv1ac.HTTPRouteTimeouts().WithRequest("0s")).
 		WithMatches(gatewayv1ac.HTTPRouteMatch().WithPath(gatewayv1ac.HTTPPathMatch().WithType(kind).WithValue(path)))

@@ -40,8 +40,8 @@ func ConfigureServerPod(pod *corev1ac.PodSpecApplyConfiguration, selector map[st
 }
 
 // AddSpreadConstraints sets the spread constraints of the user on a pod of the server, with its selector as default.
-func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, more *server.CommonPods) {
-	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](more.TopologySpreadConstraints)
+func AddSpreadConstraints(pod *corev1ac.PodSpecApplyConfiguration, selector map[string]string, common *server.CommonPods) {
+	pod.TopologySpreadConstraints = MustApplyEach[corev1ac.TopologySpreadConstraintApplyConfiguration](common.TopologySpreadConstraints)
 	for i := range pod.TopologySpreadConstraints {
 		if pod.TopologySpreadConstraints[i].LabelSelector == nil {
 			pod.TopologySpreadConstraints[i].WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(selector))

@@ -21,13 +21,13 @@ import (
 
 var meta = metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{"app": ""}}
 
-// Only set fields are owned, because server-side apply would keep others and take them from other managers.
+// Unset fields are omitted, because server-side apply would take them from other field managers.
 func TestTypedDropsUnsetFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		config runtime.ApplyConfiguration
 		want   string
 	}{
-		"a Route": {Published{Service: "s", Port: intstr.FromString("http")}.Route(meta),
+		"Route": {Published{Service: "s", Port: intstr.FromString("http")}.Route(meta),
 			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"labels":{"app":""},"name":"a","namespace":"ns"},` +
 				`"spec":{"port":{"targetPort":"http"},"to":{"kind":"Service","name":"s"}}}`},
 		"Route with all fields": {
@@ -35,22 +35,22 @@ func TestTypedDropsUnsetFields(t *testing.T) {
 				TLS: &routev1.TLSConfig{Termination: "edge"}}.Route(metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"k": "v"}}),
 			`{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"annotations":{"k":"v"},"name":"a"},"spec":{"host":"h","path":"/p",` +
 				`"port":{"targetPort":1},"tls":{"termination":"edge"},"to":{"kind":"Service","name":"s","weight":0},"wildcardPolicy":"None"}}`},
-		"a ServiceMonitor": {
+		"ServiceMonitor": {
 			ServiceMonitor(meta, map[string]string{"x": "y"}, monitoringv1.Endpoint{Port: "m"}, monitoringv1.SafeTLSConfig{InsecureSkipVerify: new(false)}),
 			`{"apiVersion":"monitoring.coreos.com/v1","kind":"ServiceMonitor","metadata":{"labels":{"app":""},"name":"a","namespace":"ns"},` +
 				`"spec":{"endpoints":[{"port":"m","tlsConfig":{"insecureSkipVerify":false}}],"selector":{"matchLabels":{"x":"y"}}}}`},
-		"a ConsoleLink": {Typed(capability.ConsoleLink, &consolev1.ConsoleLink{Spec: consolev1.ConsoleLinkSpec{Link: consolev1.Link{Text: "t"}}}),
+		"ConsoleLink": {Typed(capability.ConsoleLink, &consolev1.ConsoleLink{Spec: consolev1.ConsoleLinkSpec{Link: consolev1.Link{Text: "t"}}}),
 			`{"apiVersion":"console.openshift.io/v1","kind":"ConsoleLink","spec":{"href":"","location":"","text":"t"}}`},
-		"Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
+		"Group with nil users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"}}`},
-		"a Group without users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
+		"Group with empty users": {Typed(capability.UserGroup, &userv1.Group{ObjectMeta: metav1.ObjectMeta{Name: "g"}, Users: userv1.OptionalNames{}}),
 			`{"apiVersion":"user.openshift.io/v1","kind":"Group","metadata":{"name":"g"},"users":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) { expectJSON(t, c.want, c.config) })
 	}
 }
 
-// expectJSON expects the JSON form of an object.
+// expectJSON checks the JSON encoding of an object.
 func expectJSON(t *testing.T, want string, config runtime.ApplyConfiguration) {
 	t.Helper()
 	got, err := json.Marshal(config)
@@ -65,9 +65,9 @@ func expectJSON(t *testing.T, want string, config runtime.ApplyConfiguration) {
 func TestGatewayObjects(t *testing.T) {
 	p := Published{Service: "s", Port: intstr.FromInt32(8443), Gateway: Gateway{"g", "gateways"},
 		Prefixes: []Prefix{{Path: "/a/v1", Rewritten: "/v1"}, {Path: "/a", Redirected: true}}}
-	const head = `"metadata":{"name":"a","namespace":"ns","labels":{"app":""}}`
+	const metadata = `"metadata":{"name":"a","namespace":"ns","labels":{"app":""}}`
 	route := func(backend string) string {
-		return `{"kind":"HTTPRoute","apiVersion":"gateway.networking.k8s.io/v1",` + head + `,"spec":{"parentRefs":[{"group":"gateway.networking.k8s.io",` +
+		return `{"kind":"HTTPRoute","apiVersion":"gateway.networking.k8s.io/v1",` + metadata + `,"spec":{"parentRefs":[{"group":"gateway.networking.k8s.io",` +
 			`"kind":"Gateway","namespace":"gateways","name":"g"}],"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/a/v1"}}],"filters":[{"type":"URLRewrite",` +
 			`"urlRewrite":{"path":{"type":"ReplacePrefixMatch","replacePrefixMatch":"/v1"}}}],"backendRefs":[` + backend + `],"timeouts":{"request":"0s"}},` +
 			`{"matches":[{"path":{"type":"Exact","value":"/a"}}],"filters":[{"type":"RequestRedirect","requestRedirect":{` +
@@ -77,7 +77,7 @@ func TestGatewayObjects(t *testing.T) {
 	expectJSON(t, route(`{"group":"","kind":"Service","name":"s","port":8443,"weight":1}`), p.HTTPRoute(meta))
 	p.Namespace = "servers"
 	expectJSON(t, route(`{"group":"","kind":"Service","name":"s","namespace":"servers","port":8443,"weight":1}`), p.HTTPRoute(meta))
-	expectJSON(t, `{"kind":"ReferenceGrant","apiVersion":"gateway.networking.k8s.io/v1beta1",`+head+`,"spec":{"from":[{"group":"gateway.networking.k8s.io",`+
+	expectJSON(t, `{"kind":"ReferenceGrant","apiVersion":"gateway.networking.k8s.io/v1beta1",`+metadata+`,"spec":{"from":[{"group":"gateway.networking.k8s.io",`+
 		`"kind":"HTTPRoute","namespace":"routes"}],"to":[{"group":"","kind":"Service","name":"s"}]}}`, p.ReferenceGrant(meta, "routes"))
 }
 
@@ -104,6 +104,6 @@ func TestDecode(t *testing.T) {
 	}
 	u.Object["spec"] = map[string]any{"rules": "x", "host": int64(1)}
 	if _, err := Decode[routev1.Route](u); err == nil || !strings.Contains(err.Error(), "Route ns/a") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

@@ -31,10 +31,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// Condition is False while a Gateway or router rejects an object or a host is taken, Unknown while no Gateway has responded, and absent otherwise.
+// Condition is False while an object is rejected or another Ingress has its host, Unknown while no Gateway has responded, and absent otherwise.
 const Condition = "RouteAccepted"
 
-// Reasons of problems besides those that Gateways set.
+// Reasons of problems, in addition to those that Gateways set.
 const (
 	ReasonNotAccepted = "NotAccepted"
 	ReasonNotSeen     = "NotSeen"
@@ -64,8 +64,8 @@ type Report struct {
 	Retry time.Duration
 }
 
-// Read reads the status of objects from a cache of full objects, and whether another Ingress has a host of them. It skips objects that do not
-// exist yet, and kinds that Gateways and routers do not accept or reject.
+// Read reads the status of objects from a cache of full objects, and checks whether another Ingress has one of their hosts. It skips objects
+// that do not exist yet, and kinds that Gateways and routers do not accept or reject.
 func Read(ctx context.Context, reader client.Reader, gateway resources.Gateway, objects apply.Desired, now time.Time) (Report, error) {
 	var report Report
 	for _, desired := range objects {
@@ -146,7 +146,7 @@ func (r *Report) readPolicy(object *unstructured.Unstructured, gateway resources
 	return nil
 }
 
-// addRejection adds a problem if the Gateway rejects the current generation of an object. It reports whether the status is that of the configured Gateway.
+// addRejection adds a problem if the Gateway rejects the current generation of an object. It reports whether parent is the Gateway.
 func (r *Report) addRejection(object *unstructured.Unstructured, gateway resources.Gateway, parent gatewayv1.ParentReference, parentConditions []metav1.Condition) bool {
 	if !gateway.Matches(parent, object.GetNamespace()) {
 		return false
@@ -167,7 +167,7 @@ func (r *Report) addRejection(object *unstructured.Unstructured, gateway resourc
 	return true
 }
 
-// readRoute adds rejections. The routers for a Route are unknown, so a missing response is not a problem.
+// readRoute adds rejections by routers. Which routers serve a Route is unknown, so a missing response is not a problem.
 func (r *Report) readRoute(object *unstructured.Unstructured, _ resources.Gateway, _ time.Time) error {
 	route, err := resources.Decode[routev1.Route](object)
 	if err != nil {

@@ -29,7 +29,7 @@ var (
 	now    = time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
 )
 
-// objectWithStatus is an object that was written some seconds ago, with a status.
+// objectWithStatus returns an object with a status, which was applied the given number of seconds ago.
 func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstructured.Unstructured {
 	u := resources.NewUnstructured(kind)
 	u.SetNamespace("team")
@@ -37,7 +37,7 @@ func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstru
 	u.SetGeneration(2)
 	u.SetCreationTimestamp(metav1.NewTime(now.Add(-time.Hour)))
 	at := metav1.NewTime(now.Add(-time.Duration(ago) * time.Second))
-	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "us", Operation: "Apply", Time: &at}})
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "operator", Operation: "Apply", Time: &at}})
 	u.Object["spec"] = map[string]any{"host": "x.apps.example.com"}
 	if status != nil {
 		u.Object["status"] = status
@@ -47,7 +47,7 @@ func objectWithStatus(kind schema.GroupVersionKind, ago int, status any) *unstru
 
 // routeCondition returns a condition as Envoy Gateway writes it.
 func routeCondition(kind, status, reason string, generation int64) map[string]any {
-	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "the words of the Gateway",
+	return map[string]any{"type": kind, "status": status, "reason": reason, "message": "no listener matches",
 		"observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 }
 
@@ -82,17 +82,17 @@ func read(t *testing.T, objects ...*unstructured.Unstructured) (Report, error) {
 	for _, o := range objects {
 		desired.Add(client.ApplyConfigurationFromUnstructured(o))
 	}
-	desired.Add(gatewayv1ac.HTTPRoute("not-there-yet", "team"))
-	return Read(t.Context(), held{objects: objects}, public, desired, now)
+	desired.Add(gatewayv1ac.HTTPRoute("missing", "team"))
+	return Read(t.Context(), fakeCache{objects: objects}, public, desired, now)
 }
 
-// held is a cache of some objects.
-type held struct {
+// fakeCache is a cache of the given objects.
+type fakeCache struct {
 	client.Reader
 	objects []*unstructured.Unstructured
 }
 
-func (h held) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (h fakeCache) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	for _, o := range h.objects {
 		if u, ok := into.(*unstructured.Unstructured); ok && o.GroupVersionKind() == u.GroupVersionKind() && client.ObjectKeyFromObject(o) == name {
 			o.DeepCopyInto(u)
@@ -106,16 +106,16 @@ func TestRead(t *testing.T) {
 	http, policy, route := capability.HTTPRoute, capability.BackendTLSPolicy, capability.Route
 	acceptedConditions := []any{routeCondition("Accepted", "True", "Accepted", 2), routeCondition("ResolvedRefs", "True", "ResolvedRefs", 2)}
 	for name, c := range map[string]struct {
-		object  *unstructured.Unstructured
-		due     time.Duration
-		refused bool
-		reason  string // empty where nothing speaks against it
-		message string
+		object   *unstructured.Unstructured
+		retry    time.Duration
+		rejected bool
+		reason   string // empty without a problem
+		message  string
 	}{
 		"accepted HTTPRoute":                     {objectWithStatus(http, 90, parent(acceptedConditions...)), 0, false, "", ""},
-		"not allowed":                            {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
-		"without generation":                     {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): the words of the Gateway"},
-		"without reason":                         {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "the words"},
+		"not allowed":                            {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 2))), 0, true, "NotAllowedByListeners", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): no listener matches; let a listener of the Gateway allow routes of namespace team, or configure another Gateway"},
+		"without generation":                     {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "NoMatchingParent", 0))), 0, true, "NoMatchingParent", "Gateway gateways/public rejects HTTPRoute team/x (Accepted is False): no listener matches"},
+		"without reason":                         {objectWithStatus(http, 90, parent(routeCondition("Accepted", "False", "", 2))), 0, true, ReasonNotAccepted, "no listener"},
 		"server cannot be resolved":              {objectWithStatus(http, 90, parent(acceptedConditions[0], routeCondition("ResolvedRefs", "False", "RefNotPermitted", 2))), 0, true, "RefNotPermitted", "ResolvedRefs is False"},
 		"previous generation rejected":           {objectWithStatus(http, 0, parent(routeCondition("Accepted", "False", "NotAllowedByListeners", 1))), 0, false, "", ""},
 		"status Unknown":                         {objectWithStatus(http, 90, parent(routeCondition("Accepted", "Unknown", "Pending", 2))), 0, false, "", ""},
@@ -124,7 +124,7 @@ func TestRead(t *testing.T) {
 		"rejected by another Gateway only":       {objectWithStatus(http, 90, statusOf("parentRef", "parents", resources.Gateway{Name: "public", Namespace: "team"}, routeCondition("Accepted", "False", "X", 2))), 0, false, ReasonNotSeen, "gateways/public"},
 		"accepted policy":                        {objectWithStatus(policy, 90, ancestor(acceptedConditions...)), 0, false, "", ""},
 		"policy without a status":                {objectWithStatus(policy, 90, nil), 0, false, "", ""},
-		"rejected policy":                        {objectWithStatus(policy, 90, ancestor(routeCondition("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): the words of the Gateway"},
+		"rejected policy":                        {objectWithStatus(policy, 90, ancestor(routeCondition("Accepted", "False", "NoValidCACertificate", 2))), 0, true, "NoValidCACertificate", "Gateway gateways/public rejects BackendTLSPolicy team/x (Accepted is False): no listener matches"},
 		"admitted Route":                         {objectWithStatus(route, 90, routers("True")), 0, false, "", ""},
 		"Route admitted by one of two routers":   {objectWithStatus(route, 90, routers("False", "True")), 0, false, "", ""},
 		"Route without a status":                 {objectWithStatus(route, 90, nil), 0, false, "", ""},
@@ -133,41 +133,41 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(t, c.object)
-			if err != nil || got.Retry != c.due || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.due == 0) {
-				t.Fatalf("report %+v, error %v", got, err)
+			if err != nil || got.Retry != c.retry || (got.FirstProblem() == nil) != (c.reason == "") || (got.Wait() == nil) != (c.retry == 0) {
+				t.Fatalf("got report %+v, error %v", got, err)
 			}
 			atRouter := c.object.GetKind() == "Route"
-			if got.RejectedByRouter() != (c.refused && atRouter) || got.RejectedByGateway() != (c.refused && !atRouter) {
-				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedByRouter(), got.RejectedByGateway(), c.refused, c.object.GetKind())
+			if got.RejectedByRouter() != (c.rejected && atRouter) || got.RejectedByGateway() != (c.rejected && !atRouter) {
+				t.Errorf("rejected by a router: %t, by a Gateway: %t; want %t only for the %s", got.RejectedByRouter(), got.RejectedByGateway(), c.rejected, c.object.GetKind())
 			}
-			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.refused) {
-				t.Errorf("problem %+v", first)
+			if first := got.FirstProblem(); first != nil && (first.Reason != c.reason || !strings.Contains(first.Message, c.message) || first.Rejected != c.rejected) {
+				t.Errorf("got problem %+v", first)
 			}
 			list := []metav1.Condition{{Type: Condition, Status: metav1.ConditionTrue, Reason: "Before"}}
 			got.Set(&list, 3)
-			want := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionUnknown}[c.refused]
+			want := map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionUnknown}[c.rejected]
 			if c.reason == "" && len(list) > 0 || c.reason != "" && (list[0].Status != want || list[0].Reason != c.reason || list[0].Message != got.FirstProblem().Message) {
-				t.Errorf("conditions %+v", list)
+				t.Errorf("got conditions %+v", list)
 			}
 		})
 	}
 }
 
-// A refusal comes before a missing answer.
+// A rejection takes precedence over a missing response.
 func TestFirstProblemPrefersRejection(t *testing.T) {
-	r := Report{Problems: []Problem{{Reason: "silent"}, {Reason: "refused", Rejected: true}, {Reason: "later", Rejected: true}}}
-	if got := r.FirstProblem().Reason; got != "refused" {
-		t.Errorf("first %s, want %s", got, "refused")
+	r := Report{Problems: []Problem{{Reason: "NotSeen"}, {Reason: "First", Rejected: true}, {Reason: "Second", Rejected: true}}}
+	if got := r.FirstProblem().Reason; got != "First" {
+		t.Errorf("got problem %s, want First", got)
 	}
 	if got := (Report{}).FirstProblem(); got != nil {
-		t.Errorf("problem %+v", got)
+		t.Errorf("got problem %+v", got)
 	}
 }
 
 func TestReadFailsForInvalidStatus(t *testing.T) {
 	_, err := read(t, objectWithStatus(capability.HTTPRoute, 0, map[string]any{"parents": "x"}))
 	if err == nil || !strings.Contains(err.Error(), "HTTPRoute team/x") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -182,18 +182,18 @@ func TestReadHostOfOlderIngress(t *testing.T) {
 	server := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(holder).Build()
 	got, err := Read(t.Context(), server, public, apply.Desired{{Config: published}}, now)
 	if err != nil || !got.RejectedByRouter() || got.RejectedByGateway() || got.Retry != reconciler.RequeueBlocked {
-		t.Fatalf("report %+v, error %v", got, err)
+		t.Fatalf("got report %+v, error %v", got, err)
 	}
 	want := Problem{Kind: "Ingress", Name: "data-a-https", Rejected: true, Reason: ReasonHostTaken,
 		Message: "there is no Ingress, because the older Ingress a-rest/data of InferenceService data has the host " + host +
 			": recreate one of the two resources under another name or in another namespace"}
 	if *got.FirstProblem() != want {
-		t.Errorf("problem %+v", got.FirstProblem())
+		t.Errorf("got problem %+v", got.FirstProblem())
 	}
 	if err := server.Delete(t.Context(), holder); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = Read(t.Context(), server, public, apply.Desired{{Config: published}}, now); err != nil || len(got.Problems) != 0 || got.Retry != 0 {
-		t.Errorf("report %+v, error %v", got, err)
+		t.Errorf("got report %+v, error %v", got, err)
 	}
 }

@@ -36,7 +36,7 @@ func (s *ClaimSpec) Difference(claim *corev1.PersistentVolumeClaim) string {
 func ClaimDifference(claim *corev1.PersistentVolumeClaim, field, desired, current string) string {
 	fix := "Kubernetes cannot change this field of a claim: set the field to the value of the claim, or move the data to a new claim"
 	if IsUnbound(claim) {
-		fix = fmt.Sprintf("the claim has no volume yet, and so no data: delete it with kubectl -n %s delete pvc %s, and it is created as the spec says",
+		fix = fmt.Sprintf("the claim has no volume yet, and so no data: delete it with kubectl -n %s delete pvc %s, and the operator recreates it from the spec",
 			claim.Namespace, claim.Name)
 	}
 	return fmt.Sprintf("%s is %s and PersistentVolumeClaim %s has %s; %s", field, desired, claim.Name, current, fix)

@@ -18,10 +18,10 @@ func TestSetStorageClassIfUnbound(t *testing.T) {
 		want  string
 	}{
 		"no class":         {claim(corev1.ClaimPending, "", nil), new("fast"), "fast"},
-		"another class":    {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
+		"other class":      {claim(corev1.ClaimPending, "", new("slow")), new("fast"), "slow"},
 		"bound":            {claim(corev1.ClaimBound, "v", nil), new("fast"), ""},
-		"being bound":      {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
-		"the default":      {claim(corev1.ClaimPending, "", nil), new(""), ""},
+		"volume assigned":  {claim(corev1.ClaimPending, "v", nil), new("fast"), ""},
+		"empty class":      {claim(corev1.ClaimPending, "", nil), new(""), ""},
 		"no desired class": {claim(corev1.ClaimPending, "", nil), nil, ""},
 	} {
 		SetStorageClassIfUnbound(c.claim, c.class)

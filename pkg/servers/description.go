@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// LabelNamespace is the namespace of a server, on its objects outside of it.
+	// LabelNamespace is the namespace of a server, as a label of its objects in other namespaces.
 	LabelNamespace = "modelregistry.opendatahub.io/namespace"
 	// AnnotationServingCert on a Service requests a certificate of OpenShift in the named Secret.
 	AnnotationServingCert = "service.beta.openshift.io/serving-cert-secret-name"
@@ -187,8 +187,8 @@ func (d *Description) Ingress(host string, publishing *Publishing) runtime.Apply
 	return p.Ingress(d.Meta(d.Name+"-https"), publishing.Exposure.IngressClass, publishing.Exposure.IngressAnnotations)
 }
 
-// GatewayObjects returns the objects that expose the server at the gateway, if there is one. The HTTPRoute is in another namespace and has
-// no owner. With a certificate of the operator, a BackendTLSPolicy makes the gateway verify the proxy.
+// GatewayObjects returns the objects that expose the server at the gateway, or nil without a gateway. The HTTPRoute is in another namespace
+// and has no owner. With a certificate of the operator, a BackendTLSPolicy makes the gateway verify the proxy.
 func (d *Description) GatewayObjects(publishing *Publishing) apply.Desired {
 	if !publishing.GatewayMode() {
 		return nil
@@ -211,7 +211,7 @@ func (d *Description) GatewayObjects(publishing *Publishing) apply.Desired {
 // BackendTLSSuffix is the suffix of the BackendTLSPolicy of a server and its ConfigMap.
 const BackendTLSSuffix = "-ca"
 
-// BackendTLS returns the objects with which the gateway verifies a server with TLS by the CA that issued its certificate, if there is one.
+// BackendTLS returns the objects with which the gateway verifies the certificate of the server, or nil without TLS or without a CA.
 func (d *Description) BackendTLS(authority []byte) []runtime.ApplyConfiguration {
 	if !d.TLS || len(authority) == 0 {
 		return nil

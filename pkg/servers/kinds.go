@@ -46,8 +46,8 @@ var (
 // OptionalKinds are the kinds of child objects whose APIs are optional.
 var OptionalKinds = []schema.GroupVersionKind{capability.Route, capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy}
 
-// Caches returns the caches of the child objects of registries and the catalog, and additional ones. They select the managed label, which EndpointSlices copy from
-// their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.
+// Caches returns the caches of the child objects of registries and the catalog, and additional ones. They select the operator label, which
+// EndpointSlices copy from their Service. An empty namespace selects all; optional kinds are always watched in all namespaces.
 func Caches(namespace string, additional ...component.CacheNeed) []component.CacheNeed {
 	needs := CacheNeeds(component.CacheNeed{Namespace: namespace, FullObjects: true}, Deployment, EndpointSlice)
 	needs = append(needs, CacheNeeds(component.CacheNeed{Namespace: namespace}, Service, ServiceAccount, NetworkPolicy, DisruptionBudget, Role, RoleBinding, Ingress)...)
@@ -81,7 +81,7 @@ func NamedCaches(mgr ctrl.Manager, namespace string, transform toolscache.Transf
 	return all, nil
 }
 
-// ExistenceChanged passes creations, deletions and the start of a deletion.
+// ExistenceChanged accepts creations, deletions and the start of a deletion.
 func ExistenceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)

@@ -34,7 +34,7 @@ const (
 	SharedGrantName = "allow-gateway-httproutes"
 )
 
-// DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without a grant of its own. done is true if
+// DeleteSharedGrant deletes the shared ReferenceGrant unless an HTTPRoute needs it for a Service without its own grant. done is true if
 // no later call is needed.
 func DeleteSharedGrant(ctx context.Context, live client.Reader, applier *apply.Applier, forOwner types.UID, namespace string) (
 	done bool, err error,

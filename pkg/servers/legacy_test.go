@@ -27,8 +27,8 @@ func object(kind schema.GroupVersionKind, namespace, name string, spec map[strin
 
 // [D26] If a list fails, the grant is kept and the error names the kind.
 func TestDeleteSharedGrantErrors(t *testing.T) {
-	boom := errors.New("boom")
-	for name, broken := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {
+	listErr := errors.New("connection refused")
+	for name, failingKind := range map[string]schema.GroupVersionKind{"": {}, "listing HTTPRoute objects": capability.HTTPRoute, "listing ReferenceGrant objects": capability.ReferenceGrant} {
 		t.Run(name, func(t *testing.T) {
 			shared := object(capability.ReferenceGrant, "ns", SharedGrantName, map[string]any{})
 			shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator"})
@@ -42,17 +42,17 @@ func TestDeleteSharedGrantErrors(t *testing.T) {
 			}
 			c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(shared, route, own).Build(), interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					if list.GetObjectKind().GroupVersionKind().Kind == broken.Kind+"List" {
-						return boom
+					if list.GetObjectKind().GroupVersionKind().Kind == failingKind.Kind+"List" {
+						return listErr
 					}
 					return c.List(ctx, list, opts...)
 				},
 			})
 			applier := apply.New(apply.Options{Client: c, Live: c, FieldOwner: "test", Component: "modelregistry"})
-			settled, err := DeleteSharedGrant(t.Context(), c, applier, "", "ns")
+			done, err := DeleteSharedGrant(t.Context(), c, applier, "", "ns")
 			found := c.Get(t.Context(), client.ObjectKeyFromObject(shared), shared) == nil
-			if fails := name != ""; settled == fails || found != fails || fails && (!errors.Is(err, boom) || !strings.Contains(err.Error(), name)) {
-				t.Errorf("settled %v, there %v, %v", settled, found, err)
+			if fails := name != ""; done == fails || found != fails || fails && (!errors.Is(err, listErr) || !strings.Contains(err.Error(), name)) {
+				t.Errorf("done %t, grant exists %t, error %v", done, found, err)
 			}
 		})
 	}

@@ -42,8 +42,8 @@ func DetectPlatform(settings config.ModelRegistry, hub *aihub.Watcher, served ca
 	return p, hub.Await()
 }
 
-// WaitForDomain waits until the domain of the cluster, or its absence, is known: a Route must not lose its host because the manager has
-// restarted.
+// WaitForDomain returns a Wait until the domain of the cluster, or its absence, is known: otherwise a restart of the manager would remove
+// the host of a Route.
 func (p *Platform) WaitForDomain() error {
 	if p.DefaultDomain == "" && p.Served.Has(capability.OpenShiftIngress) && !p.domainKnown {
 		return &reconciler.Wait{For: "the domain of the cluster", Retry: time.Second}

@@ -153,8 +153,8 @@ func (r *Reconciler) Deployment(ctx context.Context, namespace, name string) (*a
 	return DeploymentFrom(ctx, namespace, name, r.Cached, r.APIReader)
 }
 
-// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache lacks it, it is read from the API server, because the pods of
-// one that lost its label must not roll. An owner without conditions is new and has no such Deployment.
+// DeploymentOf returns a Deployment of an owner, or an empty one. If the cache lacks it, it is read from the API server, because
+// removing the label must not roll the pods. An owner without conditions is new and has no such Deployment.
 func (r *Reconciler) DeploymentOf(ctx context.Context, owner reconciler.Object, namespace, name string) (*appsv1.Deployment, error) {
 	if len(*owner.ConditionsRef()) == 0 {
 		return DeploymentFrom(ctx, namespace, name, r.Cached)
@@ -182,7 +182,7 @@ func (r *Reconciler) ListPods(ctx context.Context, namespace string, labels map[
 
 // References lists the Secrets and ConfigMaps that the pods of a server use.
 type References struct {
-	// Rollouts has the objects that the pods of a Deployment read only at their start, by its name: a change rolls the pods.
+	// Rollouts has the objects that pods read only when they start, by the name of the Deployment: a change rolls the pods.
 	Rollouts map[string][]reference.Reference
 	// Hashes has the hashes of objects of Rollouts that this reconcile writes, by ID.
 	Hashes map[string]string
@@ -191,7 +191,7 @@ type References struct {
 	// Mounted has the objects of which pods need no key, see [reference.OfPods]. Exists reports whether one exists; nil reads the cache.
 	Mounted []reference.Reference
 	Exists  func(reference.Reference) (bool, error)
-	// IsManaged reports whether platform or operator, and not the user, creates a missing object.
+	// IsManaged reports whether the platform or the operator creates a missing object, and not the user.
 	IsManaged func(reference.Missing) bool
 	// Inspect is called with each existing or empty Deployment of Rollouts; nil for none.
 	Inspect func(*appsv1.Deployment) error
@@ -243,8 +243,8 @@ func (r *Reconciler) DatabaseCause(ctx context.Context, namespace, name string, 
 	return "", nil
 }
 
-// Evaluate returns the state of a server from its Deployment and the EndpointSlices of its Service. An available server stays so until the
-// Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another client sets
+// Evaluate returns the state of a server from its Deployment and the EndpointSlices of its Service. An available server stays available until
+// the Deployment controller has observed the current generation, which normally takes milliseconds: an annotation that another client sets
 // changes the generation too.
 func (r *Reconciler) Evaluate(ctx context.Context, d *appsv1.Deployment, service client.ObjectKey, wasAvailable bool) (serving.State, error) {
 	if wasAvailable && d.Generation != d.Status.ObservedGeneration {

@@ -30,22 +30,22 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// notebookEnv is a reconciler of Notebooks with a fake API server and clock.
-type notebookEnv struct {
+// notebookFixture is a reconciler of Notebooks with a fake API server and clock.
+type notebookFixture struct {
 	*testing.T
-	server *fakeapi.Server
-	clock  *clocktesting.FakeClock
-	once   func() error
+	server        *fakeapi.Server
+	clock         *clocktesting.FakeClock
+	reconcileOnce func() error
 }
 
-func newNotebookEnv(t *testing.T, n *Notebook) *notebookEnv {
+func newNotebookFixture(t *testing.T, n *Notebook) *notebookFixture {
 	t.Helper()
 	scheme := fakeapi.Scheme(func(s *runtime.Scheme) error {
 		s.AddKnownTypes(notebookKind.GroupVersion(), &Notebook{}, &NotebookList{})
 		metav1.AddToGroupVersion(s, notebookKind.GroupVersion())
 		return nil
 	})
-	mapper := meta.NewDefaultRESTMapper(nil) // that of the fake client has cluster scope for all kinds
+	mapper := meta.NewDefaultRESTMapper(nil) // in the mapper of the fake client all kinds are cluster-scoped
 	for kind := range scheme.AllKnownTypes() {
 		scope := meta.RESTScope(meta.RESTScopeNamespace)
 		if strings.HasPrefix(kind.Kind, "Cluster") {
@@ -53,7 +53,7 @@ func newNotebookEnv(t *testing.T, n *Notebook) *notebookEnv {
 		}
 		mapper.Add(kind, scope)
 	}
-	e := &notebookEnv{T: t, clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0))}
+	e := &notebookFixture{T: t, clock: clocktesting.NewFakeClock(time.Unix(1700000000, 0))}
 	e.server = fakeapi.New(t, func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithStatusSubresource(&Notebook{}, &appsv1.Deployment{}).
 			WithIndex(&Notebook{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
@@ -64,20 +64,20 @@ func newNotebookEnv(t *testing.T, n *Notebook) *notebookEnv {
 		publishing: servers.Publishing{Exposure: config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.com"}},
 	}
 	base := reconciler.New(reconciler.Options{Client: e.server, Component: "notebook"}, r.logic())
-	e.once = func() error {
+	e.reconcileOnce = func() error {
 		_, err := base.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(n)})
 		return err
 	}
 	return e
 }
 
-// reconcile reconciles until nothing is written, and returns the writes.
-func (e *notebookEnv) reconcile() []string {
+// reconcile reconciles until no write is sent, and returns all writes.
+func (e *notebookFixture) reconcile() []string {
 	e.Helper()
 	var all []string
 	for range 10 {
 		e.server.Writes = nil
-		if err := e.once(); err != nil {
+		if err := e.reconcileOnce(); err != nil {
 			e.Fatal(err)
 		}
 		if len(e.server.Writes) == 0 {
@@ -87,11 +87,11 @@ func (e *notebookEnv) reconcile() []string {
 			all = append(all, w.String())
 		}
 	}
-	e.Fatalf("it does not stop writing: %v", all)
+	e.Fatalf("no steady state after 10 reconciles: %v", all)
 	return nil
 }
 
-func (e *notebookEnv) get(object client.Object, name string) bool {
+func (e *notebookFixture) get(object client.Object, name string) bool {
 	e.Helper()
 	err := e.server.Get(e.Context(), client.ObjectKey{Namespace: "team", Name: name}, object)
 	if client.IgnoreNotFound(err) != nil {
@@ -100,7 +100,7 @@ func (e *notebookEnv) get(object client.Object, name string) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-func (e *notebookEnv) must(err error) {
+func (e *notebookFixture) must(err error) {
 	e.Helper()
 	if err != nil {
 		e.Fatal(err)
@@ -108,7 +108,7 @@ func (e *notebookEnv) must(err error) {
 }
 
 // condition returns status and reason of a condition of the Notebook, "" without it.
-func (e *notebookEnv) condition(kind string) string {
+func (e *notebookFixture) condition(kind string) string {
 	e.Helper()
 	n := &Notebook{}
 	e.get(n, "lab")
@@ -118,8 +118,8 @@ func (e *notebookEnv) condition(kind string) string {
 	return ""
 }
 
-// rollOut acts for the controllers of Deployments and EndpointSlices.
-func (e *notebookEnv) rollOut() {
+// rollOut sets the status of a completed rollout, as the Deployment controller would.
+func (e *notebookFixture) rollOut() {
 	e.Helper()
 	d := &appsv1.Deployment{}
 	e.get(d, "lab")
@@ -136,9 +136,9 @@ func newNotebook() *Notebook {
 	return n
 }
 
-// Another server needs only a kind, a description and phases, see fifth_server_test.go, to have all objects of the others.
-func TestFifthServer(t *testing.T) {
-	e := newNotebookEnv(t, newNotebook())
+// A component for another server needs only a kind, a description and phases, see notebook_test.go.
+func TestNewServerCreatesAllObjects(t *testing.T) {
+	e := newNotebookFixture(t, newNotebook())
 	writes := e.reconcile()
 	for _, want := range []string{
 		"apply Secret lab-tls", "apply ServiceAccount lab", "apply Role notebook-user-lab", "apply NetworkPolicy lab-egress", "apply NetworkPolicy lab-ingress",
@@ -146,28 +146,28 @@ func TestFifthServer(t *testing.T) {
 		"apply PodDisruptionBudget lab", "apply Ingress lab-https",
 	} {
 		if !slices.Contains(writes, want) {
-			t.Errorf("no %s among %v", want, writes)
+			t.Errorf("missing write %q, got %v", want, writes)
 		}
 	}
 	guard, workload := slices.Index(writes, "apply NetworkPolicy lab-ingress"), slices.Index(writes, "apply Deployment lab")
 	if exposure := slices.Index(writes, "apply Ingress lab-https"); guard > workload || workload > exposure {
-		t.Errorf("the order is %v", writes)
+		t.Errorf("want guards, workloads and exposure in this order, got %v", writes)
 	}
 	if got := e.condition("Available"); got != "False DeploymentStarting" {
-		t.Errorf("Available %q of a server that starts", got)
+		t.Errorf("Available = %q while the server starts", got)
 	}
 	if got := e.condition(reference.Condition); got != "False "+reference.ReasonMissing {
 		t.Errorf("%s %q without the Secret of the user", reference.Condition, got)
 	}
 	ingress := &networkingv1.Ingress{}
 	if e.get(ingress, "lab-https"); ingress.Spec.Rules[0].Host != "lab.apps.example.com" || ingress.Annotations["nginx.ingress.kubernetes.io/backend-protocol"] != "HTTPS" {
-		t.Errorf("ingress %+v", ingress)
+		t.Errorf("got ingress %+v", ingress)
 	}
 }
 
-// References, certificate, availability and disruption budget follow changes as those of the others do. The steady state has no writes.
-func TestFifthServerLives(t *testing.T) {
-	e := newNotebookEnv(t, newNotebook())
+// Changes of references, certificate, availability and replicas are reconciled. The steady state has no writes.
+func TestNewServerFollowsChanges(t *testing.T) {
+	e := newNotebookFixture(t, newNotebook())
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "token"}, Data: map[string][]byte{"token": []byte("a"), "other": []byte("a")}}
 	e.must(e.server.Create(t.Context(), token))
 	e.must(e.server.Create(t.Context(), &discoveryv1.EndpointSlice{
@@ -187,18 +187,18 @@ func TestFifthServerLives(t *testing.T) {
 	token.Data["other"] = []byte("b")
 	e.must(e.server.Update(t.Context(), token))
 	if writes := e.reconcile(); len(writes) != 0 || rollout() != "" {
-		t.Errorf("a key that pods do not use: %v", writes)
+		t.Errorf("unexpected writes after a change of an unused key: %v", writes)
 	}
 	token.Data["token"] = []byte("b")
 	e.must(e.server.Update(t.Context(), token))
 	if e.reconcile(); rollout() == "" {
-		t.Error("a changed token does not roll the pods")
+		t.Error("a change of the token did not roll the pods")
 	}
 	e.rollOut()
 	e.reconcile()
 	e.clock.Step(servingcert.Lifetime)
 	if writes := e.reconcile(); !slices.Equal(writes, []string{"apply Secret lab-tls"}) {
-		t.Errorf("at the end of the certificate: %v", writes)
+		t.Errorf("unexpected writes at the renewal of the certificate: %v", writes)
 	}
 	n := &Notebook{}
 	e.get(n, "lab")
@@ -210,18 +210,18 @@ func TestFifthServerLives(t *testing.T) {
 }
 
 // A foreign object is reported and not changed.
-func TestFifthServerNextToForeignObjects(t *testing.T) {
-	e := newNotebookEnv(t, newNotebook())
+func TestNewServerReportsForeignObject(t *testing.T) {
+	e := newNotebookFixture(t, newNotebook())
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "lab"}}
 	e.must(e.server.Create(t.Context(), foreign))
-	err := e.once()
+	err := e.reconcileOnce()
 	n := &Notebook{}
 	e.get(n, "lab")
 	c := meta.FindStatusCondition(n.Status.Conditions, "Available")
 	if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "Service team/lab") {
-		t.Errorf("error %v, condition %+v", err, c)
+		t.Errorf("got error %v, condition %+v", err, c)
 	}
 	if e.get(foreign, "lab"); len(foreign.OwnerReferences)+len(foreign.Labels) > 0 {
-		t.Errorf("it is now %+v", foreign.ObjectMeta)
+		t.Errorf("the foreign Service was changed: %+v", foreign.ObjectMeta)
 	}
 }

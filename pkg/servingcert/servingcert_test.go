@@ -32,16 +32,16 @@ type testIssuer struct {
 	server        client.Client
 	clock         *clocktesting.FakeClock
 	owner         *mlflowv1.MLflow
-	want          Spec
+	spec          Spec
 	reads, writes int
-	failing       error
+	readErr       error
 }
 
 func newTestIssuer(t *testing.T, existing ...client.Object) *testIssuer {
 	t.Helper()
 	b := &testIssuer{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		owner: &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: "owner", UID: "owner-uid"}},
-		want:  Spec{Namespace: "ns", Name: "serving", CACommonName: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
+		spec:  Spec{Namespace: "ns", Name: "serving", CACommonName: "a-ca", Service: "server", Labels: map[string]string{"app": "server"}}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, mlflowv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -53,11 +53,11 @@ func newTestIssuer(t *testing.T, existing ...client.Object) *testIssuer {
 	b.server = server
 	live := interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if _, whole := o.(*corev1.Secret); whole {
+			if _, isSecret := o.(*corev1.Secret); isSecret {
 				b.reads++
 			}
-			if b.failing != nil {
-				return b.failing
+			if b.readErr != nil {
+				return b.readErr
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
@@ -69,14 +69,14 @@ func newTestIssuer(t *testing.T, existing ...client.Object) *testIssuer {
 		},
 	})
 	b.Issuer = &Issuer{Cached: server, Live: live, Clock: b.clock,
-		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "us", Component: "test"})}
+		Applier: apply.New(apply.Options{Client: writing, Live: live, FieldOwner: "test", Component: "test"})}
 	return b
 }
 
-// ensure calls Ensure and returns the time until the next renewal; 0 for none.
+// ensure calls Ensure and returns the time until the next renewal, or 0 without one.
 func (b *testIssuer) ensure() time.Duration {
 	b.Helper()
-	if err := b.Ensure(b.Context(), b.owner, b.want); err != nil {
+	if err := b.Ensure(b.Context(), b.owner, b.spec); err != nil {
 		b.Fatal(err)
 	}
 	err := b.AwaitRenewal(b.owner.UID)
@@ -101,7 +101,7 @@ func (b *testIssuer) secret() *corev1.Secret {
 
 func (b *testIssuer) update(s *corev1.Secret) {
 	b.Helper()
-	if err := b.server.Update(b.Context(), s, client.FieldOwner("them")); err != nil {
+	if err := b.server.Update(b.Context(), s, client.FieldOwner("user")); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -118,19 +118,19 @@ func TestEnsureIssuesOnce(t *testing.T) {
 	b.ensure()
 	s := b.secret()
 	if s.Type != corev1.SecretTypeTLS || !metav1.IsControlledBy(s, b.owner) || s.Labels["app"] != "server" || len(s.Data) != 3 {
-		t.Errorf("type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
+		t.Errorf("got type %s, owners %v, labels %v, %d keys", s.Type, s.OwnerReferences, s.Labels, len(s.Data))
 	}
-	b.ensure() // reads what was written, once
+	b.ensure() // reads the written Secret once
 	reads, writes := b.reads, b.writes
-	if pause := b.ensure(); pause < Lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
-		t.Errorf("at rest: pause %s, %d reads, %d writes", pause, b.reads-reads, b.writes-writes)
+	if remaining := b.ensure(); remaining < Lifetime/2 || b.reads != reads || b.writes != writes || writes != 1 {
+		t.Errorf("steady state: renewal in %s, %d reads, %d writes", remaining, b.reads-reads, b.writes-writes)
 	}
 	b.Forget(b.owner.UID)
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
-		t.Errorf("what was forgotten is waited for: %v", err)
+		t.Errorf("a renewal is pending after Forget: %v", err)
 	}
 	if b.ensure(); b.writes != writes {
-		t.Error("a good certificate was replaced after it was forgotten")
+		t.Error("a valid certificate was replaced after Forget")
 	}
 }
 
@@ -138,10 +138,10 @@ func TestEnsureRenewsInTime(t *testing.T) {
 	b := newTestIssuer(t)
 	b.ensure()
 	before := b.secret().Data
-	pause := b.ensure()
-	b.clock.Step(pause - time.Minute)
-	if rest := b.ensure(); rest != time.Minute || !bytes.Equal(b.secret().Data["tls.crt"], before["tls.crt"]) {
-		t.Errorf("a minute early: pause %s", rest)
+	remaining := b.ensure()
+	b.clock.Step(remaining - time.Minute)
+	if remainingAgain := b.ensure(); remainingAgain != time.Minute || !bytes.Equal(b.secret().Data["tls.crt"], before["tls.crt"]) {
+		t.Errorf("a minute before the renewal: renewal in %s, want 1m0s and the same certificate", remainingAgain)
 	}
 	b.clock.Step(time.Minute)
 	b.ensure()
@@ -151,9 +151,9 @@ func TestEnsureRenewsInTime(t *testing.T) {
 	}
 }
 
-// The CA of the certificate that pods still serve is trusted for a while, even if its Secret was deleted.
+// The CA of the certificate that pods still serve stays in the bundle for a limited time, even if the Secret was deleted.
 func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
-	for name, damage := range map[string]func(*testIssuer, *corev1.Secret){
+	for name, change := range map[string]func(*testIssuer, *corev1.Secret){
 		"deleted": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
 		"emptied": func(b *testIssuer, s *corev1.Secret) { s.Data = nil; b.update(s) },
 	} {
@@ -161,17 +161,17 @@ func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 			b := newTestIssuer(t)
 			b.ensure()
 			before := b.secret()
-			damage(b, before.DeepCopy())
+			change(b, before.DeepCopy())
 			b.ensure()
 			after := b.secret().Data["ca.crt"]
 			if got := b.CABundle(b.owner.UID, "serving"); bytes.Contains(after, before.Data["ca.crt"]) || !bytes.Equal(got, slices.Concat(after, before.Data["ca.crt"])) {
-				t.Errorf("trusted are\n%s", got)
+				t.Errorf("unexpected CA bundle:\n%s", got)
 			}
-			pause := b.ensure()
-			if pause > time.Hour {
-				t.Errorf("looks again after %s", pause)
+			remaining := b.ensure()
+			if remaining > time.Hour {
+				t.Errorf("next check in %s, want at most 1h", remaining)
 			}
-			b.clock.Step(pause)
+			b.clock.Step(remaining)
 			if b.ensure(); !bytes.Equal(b.CABundle(b.owner.UID, "serving"), after) {
 				t.Error("the previous CA is still in the bundle")
 			}
@@ -180,15 +180,15 @@ func TestCABundleKeepsCAOfDeletedSecret(t *testing.T) {
 }
 
 func TestEnsureRepairsSecret(t *testing.T) {
-	for name, damage := range map[string]func(*testIssuer, *corev1.Secret){
-		"a damaged key":    func(b *testIssuer, s *corev1.Secret) { s.Data["tls.key"] = []byte("x"); b.update(s) },
-		"a lost reference": func(b *testIssuer, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
-		"another Service":  func(b *testIssuer, _ *corev1.Secret) { b.want.Service = "other"; b.Forget(b.owner.UID) },
-		"a deleted Secret": func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
-		"lost labels":      func(b *testIssuer, s *corev1.Secret) { s.Labels = nil; b.update(s) },
-		"label removed":    func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
-		"another label":    func(b *testIssuer, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
-		"only the data remains": func(b *testIssuer, s *corev1.Secret) {
+	for name, change := range map[string]func(*testIssuer, *corev1.Secret){
+		"invalid key":        func(b *testIssuer, s *corev1.Secret) { s.Data["tls.key"] = []byte("x"); b.update(s) },
+		"owner removed":      func(b *testIssuer, s *corev1.Secret) { s.OwnerReferences = nil; b.update(s) },
+		"other Service":      func(b *testIssuer, _ *corev1.Secret) { b.spec.Service = "other"; b.Forget(b.owner.UID) },
+		"Secret deleted":     func(b *testIssuer, s *corev1.Secret) { b.remove(s) },
+		"all labels removed": func(b *testIssuer, s *corev1.Secret) { s.Labels = nil; b.update(s) },
+		"label removed":      func(b *testIssuer, s *corev1.Secret) { delete(s.Labels, "app"); b.update(s) },
+		"label changed":      func(b *testIssuer, s *corev1.Secret) { s.Labels["app"] = "other"; b.update(s) },
+		"labels and owner removed": func(b *testIssuer, s *corev1.Secret) {
 			s.Labels, s.OwnerReferences = nil, nil
 			b.update(s)
 		},
@@ -197,13 +197,13 @@ func TestEnsureRepairsSecret(t *testing.T) {
 			b := newTestIssuer(t)
 			b.ensure()
 			b.ensure()
-			damage(b, b.secret())
+			change(b, b.secret())
 			b.ensure()
 			if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !apply.HasComponentLabels(s, "test") || s.Labels["app"] != "server" || bytes.Equal(s.Data["tls.key"], []byte("x")) {
-				t.Errorf("%d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
+				t.Errorf("got %d writes, owners %v, labels %v", b.writes, s.OwnerReferences, s.Labels)
 			}
 			if b.ensure(); b.writes != 2 {
-				t.Errorf("%d writes at rest", b.writes)
+				t.Errorf("%d writes, want none in the steady state", b.writes)
 			}
 		})
 	}
@@ -216,11 +216,11 @@ func TestEnsureKeepsForeignSecret(t *testing.T) {
 	for name, existing := range map[string]*corev1.Secret{"without a label": foreign, "of another component": another} {
 		b := newTestIssuer(t, existing.DeepCopy())
 		b.ensure()
-		if pause := b.ensure(); pause != 0 || b.reads != 1 || b.writes != 0 {
-			t.Errorf("%s: pause %s, %d reads, %d writes", name, pause, b.reads, b.writes)
+		if remaining := b.ensure(); remaining != 0 || b.reads != 1 || b.writes != 0 {
+			t.Errorf("%s: renewal in %s, %d reads, %d writes", name, remaining, b.reads, b.writes)
 		}
 	}
-	t.Run("nor one that the cache does not show yet", func(t *testing.T) {
+	t.Run("not in the cache yet", func(t *testing.T) {
 		b := newTestIssuer(t, foreign.DeepCopy())
 		b.Cached = newTestIssuer(t).server
 		if b.ensure(); b.writes != 0 {
@@ -231,16 +231,16 @@ func TestEnsureKeepsForeignSecret(t *testing.T) {
 
 func TestEnsureReturnsErrors(t *testing.T) {
 	b := newTestIssuer(t)
-	b.failing = errors.New("no answer")
-	if err := b.Ensure(t.Context(), b.owner, b.want); !errors.Is(err, b.failing) {
-		t.Errorf("error %v", err)
+	b.readErr = errors.New("connection refused")
+	if err := b.Ensure(t.Context(), b.owner, b.spec); !errors.Is(err, b.readErr) {
+		t.Errorf("got error %v", err)
 	}
 	if err := b.AwaitRenewal(b.owner.UID); err != nil {
-		t.Errorf("a certificate is remembered that was not issued: %v", err)
+		t.Errorf("a renewal is pending without a certificate: %v", err)
 	}
 }
 
-// foreignCertificate returns a certificate of another CA for the same name, with a lifetime.
+// foreignCertificate returns a certificate for the same name that another CA issued.
 func (b *testIssuer) foreignCertificate(authority string, lifetime time.Duration) map[string][]byte {
 	b.Helper()
 	serving, err := certs.EnsureServing(nil, certs.ServingOptions{CACommonName: authority, DNSNames: []string{"server.ns.svc"}, Lifetime: lifetime}, b.clock.Now())
@@ -250,10 +250,10 @@ func (b *testIssuer) foreignCertificate(authority string, lifetime time.Duration
 	return serving.Data
 }
 
-// A foreign certificate is not renewed, for any creator and labels of the Secret. After the report no reconcile is scheduled.
+// A foreign certificate is not renewed, even in a managed Secret. After its expiry is reported, no reconcile is scheduled.
 func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 	const lifetime = 90 * 24 * time.Hour
-	for name, labelled := range map[string]bool{"in our Secret": true, "in one without our labels": false} {
+	for name, labelled := range map[string]bool{"managed Secret": true, "Secret without labels": false} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestIssuer(t)
 			b.ensure()
@@ -263,25 +263,25 @@ func TestEnsureReportsExpiringForeignCertificate(t *testing.T) {
 				foreign.Labels = nil
 			}
 			b.update(foreign)
-			pause := b.ensure()
+			remaining := b.ensure()
 			if b.writes != 1 || !bytes.Equal(b.secret().Data["tls.crt"], foreign.Data["tls.crt"]) {
 				t.Error("the foreign certificate was replaced")
 			}
-			if pause < lifetime-expiryWarning || pause > lifetime || len(b.owner.Status.Conditions) != 0 {
-				t.Errorf("it is checked after %s, conditions %v", pause, b.owner.Status.Conditions)
+			if remaining < lifetime-expiryWarning || remaining > lifetime || len(b.owner.Status.Conditions) != 0 {
+				t.Errorf("next check in %s, conditions %v", remaining, b.owner.Status.Conditions)
 			}
-			b.clock.Step(pause)
-			if pause := b.ensure(); pause != 0 {
-				t.Errorf("requeue after %s, want none without a message", pause)
+			b.clock.Step(remaining)
+			if remaining := b.ensure(); remaining != 0 {
+				t.Errorf("requeue after %s, want none once the expiry is reported", remaining)
 			}
 			if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || !strings.Contains(c.Message, "delete the Secret") {
-				t.Errorf("condition %+v", c)
+				t.Errorf("got condition %+v", c)
 			}
 			renewed := b.secret()
 			renewed.Data = b.foreignCertificate("team", lifetime)
 			b.update(renewed)
 			if b.ensure(); len(b.owner.Status.Conditions) != 0 {
-				t.Errorf("conditions %v", b.owner.Status.Conditions)
+				t.Errorf("got conditions %v", b.owner.Status.Conditions)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestEnsureRenewsRestoredCertificate(t *testing.T) {
 	}
 	b.ensure()
 	if s := b.secret(); b.writes != 2 || !metav1.IsControlledBy(s, b.owner) || !bytes.Equal(s.Data["tls.crt"], before.Data["tls.crt"]) {
-		t.Errorf("%d writes, owners %v", b.writes, s.OwnerReferences)
+		t.Errorf("got %d writes, owners %v", b.writes, s.OwnerReferences)
 	}
 	b.clock.Step(b.ensure())
 	if b.ensure(); b.writes != 3 {
@@ -317,55 +317,55 @@ func TestTwoCertificatesOfOneOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ensure(b.want, database)
+	ensure(b.spec, database)
 	foreign := b.secret()
 	foreign.Data = b.foreignCertificate("team", 90*24*time.Hour)
 	b.update(foreign)
 	b.clock.Step(85 * 24 * time.Hour)
-	ensure(database, b.want)
+	ensure(database, b.spec)
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || len(b.owner.Status.Conditions) != 1 {
-		t.Errorf("conditions %v", b.owner.Status.Conditions)
+		t.Errorf("got conditions %v", b.owner.Status.Conditions)
 	}
 	if b.CABundle(b.owner.UID, "serving") != nil || b.CABundle(b.owner.UID, "database") == nil {
-		t.Error("the CA of a foreign certificate, or none of an issued one")
+		t.Error("want a CA bundle for the issued certificate only")
 	}
-	b.want.Condition = DatabaseCondition
-	if ensure(database, b.want); len(b.owner.Status.Conditions) != 1 || b.owner.Status.Conditions[0].Type != DatabaseCondition {
-		t.Errorf("conditions %v", b.owner.Status.Conditions)
+	b.spec.Condition = DatabaseCondition
+	if ensure(database, b.spec); len(b.owner.Status.Conditions) != 1 || b.owner.Status.Conditions[0].Type != DatabaseCondition {
+		t.Errorf("got conditions %v", b.owner.Status.Conditions)
 	}
 	reads := b.reads
 	if ensure(database); len(b.owner.Status.Conditions) != 0 || b.reads != reads || b.AwaitRenewal(b.owner.UID) == nil {
-		t.Errorf("%d reads, conditions %v", b.reads-reads, b.owner.Status.Conditions)
+		t.Errorf("got %d reads, conditions %v", b.reads-reads, b.owner.Status.Conditions)
 	}
-	b.failing = errors.New("boom")
+	b.readErr = errors.New("connection refused")
 	b.clock.Step(2 * Lifetime)
-	if err := b.Ensure(b.Context(), b.owner, b.want, database); !errors.Is(err, b.failing) || b.CABundle(b.owner.UID, "database") == nil {
-		t.Errorf("error %v", err)
+	if err := b.Ensure(b.Context(), b.owner, b.spec, database); !errors.Is(err, b.readErr) || b.CABundle(b.owner.UID, "database") == nil {
+		t.Errorf("got error %v", err)
 	}
 }
 
 // An external Secret is not created. An issued certificate is kept until the external one replaces it or External is reset.
 func TestEnsureDoesNotWriteExternalSecret(t *testing.T) {
 	b := newTestIssuer(t)
-	b.want.External = true
-	if pause := b.ensure(); pause != 0 || b.reads != 0 || b.writes != 0 {
-		t.Errorf("pause %s, %d reads, %d writes", pause, b.reads, b.writes)
+	b.spec.External = true
+	if remaining := b.ensure(); remaining != 0 || b.reads != 0 || b.writes != 0 {
+		t.Errorf("got renewal in %s, %d reads, %d writes", remaining, b.reads, b.writes)
 	}
-	b.want.External = false
+	b.spec.External = false
 	b.ensure()
-	b.want.External = true
+	b.spec.External = true
 	b.clock.Step(2 * Lifetime)
-	if pause := b.ensure(); pause != 0 || b.writes != 1 {
-		t.Errorf("pause %s, %d writes", pause, b.writes)
+	if remaining := b.ensure(); remaining != 0 || b.writes != 1 {
+		t.Errorf("got renewal in %s, %d writes", remaining, b.writes)
 	}
 	if c, _ := conditions.Get(b.owner.Status.Conditions, Condition); c.Reason != ReasonExpires || strings.Contains(c.Message, "delete the Secret") {
-		t.Errorf("condition %+v", c)
+		t.Errorf("got condition %+v", c)
 	}
-	b.want.External = false
+	b.spec.External = false
 	if b.ensure(); b.writes != 2 || len(b.owner.Status.Conditions) != 0 {
-		t.Errorf("%d writes, conditions %v", b.writes, b.owner.Status.Conditions)
+		t.Errorf("got %d writes, conditions %v", b.writes, b.owner.Status.Conditions)
 	}
-	b.want.External = true
+	b.spec.External = true
 	b.clock.Step(2 * Lifetime)
 	b.ensure()
 	if err := b.Ensure(b.Context(), b.owner); err != nil || len(b.owner.Status.Conditions) != 0 || b.AwaitRenewal(b.owner.UID) != nil {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Listeners holds functions that are called after each change of a value. A listener is removed when its context ends: the set-up of a
-// component can fail and be repeated within one process. The zero value is ready to use.
+// Listeners holds functions that are called after each change of a value. A listener is removed when its context ends, because the setup of
+// a component can fail and be repeated within one process. The zero value is ready to use.
 type Listeners[T any] struct {
 	mu   sync.Mutex
 	list []*listener[T] // copied on write

@@ -24,40 +24,40 @@ func newQueue(t *testing.T) workqueue.TypedRateLimitingInterface[reconcile.Reque
 }
 
 func newSource(l *Listeners[int]) source.Source {
-	return l.EventSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "awake"}}, &handler.EnqueueRequestForObject{})
+	return l.EventSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "changed"}}, &handler.EnqueueRequestForObject{})
 }
 
-// A listener is removed when its context ends, and no other listener is.
-func TestListenerIsRemovedWithItsContext(t *testing.T) {
+// A listener is removed when its context ends; other listeners are kept.
+func TestListenerIsRemovedWhenContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		var notified []string
-		listen := func(name string) context.CancelFunc {
-			ctx, leave := context.WithCancel(t.Context())
+		subscribe := func(name string) context.CancelFunc {
+			ctx, cancel := context.WithCancel(t.Context())
 			l.Subscribe(ctx, func(int) { notified = append(notified, name) })
-			return leave
+			return cancel
 		}
-		tell := func(want ...string) {
+		expectNotified := func(want ...string) {
 			t.Helper()
 			notified = nil
 			if l.Notify(1); !slices.Equal(notified, want) {
-				t.Errorf("received %q, want %q", notified, want)
+				t.Errorf("notified %q, want %q", notified, want)
 			}
 		}
-		a, b, c := listen("a"), listen("b"), listen("c")
-		tell("a", "b", "c")
+		a, b, c := subscribe("a"), subscribe("b"), subscribe("c")
+		expectNotified("a", "b", "c")
 		b()
-		tell("a", "c") // immediately, by a listener that cleans up
+		expectNotified("a", "c") // b is not called, although it is removed asynchronously
 		synctest.Wait()
 		if l.Len() != 2 {
-			t.Errorf("%d listen, want 2", l.Len())
+			t.Errorf("%d listeners, want 2", l.Len())
 		}
-		defer listen("d")()
-		tell("a", "c", "d")
+		defer subscribe("d")()
+		expectNotified("a", "c", "d")
 		a()
 		c()
 		synctest.Wait()
-		tell("d")
+		expectNotified("d")
 	})
 }
 
@@ -66,9 +66,9 @@ func TestSubscribeDuringNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
 		calls := 0
-		ctx, leave := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		l.Subscribe(t.Context(), func(int) {
-			leave()
+			cancel()
 			l.Subscribe(t.Context(), func(int) { calls += 100 })
 		})
 		l.Subscribe(ctx, func(int) { t.Error("the listener was called after its context ended") })
@@ -80,7 +80,7 @@ func TestSubscribeDuringNotify(t *testing.T) {
 	})
 }
 
-// Concurrent calls leave no listener behind. Run with -race.
+// All listeners are removed after concurrent calls. Run with -race.
 func TestListenersConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Listeners[int]
@@ -88,17 +88,17 @@ func TestListenersConcurrently(t *testing.T) {
 		for range 20 {
 			all.Go(func() {
 				for range 50 {
-					ctx, leave := context.WithCancel(t.Context())
+					ctx, cancel := context.WithCancel(t.Context())
 					l.Subscribe(ctx, func(int) {})
 					l.Notify(1)
-					leave()
+					cancel()
 				}
 			})
 		}
 		all.Wait()
 		synctest.Wait()
 		if l.Len() != 0 {
-			t.Errorf("%d listeners stayed", l.Len())
+			t.Errorf("%d listeners were not removed", l.Len())
 		}
 	})
 }
@@ -121,11 +121,11 @@ func TestEventSourceTriggersController(t *testing.T) {
 			}
 			synctest.Wait()
 			if n := queue.Len(); n != 1 {
-				t.Fatalf("%d requests wait, want 1", n)
+				t.Fatalf("%d queued requests, want 1", n)
 			}
 			request, _ := queue.Get()
-			if request.Name != "awake" {
-				t.Errorf("got request %v, want awake", request)
+			if request.Name != "changed" {
+				t.Errorf("got request %v, want changed", request)
 			}
 			queue.Done(request)
 		}
@@ -146,21 +146,21 @@ func TestEventSourceRemovesListeners(t *testing.T) {
 		var l Listeners[int]
 		before := runtime.NumGoroutine()
 		for range 100 {
-			_ = newSource(&l) // of a controller whose building failed
+			_ = newSource(&l) // as for a controller that could not be built
 			ctx, stop := context.WithCancel(t.Context())
 			queue := newQueue(t)
 			if err := newSource(&l).Start(ctx, queue); err != nil {
 				t.Fatal(err)
 			}
 			if l.Len() != 1 {
-				t.Fatalf("%d listen, want 1", l.Len())
+				t.Fatalf("%d listeners, want 1", l.Len())
 			}
 			stop()
 			queue.ShutDown()
 			synctest.Wait()
 		}
 		if after := runtime.NumGoroutine(); l.Len() != 0 || after > before+5 {
-			t.Errorf("%d listeners stayed, and %d goroutines where there were %d", l.Len(), after, before)
+			t.Errorf("%d listeners were not removed, and %d goroutines run, before %d", l.Len(), after, before)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func objectsInNamespaces(values map[string]string) []*unstructured.Unstructured 
 // useOnList makes the watcher of a fixture watch all namespaces, and returns a function for the last list.
 func useOnList(f *fixture) (last func() string) {
 	var mu sync.Mutex
-	listed := "nothing yet"
+	listed := "not called"
 	f.watcher.Client = f.client.Resource(resource)
 	f.watcher.OnUpdate = func(*unstructured.Unstructured) { panic("OnUpdate is for a single object") }
 	f.watcher.OnList = func(all []*unstructured.Unstructured) {
@@ -90,7 +90,7 @@ func TestOnListWatchesAllNamespaces(t *testing.T) {
 	}
 }
 
-// Objects that are deleted while no watch is open are missing in the next list.
+// Objects that are deleted while no watch is open are not in the next list.
 func TestOnListDropsObjectsDeletedBetweenWatches(t *testing.T) {
 	f := newFixture(t)
 	last := useOnList(f)

@@ -22,7 +22,7 @@ type Value[T any] struct {
 type Unreadable int
 
 const (
-	// Unknown leaves the value as it is.
+	// Unknown does not change the value.
 	Unknown Unreadable = iota
 	// Absent sets the value of a missing object.
 	Absent

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// textOf is the parser of the tests.
-func textOf(u *unstructured.Unstructured) string {
+// parseText returns the value of the key k, or "" without an object.
+func parseText(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
 	}
@@ -17,33 +17,33 @@ func textOf(u *unstructured.Unstructured) string {
 
 // A value is unknown until the object is read. Only changes are notified. It is reset when the API is removed.
 func TestValue(t *testing.T) {
-	v := NewValue(Options{Name: "settings"}, Unknown, textOf)
+	v := NewValue(Options{Name: "settings"}, Unknown, parseText)
 	notified := 0
 	v.Subscribe(t.Context(), func(string) { notified++ })
 	expect := func(step, want string, known bool, calls int) {
 		t.Helper()
 		if got, ok := v.Current(); got != want || ok != known || notified != calls {
-			t.Errorf("%s: %q, known %v, %d calls; want %q, %v, %d", step, got, ok, notified, want, known, calls)
+			t.Errorf("%s: got %q, known %t, %d calls; want %q, %t, %d", step, got, ok, notified, want, known, calls)
 		}
 		notified = 0
 	}
 	expect("not served", "", true, 0)
 	v.OnUpdate(object("settings", "early"))
-	expect("an answer before the API is served", "", true, 0)
+	expect("update before the API is served", "", true, 0)
 	v.SetServed(true)
 	expect("served", "", false, 0)
 	v.OnUpdate(nil)
-	expect("there is none", "", true, 1)
+	expect("object does not exist", "", true, 1)
 	v.OnUpdate(object("settings", "1"))
 	v.OnUpdate(object("settings", "1"))
-	expect("it came", "1", true, 1)
+	expect("object created", "1", true, 1)
 	v.SetServed(true)
-	expect("served as before", "1", true, 0)
+	expect("served again without a change", "1", true, 0)
 	v.SetServed(false)
 	v.OnUpdate(object("settings", "late"))
-	expect("the API has gone", "", true, 1)
+	expect("API removed", "", true, 1)
 	v.SetServed(true)
-	expect("it is back", "", false, 0)
+	expect("API served again", "", false, 0)
 }
 
 func TestUnreadableValue(t *testing.T) {
@@ -51,7 +51,7 @@ func TestUnreadableValue(t *testing.T) {
 		known bool
 		later string
 	}{Unknown: {false, "1"}, Absent: {true, ""}, AbsentUnlessKnown: {true, "1"}} {
-		v := NewValue(Options{Name: "settings"}, unreadable, textOf)
+		v := NewValue(Options{Name: "settings"}, unreadable, parseText)
 		v.SetServed(true)
 		v.OnUnavailable()
 		if got, known := v.Current(); got != "" || known != want.known {

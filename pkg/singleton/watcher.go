@@ -29,7 +29,7 @@ const (
 	minBackoff       = time.Second
 	maxBackoff       = time.Minute
 	forbiddenBackoff = 10 * time.Minute
-	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: each API server serves a new CRD after a delay of its own.
+	// notFoundGracePeriod is the backoff from which NotFound means that the API is not served: API servers serve a new CRD at different times.
 	notFoundGracePeriod = 4 * time.Second
 	// forbiddenGracePeriod is the backoff from which Forbidden is permanent although the object was read before: an API
 	// server that has just started denies all requests until it has loaded the roles.
@@ -93,7 +93,7 @@ func (w *Watcher) SetServed(served bool) {
 // Read lists the object once. It must return before Start is called.
 func (w *Watcher) Read(ctx context.Context) { w.nextDelay(w.ReadOnce(ctx), 0) }
 
-// ReadOnce lists the object unless a list has succeeded before. It is safe for concurrent use, also while Start runs.
+// ReadOnce lists the object unless a list has succeeded before. It is safe for concurrent use, even while Start runs.
 func (w *Watcher) ReadOnce(ctx context.Context) error {
 	if w.listed.Load() {
 		return nil

@@ -39,8 +39,8 @@ type fixture struct {
 	clock                    *clocktesting.FakeClock
 	watcher                  *Watcher
 	lists, logs, unavailable atomic.Int32
-	fail                     atomic.Pointer[error]
-	value                    atomic.Pointer[string] // last value passed to OnUpdate; "" for no object
+	listErr                  atomic.Pointer[error]
+	value                    atomic.Pointer[string] // last value passed to OnUpdate; empty without an object
 }
 
 func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
@@ -50,7 +50,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 		map[schema.GroupVersionResource]string{resource: "ConfigMapList"}, objects...)
 	f.client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		f.lists.Add(1)
-		if err := f.fail.Load(); err != nil {
+		if err := f.listErr.Load(); err != nil {
 			return true, nil, *err
 		}
 		return false, nil, nil
@@ -115,7 +115,7 @@ func TestWatcherReportsChanges(t *testing.T) {
 	}
 	f.waitForValue(t, "three")
 	if got := f.lists.Load(); got != 1 {
-		t.Errorf("%d lists, want 1: changes come by watch", got)
+		t.Errorf("%d lists, want 1, because changes are watched", got)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestBackoffByError(t *testing.T) {
 	group := resource.GroupResource()
 	for name, tc := range map[string]struct {
 		err         error
-		pause       time.Duration
+		backoff     time.Duration
 		unavailable int32
 	}{
 		"forbidden":    {apierrors.NewForbidden(group, "settings", errors.New("no")), minBackoff, 1},
@@ -135,87 +135,87 @@ func TestBackoffByError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, object("settings", "one"))
-			f.fail.Store(&tc.err)
+			f.listErr.Store(&tc.err)
 			f.start(t).watcher.SetServed(true)
-			poll.Until(t, 10*time.Second, "it was asked and waits", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
+			poll.Until(t, 10*time.Second, "the list failed and the backoff runs", func() bool { return f.lists.Load() == 1 && f.clock.HasWaiters() })
 			if got := f.unavailable.Load(); got != tc.unavailable {
 				t.Errorf("OnUnavailable was called %d times, want %d", got, tc.unavailable)
 			}
 			if f.logs.Load() != 1 || f.value.Load() != nil {
-				t.Errorf("%d log lines, taken %v; want one line and nothing taken", f.logs.Load(), f.value.Load())
+				t.Errorf("%d log lines, value %v; want one line and no call of OnUpdate", f.logs.Load(), f.value.Load())
 			}
-			f.fail.Store(nil)
-			f.clock.Step(tc.pause)
+			f.listErr.Store(nil)
+			f.clock.Step(tc.backoff)
 			f.waitForValue(t, "one")
 		})
 	}
 }
 
-// API servers learn of a new CRD one by one: NotFound is retried, and permanent only after the grace period.
+// API servers serve a new CRD at different times: NotFound is retried, and permanent only after the grace period.
 func TestNotFoundIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", f.Resource, "", "404 page not found", 0, true)
-	pause, waited := time.Duration(0), time.Duration(0)
+	backoff, elapsed := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		if pause = f.nextDelay(missing, pause); pause > maxBackoff {
-			t.Fatalf("the next attempt is in %s", pause)
+		if backoff = f.nextDelay(missing, backoff); backoff > maxBackoff {
+			t.Fatalf("the next attempt is in %s", backoff)
 		}
-		waited += pause
+		elapsed += backoff
 	}
-	if waited < 5*time.Second || waited > 30*time.Second {
-		t.Errorf("it counts as missing after %s", waited)
+	if elapsed < 5*time.Second || elapsed > 30*time.Second {
+		t.Errorf("OnUnavailable was called after %s, want between 5s and 30s", elapsed)
 	}
 }
 
-// An API server that has just started denies all requests until it has loaded the roles. The last object stays in force.
+// An API server that has just started denies all requests until it has loaded the roles. The last object stays in effect.
 func TestForbiddenIsRetriedInGracePeriod(t *testing.T) {
 	reported := 0
 	f := New(Options{Resource: resource.GroupResource(), Name: "settings", Log: logr.Discard(), OnUnavailable: func() { reported++ }})
 	f.listed.Store(true)
-	no := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
-	pause, waited := time.Duration(0), time.Duration(0)
+	forbidden := apierrors.NewForbidden(f.Resource, "settings", errors.New("no"))
+	backoff, elapsed := time.Duration(0), time.Duration(0)
 	for reported == 0 {
-		pause = f.nextDelay(no, pause)
-		if waited += pause; waited > time.Minute {
+		backoff = f.nextDelay(forbidden, backoff)
+		if elapsed += backoff; elapsed > time.Minute {
 			t.Fatal("Forbidden was not reported within a minute")
 		}
 	}
-	if waited-pause < 15*time.Second {
-		t.Errorf("reported after %s", waited-pause)
+	if elapsed-backoff < 15*time.Second {
+		t.Errorf("OnUnavailable was called after %s, want at least 15s", elapsed-backoff)
 	}
 	for range 10 {
-		pause = f.nextDelay(no, pause)
+		backoff = f.nextDelay(forbidden, backoff)
 	}
-	if pause != forbiddenBackoff {
-		t.Errorf("the last pause is %s, want %s", pause, forbiddenBackoff)
+	if backoff != forbiddenBackoff {
+		t.Errorf("the last backoff is %s, want %s", backoff, forbiddenBackoff)
 	}
 }
 
 func TestWatcherLogsErrorOnce(t *testing.T) {
 	f := newFixture(t).start(t)
 	refused := errors.New("connection refused")
-	f.fail.Store(&refused)
+	f.listErr.Store(&refused)
 	f.watcher.SetServed(true)
-	pause := minBackoff
+	backoff := minBackoff
 	for n := int32(1); n <= 8; n++ {
-		poll.Until(t, 10*time.Second, "the next attempt waits", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
-		f.clock.Step(pause - time.Millisecond)
+		poll.Until(t, 10*time.Second, "the backoff of the next attempt runs", func() bool { return f.lists.Load() == n && f.clock.HasWaiters() })
+		f.clock.Step(backoff - time.Millisecond)
 		if !f.clock.HasWaiters() {
-			t.Fatalf("attempt %d was made before its delay", n+1)
+			t.Fatalf("attempt %d was made before the backoff ended", n+1)
 		}
 		f.clock.Step(time.Millisecond)
-		pause = min(2*pause, maxBackoff)
+		backoff = min(2*backoff, maxBackoff)
 	}
 	if got := f.logs.Load(); got != 1 {
-		t.Errorf("%d log lines for one and the same trouble, want 1", got)
+		t.Errorf("%d log lines for a repeated error, want 1", got)
 	}
 }
 
 func TestWatchErrors(t *testing.T) {
 	f := newFixture(t)
-	gone := apierrors.NewResourceExpired("too old").Status()
-	if err := f.watcher.handleEvent(watch.Event{Type: watch.Error, Object: &gone}); !apierrors.IsResourceExpired(err) {
+	expired := apierrors.NewResourceExpired("too old").Status()
+	if err := f.watcher.handleEvent(watch.Event{Type: watch.Error, Object: &expired}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error %v, want the one of the watch", err)
 	}
 	for _, event := range []watch.Event{
@@ -223,7 +223,7 @@ func TestWatchErrors(t *testing.T) {
 		{Type: watch.Added, Object: object("other", "other")},
 	} {
 		if err := f.watcher.handleEvent(event); err != nil || f.value.Load() != nil {
-			t.Errorf("%s %v: error %v, taken %v", event.Type, event.Object, err, f.value.Load())
+			t.Errorf("%s %v: error %v, value %v", event.Type, event.Object, err, f.value.Load())
 		}
 	}
 }
@@ -245,11 +245,11 @@ func TestSetServedNeverBlocks(t *testing.T) {
 func TestReadOnceListsUntilItSucceeds(t *testing.T) {
 	f := newFixture(t, object("settings", "one"))
 	refused := errors.New("refused")
-	f.fail.Store(&refused)
+	f.listErr.Store(&refused)
 	if err := f.watcher.ReadOnce(t.Context()); !errors.Is(err, refused) || f.value.Load() != nil {
 		t.Errorf("got error %v, want %v and no call of OnUpdate", err, refused)
 	}
-	f.fail.Store(nil)
+	f.listErr.Store(nil)
 	for range 2 {
 		if err := f.watcher.ReadOnce(t.Context()); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func MLflow(changes ...func(*mlflowv1.MLflowSpec)) *mlflowv1.MLflow {
 	return m
 }
 
-// Object returns one of the built objects by kind and name, nil if it does not exist.
+// Object returns the object with the kind and name, or nil.
 func Object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {

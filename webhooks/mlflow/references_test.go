@@ -19,67 +19,67 @@ import (
 // Objects that an MLflow references require the permissions of its author, except those of the server itself.
 func TestReferencesOfMLflow(t *testing.T) {
 	rules := pkgadmission.Rules{Mode: pkgadmission.Enforce, Level: pkgadmission.Baseline, Namespace: "opendatahub", Account: "manager"}
-	nothing := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	denyAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return false, nil
 	}
-	everything := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
+	allowAll := func(context.Context, authenticationv1.UserInfo, authorizationv1.ResourceAttributes) (bool, error) {
 		return true, nil
 	}
 	for name, tc := range map[string]struct {
-		spec string
-		at   string // field that is refused; empty for none
-		all  bool   // refused to all authors
+		spec      string
+		field     string // that is rejected; empty for none
+		forbidden bool   // for all authors
 	}{
-		"the server itself":           {spec: "{backendStoreUri: 'sqlite:////x', serveArtifacts: true, storage: {resources: {requests: {storage: 1Gi}}}, env: [{name: A, value: b}], replicas: 1}"},
-		"the account of the operator": {spec: "{serviceAccountName: mlflow-sa}"},
-		"an account":                  {spec: "{serviceAccountName: robot}", at: "spec.serviceAccountName"},
-		"the account of the manager":  {spec: "{serviceAccountName: manager}", at: "spec.serviceAccountName", all: true},
-		"an identity of a cloud":      {spec: "{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: x}}", at: "spec.serviceAccountAnnotations[eks.amazonaws.com/role-arn]"},
-		"an image":                    {spec: "{image: {image: x}}", at: "spec.image.image"},
-		"a pull Secret":               {spec: "{imagePullSecrets: [{name: x}]}", at: "spec.imagePullSecrets[0].name"},
-		"a URI":                       {spec: "{backendStoreUriFrom: {name: x, key: k}}", at: "spec.backendStoreUriFrom.name"},
-		"a URI of a replica":          {spec: "{readReplicaBackendStoreUriFrom: {name: x, key: k}}", at: "spec.readReplicaBackendStoreUriFrom.name"},
-		"a URI of models":             {spec: "{registryStoreUriFrom: {name: x, key: k}}", at: "spec.registryStoreUriFrom.name"},
-		"a variable":                  {spec: "{env: [{name: A, valueFrom: {secretKeyRef: {name: x, key: k}}}]}", at: "spec.env[0].valueFrom.secretKeyRef.name"},
-		"variables":                   {spec: "{envFrom: [{secretRef: {name: x}}]}", at: "spec.envFrom[0].secretRef.name"},
-		"variables of a ConfigMap":    {spec: "{envFrom: [{configMapRef: {name: x}}]}", at: "spec.envFrom[0].configMapRef.name"},
-		"the key of the CA":           {spec: "{envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}", at: "spec.envFrom[0].secretRef.name", all: true},
-		"a CA bundle":                 {spec: "{caBundleConfigMap: {name: x}}", at: "spec.caBundleConfigMap.name"},
-		"a label":                     {spec: "{podLabels: {a: b}}", at: "spec.podLabels[a]"},
-		"a label of the manager":      {spec: "{podLabels: {platform.opendatahub.io/manager: b}}", at: "spec.podLabels[platform.opendatahub.io/manager]", all: true},
-		"an annotation":               {spec: "{podAnnotations: {a: b}}", at: "spec.podAnnotations[a]"},
-		"a device":                    {spec: "{resourceClaims: [{name: x, resourceClaimName: z}]}", at: "spec.resourceClaims[0]"},
-		"a device of artifacts":       {spec: "{artifactsServer: {resourceClaims: [{name: x, resourceClaimName: z}]}}", at: "spec.artifactsServer.resourceClaims[0]"},
-		"a volume":                    {spec: "{storage: {volumeName: x}}", at: "spec.storage.volumeName"},
-		"a copy of a claim":           {spec: "{storage: {dataSource: {kind: PersistentVolumeClaim, name: x}}}", at: "spec.storage.dataSource"},
-		"a copy of a snapshot":        {spec: "{storage: {dataSourceRef: {kind: VolumeSnapshot, name: x}}}", at: "spec.storage.dataSourceRef"},
-		"a Secret in a volume":        {spec: "{volumes: [{name: v, secret: {secretName: x}}]}", at: "spec.volumes[0].secret.secretName"},
-		"a claim in a volume":         {spec: "{volumes: [{name: v, persistentVolumeClaim: {claimName: x}}]}", at: "spec.volumes[0]"},
-		"a token in a volume":         {spec: "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}", at: "spec.volumes[0].projected.sources[0].serviceAccountToken"},
-		"the key of the CA in one":    {spec: "{volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}", at: "spec.volumes[0].secret.secretName", all: true},
-		"another place for a volume":  {spec: "{volumeMounts: [{name: v, mountPath: /opt}]}", at: "spec.volumeMounts[0]"},
-		"a priority":                  {spec: "{priorityClassName: x}", at: "spec.priorityClassName"},
-		"nodes":                       {spec: "{nodeSelector: {a: b}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}"},
-		"a privileged server":         {spec: "{securityContext: {privileged: true}}", at: "spec", all: true},
-		"a capability":                {spec: "{securityContext: {capabilities: {add: [SYS_ADMIN]}}}", at: "spec", all: true},
-		"system calls of all kinds":   {spec: "{podSecurityContext: {seccompProfile: {type: Unconfined}}}", at: "spec", all: true},
+		"the server itself":                      {spec: "{backendStoreUri: 'sqlite:////x', serveArtifacts: true, storage: {resources: {requests: {storage: 1Gi}}}, env: [{name: A, value: b}], replicas: 1}"},
+		"ServiceAccount of the operator":         {spec: "{serviceAccountName: mlflow-sa}"},
+		"ServiceAccount":                         {spec: "{serviceAccountName: robot}", field: "spec.serviceAccountName"},
+		"ServiceAccount of the manager":          {spec: "{serviceAccountName: manager}", field: "spec.serviceAccountName", forbidden: true},
+		"identity of a cloud provider":           {spec: "{serviceAccountAnnotations: {eks.amazonaws.com/role-arn: x}}", field: "spec.serviceAccountAnnotations[eks.amazonaws.com/role-arn]"},
+		"image":                                  {spec: "{image: {image: x}}", field: "spec.image.image"},
+		"pull Secret":                            {spec: "{imagePullSecrets: [{name: x}]}", field: "spec.imagePullSecrets[0].name"},
+		"backend store URI":                      {spec: "{backendStoreUriFrom: {name: x, key: k}}", field: "spec.backendStoreUriFrom.name"},
+		"read replica URI":                       {spec: "{readReplicaBackendStoreUriFrom: {name: x, key: k}}", field: "spec.readReplicaBackendStoreUriFrom.name"},
+		"registry store URI":                     {spec: "{registryStoreUriFrom: {name: x, key: k}}", field: "spec.registryStoreUriFrom.name"},
+		"environment variable":                   {spec: "{env: [{name: A, valueFrom: {secretKeyRef: {name: x, key: k}}}]}", field: "spec.env[0].valueFrom.secretKeyRef.name"},
+		"envFrom with a Secret":                  {spec: "{envFrom: [{secretRef: {name: x}}]}", field: "spec.envFrom[0].secretRef.name"},
+		"envFrom with a ConfigMap":               {spec: "{envFrom: [{configMapRef: {name: x}}]}", field: "spec.envFrom[0].configMapRef.name"},
+		"Secret of the webhook certificate":      {spec: "{envFrom: [{secretRef: {name: odh-platform-operator-webhook-cert}}]}", field: "spec.envFrom[0].secretRef.name", forbidden: true},
+		"CA bundle":                              {spec: "{caBundleConfigMap: {name: x}}", field: "spec.caBundleConfigMap.name"},
+		"pod label":                              {spec: "{podLabels: {a: b}}", field: "spec.podLabels[a]"},
+		"label of the manager":                   {spec: "{podLabels: {platform.opendatahub.io/manager: b}}", field: "spec.podLabels[platform.opendatahub.io/manager]", forbidden: true},
+		"pod annotation":                         {spec: "{podAnnotations: {a: b}}", field: "spec.podAnnotations[a]"},
+		"resource claim":                         {spec: "{resourceClaims: [{name: x, resourceClaimName: z}]}", field: "spec.resourceClaims[0]"},
+		"resource claim of the artifacts server": {spec: "{artifactsServer: {resourceClaims: [{name: x, resourceClaimName: z}]}}", field: "spec.artifactsServer.resourceClaims[0]"},
+		"volume name":                            {spec: "{storage: {volumeName: x}}", field: "spec.storage.volumeName"},
+		"clone of a claim":                       {spec: "{storage: {dataSource: {kind: PersistentVolumeClaim, name: x}}}", field: "spec.storage.dataSource"},
+		"restored snapshot":                      {spec: "{storage: {dataSourceRef: {kind: VolumeSnapshot, name: x}}}", field: "spec.storage.dataSourceRef"},
+		"Secret in a volume":                     {spec: "{volumes: [{name: v, secret: {secretName: x}}]}", field: "spec.volumes[0].secret.secretName"},
+		"claim in a volume":                      {spec: "{volumes: [{name: v, persistentVolumeClaim: {claimName: x}}]}", field: "spec.volumes[0]"},
+		"token in a volume":                      {spec: "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}", field: "spec.volumes[0].projected.sources[0].serviceAccountToken"},
+		"webhook certificate in a volume":        {spec: "{volumes: [{name: v, secret: {secretName: odh-platform-operator-webhook-cert}}]}", field: "spec.volumes[0].secret.secretName", forbidden: true},
+		"mount path":                             {spec: "{volumeMounts: [{name: v, mountPath: /opt}]}", field: "spec.volumeMounts[0]"},
+		"priority class":                         {spec: "{priorityClassName: x}", field: "spec.priorityClassName"},
+		"node selector and topology spread":      {spec: "{nodeSelector: {a: b}, topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}"},
+		"privileged container":                   {spec: "{securityContext: {privileged: true}}", field: "spec", forbidden: true},
+		"capability":                             {spec: "{securityContext: {capabilities: {add: [SYS_ADMIN]}}}", field: "spec", forbidden: true},
+		"unconfined seccomp profile":             {spec: "{podSecurityContext: {seccompProfile: {type: Unconfined}}}", field: "spec", forbidden: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := yaml.YAMLToJSON([]byte("{metadata: {name: mlflow}, spec: " + tc.spec + "}"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for holds, may := range map[bool]pkgadmission.Access{false: nothing, true: everything} {
-				passes := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
-				handler := pkgadmission.Guards{Rules: rules, Access: may}.Wrap(passes, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
+			for hasPermissions, access := range map[bool]pkgadmission.Access{false: denyAll, true: allowAll} {
+				next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+				handler := pkgadmission.Guards{Rules: rules, Access: access}.Wrap(next, mlflowv1.GroupVersion.WithKind("MLflow").GroupKind(), referencesOf("opendatahub"))
 				response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 					Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 				}})
-				if want := tc.at == "" || holds && !tc.all; response.Allowed != want {
-					t.Fatalf("an author who holds everything (%t): %+v", holds, response.Result)
+				if want := tc.field == "" || hasPermissions && !tc.forbidden; response.Allowed != want {
+					t.Fatalf("author with all permissions %t: got %+v, want allowed %t", hasPermissions, response.Result, want)
 				}
-				if !response.Allowed && response.Result.Details.Causes[0].Field != tc.at {
-					t.Errorf("refused %s, want %s: %s", response.Result.Details.Causes[0].Field, tc.at, strings.TrimSpace(response.Result.Message))
+				if !response.Allowed && response.Result.Details.Causes[0].Field != tc.field {
+					t.Errorf("rejected field %s, want %s: %s", response.Result.Details.Causes[0].Field, tc.field, strings.TrimSpace(response.Result.Message))
 				}
 			}
 		})

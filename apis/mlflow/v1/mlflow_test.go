@@ -24,9 +24,7 @@ func TestScheme(t *testing.T) {
 	}
 }
 
-// TestSamplesRoundTrip reads every sample as a Go type and writes it again: a
-// field that the types do not know would be refused, one that they read
-// otherwise would differ.
+// TestSamplesRoundTrip decodes every sample strictly, which rejects unknown fields, and compares it with its second decoding.
 func TestSamplesRoundTrip(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
@@ -35,7 +33,7 @@ func TestSamplesRoundTrip(t *testing.T) {
 	strict := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer()
 	files, err := filepath.Glob("../../../config/samples/mlflow*.yaml")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("samples %v: %v", files, err)
+		t.Fatalf("got samples %v, error %v", files, err)
 	}
 	for _, file := range files {
 		if filepath.Base(file) == "mlflowconfig.yaml" {
@@ -52,19 +50,19 @@ func TestSamplesRoundTrip(t *testing.T) {
 		}
 		m, ok := decoded.(*MLflow)
 		if !ok || m.Name != SingletonName {
-			t.Errorf("%s holds %T %v", file, decoded, m.GetName())
+			t.Errorf("%s contains %T %v", file, decoded, m.GetName())
 			continue
 		}
-		first, err := json.Marshal(m)
+		encoded, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := &MLflow{}
-		if err := json.Unmarshal(first, again); err != nil {
+		decodedAgain := &MLflow{}
+		if err := json.Unmarshal(encoded, decodedAgain); err != nil {
 			t.Fatal(err)
 		}
-		if second, err := json.Marshal(again.DeepCopy()); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%s changed:\n%s\n%s (%v)", file, first, second, err)
+		if encodedAgain, err := json.Marshal(decodedAgain.DeepCopy()); err != nil || !bytes.Equal(encoded, encodedAgain) {
+			t.Errorf("%s changed in the round trip:\n%s\n%s (%v)", file, encoded, encodedAgain, err)
 		}
 	}
 }
@@ -75,6 +73,6 @@ func TestStatusAccess(t *testing.T) {
 	m.ObserveGeneration()
 	*m.ConditionsRef() = append(*m.ConditionsRef(), metav1.Condition{Type: "Available"})
 	if m.Status.ObservedGeneration != 7 || len(m.Status.Conditions) != 1 || m.Status.Conditions[0].Type != "Available" {
-		t.Errorf("status %+v", m.Status)
+		t.Errorf("got status %+v", m.Status)
 	}
 }

@@ -154,8 +154,8 @@ type MLflowSpec struct {
 	// +optional
 	Storage *corev1.PersistentVolumeClaimSpec `json:"storage,omitempty"`
 
-	// storageRetentionPolicy is what happens to the PersistentVolumeClaim when the MLflow object is deleted. With Retain,
-	// the default, the claim is kept, and the next MLflow object uses it again. With Delete, the claim and all data on it
+	// storageRetentionPolicy determines whether the PersistentVolumeClaim outlives the MLflow object. With Retain, the
+	// default, the claim is kept, and the next MLflow object uses it again. With Delete, the claim and all data on it
 	// are deleted.
 	// +optional
 	StorageRetentionPolicy StorageRetentionPolicy `json:"storageRetentionPolicy,omitempty"`

@@ -12,12 +12,12 @@ import (
 
 func aihubVersion(t *testing.T) (spec, version map[string]any) {
 	t.Helper()
-	text, err := os.ReadFile("../../../config/crd/bases/components.platform.opendatahub.io_aihubs.yaml")
+	data, err := os.ReadFile("../../../config/crd/bases/components.platform.opendatahub.io_aihubs.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out map[string]any
-	if err := yaml.Unmarshal(text, &out); err != nil {
+	if err := yaml.Unmarshal(data, &out); err != nil {
 		t.Fatal(err)
 	}
 	spec = out["spec"].(map[string]any)
@@ -37,7 +37,7 @@ func property(t *testing.T, schema map[string]any, path string) map[string]any {
 	return schema
 }
 
-// The platform creates the object and reads its status, so the shape is its contract. [modelregistry-103]
+// The schema is a contract with the platform, which creates the object and reads the status. [modelregistry-103]
 func TestSchemaOfAIHub(t *testing.T) {
 	spec, version := aihubVersion(t)
 	if spec["scope"] != "Cluster" || version["name"] != "v1alpha1" || version["storage"] != true {
@@ -45,11 +45,11 @@ func TestSchemaOfAIHub(t *testing.T) {
 	}
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	if fmt.Sprint(root["required"]) != "[spec]" {
-		t.Errorf("required %v", root["required"])
+		t.Errorf("got required fields %v, want [spec]", root["required"])
 	}
 	rules := root["x-kubernetes-validations"].([]any)
 	if rule := rules[0].(map[string]any); len(rules) != 1 || rule["message"] != "Only the name 'default-aihub' is allowed" || !strings.Contains(rule["rule"].(string), AIHubName) {
-		t.Errorf("rules %v", rules)
+		t.Errorf("got rules %v", rules)
 	}
 	if got := fmt.Sprint(property(t, root, "spec")["required"]); got != "[applicationNamespace instancesNamespace]" {
 		t.Errorf("required in spec: %s, want %s", got, "[applicationNamespace instancesNamespace]")
@@ -70,11 +70,10 @@ func TestSchemaOfAIHub(t *testing.T) {
 		columns = append(columns, column.(map[string]any)["name"])
 	}
 	if got := fmt.Sprint(columns); got != "[Ready Reason AppNamespace InstancesNamespace Age Message]" {
-		t.Errorf("columns %s", got)
+		t.Errorf("got columns %s", got)
 	}
 }
 
-// Names that the patterns accept and reject.
 func TestPatternsOfAIHub(t *testing.T) {
 	_, version := aihubVersion(t)
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
@@ -90,10 +89,10 @@ func TestPatternsOfAIHub(t *testing.T) {
 		schema := property(t, root, path)
 		pattern := regexp.MustCompile(schema["pattern"].(string))
 		for value, want := range cases {
-			length, longest := float64(len(value)), schema["maxLength"].(float64)
-			shortest, _ := schema["minLength"].(float64)
-			if got := pattern.MatchString(value) && length >= shortest && length <= longest; got != want {
-				t.Errorf("%s: %q accepted %v, want %v", path, value, got, want)
+			length, maxLength := float64(len(value)), schema["maxLength"].(float64)
+			minLength, _ := schema["minLength"].(float64)
+			if got := pattern.MatchString(value) && length >= minLength && length <= maxLength; got != want {
+				t.Errorf("%s: %q accepted: %t, want %t", path, value, got, want)
 			}
 		}
 	}

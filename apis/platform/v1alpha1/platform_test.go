@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-func TestSampleIsUnderstood(t *testing.T) {
+func TestSampleOfMLflowOperatorIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -25,18 +25,18 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 	m, ok := decoded.(*MLflowOperator)
 	if !ok || *kind != GroupVersion.WithKind("MLflowOperator") || m.Name != MLflowOperatorName {
-		t.Fatalf("the sample holds %v %s", kind, m.GetName())
+		t.Fatalf("the sample contains %v %s", kind, m.GetName())
 	}
 	if m.Spec.GatewayName != "data-science-gateway" || m.Spec.SectionTitle == "" || m.Spec.Gateway.Domain == "" {
-		t.Errorf("spec %+v", m.Spec)
+		t.Errorf("got spec %+v", m.Spec)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("MLflowOperatorList")) {
 		t.Error("want the list type registered in the scheme")
 	}
 }
 
-// Unset fields are omitted: the schema would reject a zero time.
-func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
+// Unset fields are omitted, because the schema rejects a zero time.
+func TestStatusEncoding(t *testing.T) {
 	m := &MLflowOperator{}
 	m.Generation = 4
 	m.ObserveGeneration()
@@ -50,10 +50,10 @@ func TestConditionIsWrittenAsThePlatformReadsIt(t *testing.T) {
 	if string(data) != want {
 		t.Errorf("got  %s\nwant %s", data, want)
 	}
-	back := &MLflowOperatorStatus{}
-	whole := `{"conditions":[{"type":"A","status":"Unknown","severity":"Info","lastHeartbeatTime":"2026-08-18T09:00:00Z","lastTransitionTime":"2026-08-18T09:00:00Z"}]}`
-	if err := json.Unmarshal([]byte(whole), back); err != nil || back.Conditions[0].Severity != SeverityInfo || back.Conditions[0].LastHeartbeatTime == nil {
-		t.Errorf("%+v, error %v", back, err)
+	decoded := &MLflowOperatorStatus{}
+	complete := `{"conditions":[{"type":"A","status":"Unknown","severity":"Info","lastHeartbeatTime":"2026-08-18T09:00:00Z","lastTransitionTime":"2026-08-18T09:00:00Z"}]}`
+	if err := json.Unmarshal([]byte(complete), decoded); err != nil || decoded.Conditions[0].Severity != SeverityInfo || decoded.Conditions[0].LastHeartbeatTime == nil {
+		t.Errorf("%+v, error %v", decoded, err)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestSampleOfAIHubIsDecoded(t *testing.T) {
 	}
 	a, ok := decoded.(*AIHub)
 	if !ok || a.Name != AIHubName || a.Spec.InstancesNamespace == "" || a.Spec.Gateway.Domain == "" {
-		t.Fatalf("the sample holds %+v", decoded)
+		t.Fatalf("the sample contains %+v", decoded)
 	}
 	a.Generation = 2
 	a.ObserveGeneration()
 	a.SetConditions([]Condition{{Type: "Ready", Status: metav1.ConditionFalse}})
 	if got := a.GetConditions(); a.Status.ObservedGeneration != 2 || len(got) != 1 || got[0].Type != "Ready" {
-		t.Errorf("status %+v", a.Status)
+		t.Errorf("got status %+v", a.Status)
 	}
 }

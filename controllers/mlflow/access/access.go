@@ -46,7 +46,7 @@ const (
 	decideApply                   // both RoleBindings are desired
 )
 
-// decide returns the action for a namespace, which is nil without WorkspaceLabel.
+// decide returns the action for a namespace. namespace is nil if the namespace has no WorkspaceLabel.
 func decide(namespace *metav1.PartialObjectMetadata, m *mlflowv1.MLflow, a auth) decision {
 	switch {
 	case namespace != nil && namespace.DeletionTimestamp != nil:
@@ -154,7 +154,7 @@ func (r *namespaceReconciler) deleteBindings(ctx context.Context, namespace stri
 	return errors.Join(errs...)
 }
 
-// ignoreTransient returns nil if a terminating namespace or RoleBinding causes all errors. The deletion triggers the next reconcile.
+// ignoreTransient returns nil if all errors are caused by a terminating namespace or RoleBinding. The deletion triggers the next reconcile.
 func ignoreTransient(err error) error {
 	if apply.AllErrorsMatch(err, func(err error) bool {
 		return apply.IsTerminating(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

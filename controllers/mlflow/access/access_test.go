@@ -18,19 +18,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-func namespaced(labels map[string]string) *metav1.PartialObjectMetadata {
-	head := namespaceMetadata()
-	head.Name, head.Labels = "team", labels
-	return head
+func namespaceWith(labels map[string]string) *metav1.PartialObjectMetadata {
+	namespace := namespaceMetadata()
+	namespace.Name, namespace.Labels = "team", labels
+	return namespace
 }
 
-// [mlflow-70] [mlflow-71] What a namespace calls for.
+// [mlflow-70] [mlflow-71]
 func TestDecide(t *testing.T) {
-	opted := namespaced(map[string]string{WorkspaceLabel: "mlflow"})
-	ending := namespaced(opted.Labels)
-	ending.DeletionTimestamp = new(metav1.Now())
-	terminating := owner()
-	terminating.DeletionTimestamp = new(metav1.Now())
+	labelled := namespaceWith(map[string]string{WorkspaceLabel: "mlflow"})
+	terminatingNamespace := namespaceWith(labelled.Labels)
+	terminatingNamespace.DeletionTimestamp = new(metav1.Now())
+	terminatingMLflow := owner()
+	terminatingMLflow.DeletionTimestamp = new(metav1.Now())
 	known := auth{State: authKnown}
 	for name, tc := range map[string]struct {
 		namespace *metav1.PartialObjectMetadata
@@ -38,19 +38,19 @@ func TestDecide(t *testing.T) {
 		auth      auth
 		want      decision
 	}{
-		"Auth and MLflow exist":    {opted, owner(), known, decideApply},
-		"no namespace":             {nil, nil, known, decideDelete},
-		"no label":                 {namespaced(nil), owner(), known, decideDelete},
-		"empty label":              {namespaced(map[string]string{WorkspaceLabel: ""}), owner(), known, decideDelete},
-		"no MLflow":                {opted, nil, known, decideDelete},
-		"MLflow is being deleted":  {opted, terminating, known, decideDelete},
-		"no Auth":                  {opted, owner(), auth{State: authMissing}, decideDelete},
-		"no API of Auth":           {opted, owner(), auth{State: authNotServed}, decideDelete},
-		"Auth not read yet":        {opted, owner(), auth{}, decideRequeue},
-		"Auth not fit":             {opted, owner(), auth{State: authInvalid}, decideNothing},
-		"terminating":              {ending, owner(), known, decideNothing},
-		"terminating without Auth": {ending, owner(), auth{State: authMissing}, decideNothing},
-		"no MLflow, Auth unknown":  {opted, nil, auth{}, decideDelete},
+		"Auth and MLflow exist":             {labelled, owner(), known, decideApply},
+		"no namespace":                      {nil, nil, known, decideDelete},
+		"no label":                          {namespaceWith(nil), owner(), known, decideDelete},
+		"empty label":                       {namespaceWith(map[string]string{WorkspaceLabel: ""}), owner(), known, decideDelete},
+		"no MLflow":                         {labelled, nil, known, decideDelete},
+		"MLflow is being deleted":           {labelled, terminatingMLflow, known, decideDelete},
+		"no Auth":                           {labelled, owner(), auth{State: authMissing}, decideDelete},
+		"Auth API not served":               {labelled, owner(), auth{State: authNotServed}, decideDelete},
+		"Auth not read yet":                 {labelled, owner(), auth{}, decideRequeue},
+		"invalid Auth":                      {labelled, owner(), auth{State: authInvalid}, decideNothing},
+		"namespace is terminating":          {terminatingNamespace, owner(), known, decideNothing},
+		"namespace is terminating, no Auth": {terminatingNamespace, owner(), auth{State: authMissing}, decideNothing},
+		"no MLflow, Auth unknown":           {labelled, nil, auth{}, decideDelete},
 	} {
 		if got := decide(tc.namespace, tc.mlflow, tc.auth); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// [mlflow-73] The groups of an Auth; absent lists are empty, and lists of another type are errors that name field and fix.
+// [mlflow-73] A missing list is empty. A list of another type is an error with the field and the fix.
 func TestReadAuth(t *testing.T) {
 	object := func(spec any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
@@ -69,16 +69,16 @@ func TestReadAuth(t *testing.T) {
 		allowed, admin string
 		problem        []string
 	}{
-		"none":        {nil, authMissing, "", "", nil},
-		"both":        {object(map[string]any{"allowedGroups": []any{"a", "b"}, "adminGroups": []any{"c"}}), authKnown, "a b", "c", nil},
-		"absent":      {object(map[string]any{}), authKnown, "", "", nil},
-		"no spec":     {&unstructured.Unstructured{Object: map[string]any{}}, authKnown, "", "", nil},
-		"blank names": {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
-		"a string":    {object(map[string]any{"allowedGroups": "a", "adminGroups": []any{"c"}}), authInvalid, "", "", []string{"spec.allowedGroups of Auth auth"}},
-		"numbers":     {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "list each group as a string"}},
-		"both wrong":  {object(map[string]any{"allowedGroups": true, "adminGroups": map[string]any{}}), authInvalid, "", "", []string{"spec.allowedGroups", "spec.adminGroups"}},
-		"spec a list": {object([]any{}), authInvalid, "", "", []string{"spec.allowedGroups"}},
-		"null groups": {object(map[string]any{"allowedGroups": nil, "adminGroups": []any{"c"}}), authKnown, "", "c", nil},
+		"no Auth":        {nil, authMissing, "", "", nil},
+		"both lists":     {object(map[string]any{"allowedGroups": []any{"a", "b"}, "adminGroups": []any{"c"}}), authKnown, "a b", "c", nil},
+		"no lists":       {object(map[string]any{}), authKnown, "", "", nil},
+		"no spec":        {&unstructured.Unstructured{Object: map[string]any{}}, authKnown, "", "", nil},
+		"blank names":    {object(map[string]any{"allowedGroups": []any{"", "b"}, "adminGroups": []any{""}}), authKnown, "b", "", nil},
+		"not a list":     {object(map[string]any{"allowedGroups": "a", "adminGroups": []any{"c"}}), authInvalid, "", "", []string{"spec.allowedGroups of Auth auth"}},
+		"numbers":        {object(map[string]any{"allowedGroups": []any{"a"}, "adminGroups": []any{int64(1)}}), authInvalid, "", "", []string{"spec.adminGroups of Auth auth", "list each group as a string"}},
+		"both invalid":   {object(map[string]any{"allowedGroups": true, "adminGroups": map[string]any{}}), authInvalid, "", "", []string{"spec.allowedGroups", "spec.adminGroups"}},
+		"spec is a list": {object([]any{}), authInvalid, "", "", []string{"spec.allowedGroups"}},
+		"null groups":    {object(map[string]any{"allowedGroups": nil, "adminGroups": []any{"c"}}), authKnown, "", "c", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := readAuth(tc.object)
@@ -94,10 +94,10 @@ func TestReadAuth(t *testing.T) {
 	}
 }
 
-// [mlflow-76] Which events of namespaces count.
+// [mlflow-76]
 func TestHasWorkspaceLabel(t *testing.T) {
-	with, without := namespaced(map[string]string{WorkspaceLabel: "mlflow"}), namespaced(map[string]string{"other": "label"})
-	empty := namespaced(map[string]string{WorkspaceLabel: ""})
+	with, without := namespaceWith(map[string]string{WorkspaceLabel: "mlflow"}), namespaceWith(map[string]string{"other": "label"})
+	empty := namespaceWith(map[string]string{WorkspaceLabel: ""})
 	p := hasWorkspaceLabel()
 	for name, tc := range map[string]struct{ got, want bool }{
 		"create, labelled":             {p.Create(event.CreateEvent{Object: with}), true},
@@ -118,7 +118,7 @@ func TestHasWorkspaceLabel(t *testing.T) {
 	}
 }
 
-// A status write of an MLflow, or a change of its spec, reaches no namespace [D33]; its deletion does.
+// A change of the spec or status of an MLflow enqueues no namespace [D33]; its deletion does.
 func TestExistenceChanged(t *testing.T) {
 	changed, terminating := owner(), owner()
 	changed.Generation, changed.Status.URL = 9, "https://x"
@@ -132,11 +132,11 @@ func TestExistenceChanged(t *testing.T) {
 	}
 }
 
-func wrapped(err error) error {
+func roleBindingError(err error) error {
 	return &apply.Error{Kind: "RoleBinding", Namespace: "team", Name: ViewBinding, Err: err}
 }
 
-// Errors that pass without a change are not failures, also together with failures.
+// An error that the deletion of an object causes is ignored, unless it is joined with another error.
 func TestIgnoreTransient(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "rolebindings"}, ViewBinding, errors.New("terminating"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -145,29 +145,29 @@ func TestIgnoreTransient(t *testing.T) {
 	foreign := &apply.ForeignError{Kind: "RoleBinding"}
 	for name, tc := range map[string]struct {
 		err     error
-		passing bool
+		ignored bool
 	}{
 		"no error":                             {nil, true},
-		"namespace ends":                       {wrapped(terminating), true},
-		"both bindings":                        {errors.Join(wrapped(terminating), wrapped(terminating)), true},
-		"RoleBinding is terminating":           {errors.Join(wrapped(deleting)), true},
-		"deletion of the RoleBinding is stuck": {wrapped(stuck), false},
-		"not allowed":                          {wrapped(forbidden), false},
-		"joined with another failure":          {errors.Join(wrapped(terminating), wrapped(forbidden)), false},
-		"foreign RoleBindings":                 {errors.Join(wrapped(foreign), wrapped(foreign)), false},
-		"foreign RoleBinding and a failure":    {errors.Join(wrapped(foreign), wrapped(forbidden)), false},
-		"deep":                                 {fmt.Errorf("binding: %w", wrapped(terminating)), true},
+		"namespace is terminating":             {roleBindingError(terminating), true},
+		"both bindings":                        {errors.Join(roleBindingError(terminating), roleBindingError(terminating)), true},
+		"RoleBinding is terminating":           {errors.Join(roleBindingError(deleting)), true},
+		"deletion of the RoleBinding is stuck": {roleBindingError(stuck), false},
+		"forbidden":                            {roleBindingError(forbidden), false},
+		"joined with another failure":          {errors.Join(roleBindingError(terminating), roleBindingError(forbidden)), false},
+		"foreign RoleBindings":                 {errors.Join(roleBindingError(foreign), roleBindingError(foreign)), false},
+		"foreign RoleBinding and a failure":    {errors.Join(roleBindingError(foreign), roleBindingError(forbidden)), false},
+		"wrapped":                              {fmt.Errorf("binding: %w", roleBindingError(terminating)), true},
 	} {
-		if got := ignoreTransient(tc.err); (got == nil) != tc.passing {
+		if got := ignoreTransient(tc.err); (got == nil) != tc.ignored {
 			t.Errorf("%s: ignoreTransient returned %v", name, got)
 		}
 	}
 }
 
-// The condition reports the state of Auth first, then the first of the namespaces that failed; what is not known is not reported.
+// The condition reports the state of Auth, or else the first namespace that failed. It is omitted until Auth is read.
 func TestReportState(t *testing.T) {
-	a := auth{}
-	r := &Report{auth: func() auth { return a }, failures: map[string]string{}}
+	observed := auth{}
+	r := &Report{auth: func() auth { return observed }, failures: map[string]string{}}
 	notifications := 0
 	r.listeners.Subscribe(t.Context(), func(struct{}) { notifications++ })
 	expect := func(status metav1.ConditionStatus, reason string, parts ...string) {
@@ -182,41 +182,41 @@ func TestReportState(t *testing.T) {
 			}
 		}
 	}
-	isNotified := func() bool {
+	wasNotified := func() bool {
 		defer func() { notifications = 0 }()
 		return notifications > 0
 	}
 	expect("", "")
-	a = auth{State: authNotServed}
+	observed = auth{State: authNotServed}
 	expect("False", "AuthAPIMissing", "auths.services.platform.opendatahub.io", "ENABLE_NAMESPACE_RBAC=false")
-	a = auth{State: authMissing}
+	observed = auth{State: authMissing}
 	expect("False", "AuthMissing", "no Auth auth")
-	a = auth{State: authInvalid, Problem: "spec.adminGroups is odd"}
-	expect("False", "AuthInvalid", "stays as it was", "spec.adminGroups is odd")
-	a = auth{State: authKnown}
+	observed = auth{State: authInvalid, Problem: "spec.adminGroups is invalid"}
+	expect("False", "AuthInvalid", "stays as it was", "spec.adminGroups is invalid")
+	observed = auth{State: authKnown}
 	expect("True", "RoleBindingsReady", WorkspaceLabel)
 
 	r.record("team-b", errors.New("no right to bind"))
-	if !isNotified() {
+	if !wasNotified() {
 		t.Error("a new error triggered no reconcile of MLflow")
 	}
 	r.record("team-b", errors.New("no right to bind"))
-	if isNotified() {
+	if wasNotified() {
 		t.Error("a repeated error triggered another reconcile of MLflow")
 	}
-	r.record("team-a", errors.New("taken"))
-	r.record("team-c", errors.New("taken"))
-	expect("False", "RoleBindingsFailed", "in 3 namespace(s)", "the first is team-a: taken")
+	r.record("team-a", errors.New("name conflict"))
+	r.record("team-c", errors.New("name conflict"))
+	expect("False", "RoleBindingsFailed", "in 3 namespace(s)", "the first is team-a: name conflict")
 	r.record("team-a", nil)
 	r.record("team-c", nil)
 	expect("False", "RoleBindingsFailed", "in 1 namespace(s)", "team-b: no right to bind")
-	if !isNotified() {
+	if !wasNotified() {
 		t.Error("the end of an error triggered no reconcile of MLflow")
 	}
 	r.record("team-b", nil)
 	expect("True", "RoleBindingsReady")
-	isNotified()
-	if r.record("team-d", nil); isNotified() {
+	wasNotified()
+	if r.record("team-d", nil); wasNotified() {
 		t.Error("a success without an earlier error triggered a reconcile of MLflow")
 	}
 }

@@ -46,7 +46,7 @@ type auth struct {
 	Problem string // of authInvalid
 }
 
-// readAuth returns the groups of an Auth, which is nil if it does not exist. Empty names are ignored.
+// readAuth returns the groups of an Auth, or authMissing for nil. Empty names are ignored.
 func readAuth(object *unstructured.Unstructured) auth {
 	if object == nil {
 		return auth{State: authMissing}
@@ -82,7 +82,7 @@ func newAuthWatcher(client dynamic.Interface, served func() capability.Set, clk 
 	}, singleton.Unknown, readAuth)}
 }
 
-// current returns the observed Auth, without a request.
+// current returns the observed Auth without a request.
 func (w *authWatcher) current() auth {
 	value, known := w.Current()
 	switch {

@@ -22,23 +22,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// authWorld is an API server with Auths, and the notifications of a watcher.
-type authWorld struct {
+// authFixture is a running authWatcher with a fake API server.
+type authFixture struct {
 	*testing.T
 	client *fake.FakeDynamicClient
 	*authWatcher
-	served capability.Set
-	heard  atomic.Int32 // how many changes there were
+	served        capability.Set
+	notifications atomic.Int32
 }
 
-// newAuthWorld starts a follower of Auth whose API is not served.
-func newAuthWorld(t *testing.T, objects ...runtime.Object) *authWorld {
+// newAuthFixture starts the watcher. The API of Auth is not served yet.
+func newAuthFixture(t *testing.T, objects ...runtime.Object) *authFixture {
 	t.Helper()
-	w := &authWorld{T: t}
+	w := &authFixture{T: t}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{auths: "AuthList"}, objects...)
 	w.authWatcher = newAuthWatcher(w.client, func() capability.Set { return w.served }, clock.RealClock{}, logr.Discard())
-	w.Subscribe(t.Context(), func(auth) { w.heard.Add(1) })
+	w.Subscribe(t.Context(), func(auth) { w.notifications.Add(1) })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Start(ctx) }()
@@ -51,7 +51,7 @@ func newAuthWorld(t *testing.T, objects ...runtime.Object) *authWorld {
 	return w
 }
 
-func (w *authWorld) serve(kinds ...schema.GroupVersionKind) {
+func (w *authFixture) serve(kinds ...schema.GroupVersionKind) {
 	w.served = capability.NewSet(kinds...)
 	w.SetServed(w.served.Has(capability.PlatformAuth))
 }
@@ -63,20 +63,20 @@ func authObject(name string, admins ...any) *unstructured.Unstructured {
 	return u
 }
 
-// expectState demands what is known once everything has settled.
-func (w *authWorld) expectState(state authState, admins string, notified int32) {
+// expectState checks the observed Auth and the number of notifications since the last call.
+func (w *authFixture) expectState(state authState, admins string, notified int32) {
 	w.Helper()
 	synctest.Wait()
 	if a := w.current(); a.State != state || strings.Join(a.Groups.Admin, " ") != admins {
 		w.Errorf("got groups %+v, want state %d with %q", a, state, admins)
 	}
-	if n := w.heard.Swap(0); n != notified {
-		w.Errorf("%d changes were announced, want %d", n, notified)
+	if n := w.notifications.Swap(0); n != notified {
+		w.Errorf("got %d notifications, want %d", n, notified)
 	}
 }
 
 // must fails the test if a request to the API server failed.
-func (w *authWorld) must(_ any, err error) {
+func (w *authFixture) must(_ any, err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -84,12 +84,12 @@ func (w *authWorld) must(_ any, err error) {
 }
 
 // Auth is listed and watched by name. A change that keeps the groups notifies no subscriber.
-func TestFollowAuth(t *testing.T) {
+func TestWatchAuth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newAuthWorld(t, authObject("another", "strangers"))
+		w := newAuthFixture(t, authObject("another", "other-admins"))
 		w.expectState(authNotServed, "", 0)
 		w.serve(capability.PlatformAuth)
-		// The tracker of the fake ignores field selectors, so another Auth is delivered too: it counts for nothing.
+		// The tracker of the fake ignores field selectors, so it delivers the other Auth too, which the watcher ignores.
 		w.expectState(authMissing, "", 1)
 		api := w.client.Resource(auths)
 		w.must(api.Create(t.Context(), authObject("auth", "admins"), metav1.CreateOptions{}))
@@ -109,11 +109,11 @@ func TestFollowAuth(t *testing.T) {
 			switch a := action.(type) {
 			case clienttesting.ListAction:
 				if got := a.GetListRestrictions().Fields.String(); got != "metadata.name=auth" {
-					t.Errorf("lists %q", got)
+					t.Errorf("listed with field selector %q", got)
 				}
 			case clienttesting.WatchAction:
 				if got := a.GetWatchRestrictions().Fields.String(); got != "metadata.name=auth" {
-					t.Errorf("watches %q", got)
+					t.Errorf("watched with field selector %q", got)
 				}
 			}
 		}
@@ -123,7 +123,7 @@ func TestFollowAuth(t *testing.T) {
 // When the API is removed, the previous groups are discarded.
 func TestAuthAPIIsAddedAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newAuthWorld(t, authObject("auth", "admins"))
+		w := newAuthFixture(t, authObject("auth", "admins"))
 		w.serve(capability.PlatformAuth)
 		w.expectState(authKnown, "admins", 1)
 		w.serve(capability.PlatformAuth, capability.Route)

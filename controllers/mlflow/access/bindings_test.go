@@ -40,28 +40,28 @@ func TestGoldenBindings(t *testing.T) {
 	}
 }
 
-// [mlflow-73] Who is named twice is bound once, and the order stays.
+// [mlflow-73] Duplicate groups are removed, and the order is kept.
 func TestUnique(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOf(rapid.StringMatching(`[a-d]{1,2}`)).Draw(t, "names")
 		got := unique(names)
-		at := 0
+		position := 0
 		for i, name := range names {
 			if slices.Contains(names[:i], name) {
 				continue
 			}
-			if at >= len(got) || got[at] != name {
-				t.Fatalf("%v becomes %v", names, got)
+			if position >= len(got) || got[position] != name {
+				t.Fatalf("unique(%v) = %v", names, got)
 			}
-			at++
+			position++
 		}
-		if at != len(got) {
-			t.Fatalf("%v becomes %v", names, got)
+		if position != len(got) {
+			t.Fatalf("unique(%v) = %v", names, got)
 		}
 	})
 }
 
-// No name of a group changes the structure of a RoleBinding.
+// The name of a group cannot change the structure of a RoleBinding.
 func FuzzGroupsKeepStructure(f *testing.F) {
 	f.Add("users", "mlflow-operator-")
 	f.Add("a\n- kind: ServiceAccount\n  name: x", "p\nname: cluster-admin")
@@ -71,25 +71,25 @@ func FuzzGroupsKeepStructure(f *testing.F) {
 			t.Fatal(err)
 		}
 		for i, object := range objects {
-			text, err := yaml.Marshal(object.Object)
+			data, err := yaml.Marshal(object.Object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			read := &rbacv1.RoleBinding{}
-			if err := yaml.UnmarshalStrict(text, read); err != nil {
+			decoded := &rbacv1.RoleBinding{}
+			if err := yaml.UnmarshalStrict(data, decoded); err != nil {
 				t.Fatal(err)
 			}
 			group := strings.ToValidUTF8(group, "\uFFFD")
-			if len(read.Subjects) != 1 || read.Subjects[0].Kind != "Group" || read.Subjects[0].Name != group || read.Name != bindingNames[i] {
-				t.Fatalf("%q became %+v", group, read)
+			if len(decoded.Subjects) != 1 || decoded.Subjects[0].Kind != "Group" || decoded.Subjects[0].Name != group || decoded.Name != bindingNames[i] {
+				t.Fatalf("group %q: decoded %+v", group, decoded)
 			}
 		}
 	})
 }
 
-// Only bindings that this operator or the legacy one created are deleted [D33].
+// Only RoleBindings of this operator and the legacy operator are deleted [D33].
 func TestIsManagedAcceptsOwnAndLegacyBindings(t *testing.T) {
-	made := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
+	binding := func(change func(*rbacv1.RoleBinding)) *rbacv1.RoleBinding {
 		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ViewBinding}}
 		change(b)
 		return b
@@ -101,26 +101,26 @@ func TestIsManagedAcceptsOwnAndLegacyBindings(t *testing.T) {
 		live *rbacv1.RoleBinding
 		want bool
 	}{
-		"without an owner":     {made(func(*rbacv1.RoleBinding) {}), false},
-		"with a foreign label": {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "helm"} }), false},
-		"labelled":             {made(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "mlflow-operator"} }), true},
-		"with our mark": {made(func(b *rbacv1.RoleBinding) {
+		"without an owner":                {binding(func(*rbacv1.RoleBinding) {}), false},
+		"with a foreign label":            {binding(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "helm"} }), false},
+		"labelled by the legacy operator": {binding(func(b *rbacv1.RoleBinding) { b.Labels = map[string]string{managedByLabel: "mlflow-operator"} }), true},
+		"labelled by this operator": {binding(func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{"platform.opendatahub.io/operator": "odh-platform-operator"}
 		}), true},
-		"owned": {made(func(b *rbacv1.RoleBinding) {
+		"owned by the MLflow": {binding(func(b *rbacv1.RoleBinding) {
 			b.OwnerReferences = reference("mlflow.opendatahub.io/v1", "MLflow", true)
 		}), true},
-		"owned in another version": {made(func(b *rbacv1.RoleBinding) {
+		"owned by an MLflow of another version": {binding(func(b *rbacv1.RoleBinding) {
 			b.OwnerReferences = reference("mlflow.opendatahub.io/v2", "MLflow", false)
 		}), true},
-		"owned by another MLflow": {made(func(b *rbacv1.RoleBinding) { b.OwnerReferences = reference("example.com/v1", "MLflow", true) }), false},
-		"applied": {made(func(b *rbacv1.RoleBinding) {
+		"owned by an MLflow of another API group": {binding(func(b *rbacv1.RoleBinding) { b.OwnerReferences = reference("example.com/v1", "MLflow", true) }), false},
+		"applied by the operator": {binding(func(b *rbacv1.RoleBinding) {
 			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "mlflow-operator", Operation: metav1.ManagedFieldsOperationApply}}
 		}), true},
-		"applied by another client": {made(func(b *rbacv1.RoleBinding) {
+		"applied by another client": {binding(func(b *rbacv1.RoleBinding) {
 			b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply}}
 		}), false},
-		"labelled, but another controls it": {made(func(b *rbacv1.RoleBinding) {
+		"labelled, but controlled by a Deployment": {binding(func(b *rbacv1.RoleBinding) {
 			b.Labels = map[string]string{managedByLabel: "mlflow-operator"}
 			b.OwnerReferences = reference("apps/v1", "Deployment", true)
 		}), false},
@@ -148,9 +148,8 @@ func TestHasOtherRole(t *testing.T) {
 	}
 }
 
-// [mlflow-6] The default of RESOURCE_NAME_PREFIX is the prefix of the roles that are shipped, and the permission to bind is one
-// on exactly these.
-func TestPrefixFitsTheShippedRoles(t *testing.T) {
+// [mlflow-6] The default of RESOURCE_NAME_PREFIX matches the shipped ClusterRoles, and the verb bind is granted for exactly these.
+func TestDefaultPrefixMatchesShippedRoles(t *testing.T) {
 	cfg, err := config.Load(config.Program{Components: []string{"mlflow"}}, nil,
 		func(string) (string, bool) { return "", false },
 		func(string) ([]byte, error) { return nil, os.ErrNotExist })
@@ -165,12 +164,12 @@ func TestPrefixFitsTheShippedRoles(t *testing.T) {
 	for _, role := range shipped {
 		names = append(names, role.GetName())
 	}
-	rights, err := os.ReadFile("../../../config/rbac/mlflowaccess/role.yaml")
+	manifest, err := os.ReadFile("../../../config/rbac/mlflowaccess/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(rights[strings.Index(string(rights), "apiVersion"):], role); err != nil {
+	if err := yaml.UnmarshalStrict(manifest[strings.Index(string(manifest), "apiVersion"):], role); err != nil {
 		t.Fatal(err)
 	}
 	var bindable []string
@@ -183,11 +182,11 @@ func TestPrefixFitsTheShippedRoles(t *testing.T) {
 	for _, w := range desiredBindings(cfg.MLflow.ResourceNamePrefix, groups{}) {
 		bound = append(bound, w.role)
 		if !slices.Contains(names, w.role) {
-			t.Errorf("%s is not among the shipped roles %v", w.role, names)
+			t.Errorf("ClusterRole %s is not shipped: %v", w.role, names)
 		}
 	}
 	slices.Sort(bound)
 	if slices.Sort(bindable); !slices.Equal(bindable, bound) {
-		t.Errorf("the right to bind is on %v, bound are %v", bindable, bound)
+		t.Errorf("the verb bind is granted for %v, but the controller binds %v", bindable, bound)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// pluginVersion is the release of mlflow-kubernetes-plugins whose list this is: ALLOWED_RESOURCES in auth/constants.py. Release 2.1.0 adds skills.
+// pluginVersion is the release of mlflow-kubernetes-plugins that pluginResources is from: ALLOWED_RESOURCES in auth/constants.py. Release 2.1.0
+// adds skills.
 const pluginVersion = "mlflow-kubernetes-plugins==1.7.1"
 
 var pluginResources = []string{
@@ -20,10 +21,10 @@ var pluginResources = []string{
 	"gatewaybudgets", "gatewayguardrails", "skills",
 }
 
-// Users may read and change everything that the server protects, but view shows no secrets.
-func TestRolesCoverWhatTheServerProtects(t *testing.T) {
+// The roles cover all resources that the server authorizes, but view does not grant gatewaysecrets.
+func TestRolesCoverResourcesOfServer(t *testing.T) {
 	if pinned, err := os.ReadFile("../../../test/node/images/mlflow.go"); err != nil || !strings.Contains(string(pinned), `"`+pluginVersion+`"`) {
-		t.Errorf("another release than %s is tested: correct this list by its ALLOWED_RESOURCES (%v)", pluginVersion, err)
+		t.Errorf("%s is not the tested release: update pluginResources from ALLOWED_RESOURCES of that release (%v)", pluginVersion, err)
 	}
 	shipped, err := framework.ReadObjects("../../../config/rbac/mlflow/user_roles.yaml")
 	if err != nil {
@@ -51,9 +52,9 @@ func TestRolesCoverWhatTheServerProtects(t *testing.T) {
 		if resource == "gatewaysecrets" {
 			want = []string{"edit get", "edit list", "edit create", "edit update", "edit delete"}
 		}
-		for _, right := range want {
-			if !granted[right+" "+resource] {
-				t.Errorf("no role grants %s %s", right, resource)
+		for _, permission := range want {
+			if !granted[permission+" "+resource] {
+				t.Errorf("no role grants %s %s", permission, resource)
 			}
 		}
 	}

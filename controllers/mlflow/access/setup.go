@@ -53,7 +53,7 @@ type Deps struct {
 	Applier func(client.Client) *apply.Applier
 }
 
-// Setup registers the controller with a manager. It returns the feedback to the MLflow controller.
+// Setup registers the controller with a manager. It returns the Report for the MLflow controller.
 func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) (*Report, error) {
 	labelled, err := component.NewCache(mgr, WorkspaceLabel, cache.Options{DefaultTransform: apply.Transform()})
 	if err != nil {
@@ -104,7 +104,7 @@ var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
 func namespaceMetadata() *metav1.PartialObjectMetadata { return capability.MetadataOf(namespaceKind) }
 
-// hasWorkspaceLabel passes namespaces with WorkspaceLabel, also updates that remove it.
+// hasWorkspaceLabel accepts events of namespaces with WorkspaceLabel, including updates that remove it.
 func hasWorkspaceLabel() predicate.Predicate {
 	return apply.MatchesOldOrNew(func(o client.Object) bool {
 		_, labelled := o.GetLabels()[WorkspaceLabel]

@@ -56,13 +56,13 @@ func Setup(mgr ctrl.Manager, served *capability.Watcher) error {
 	}
 	cached := &component.DelegatingClient{Client: mgr.GetClient(), Route: func(key client.ObjectKey, _ client.Object) client.Reader { return secrets[key.Name] }}
 	r := &configReconciler{references: reference.NewTracker(cached, mgr.GetAPIReader())}
-	shell := reconciler.New(reconciler.Options{
+	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(controllerName), Component: "mlflow",
 	}, reconciler.Logic[*mlflowconfigv1.MLflowConfig]{
 		Phases:         []reconciler.Phase[*mlflowconfigv1.MLflowConfig]{{Name: "checking the Secrets", Run: r.report}},
 		ReadyCondition: reference.Condition,
 	})
-	if err := reconciler.NewController(mgr, controllerName, sources...).Complete(shell); err != nil {
+	if err := reconciler.NewController(mgr, controllerName, sources...).Complete(base); err != nil {
 		return fmt.Errorf("building the controller %s: %w", controllerName, err)
 	}
 	return nil

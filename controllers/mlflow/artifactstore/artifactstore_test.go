@@ -27,7 +27,7 @@ func configOf(namespace string) *mlflowconfigv1.MLflowConfig {
 func TestReport(t *testing.T) {
 	both := mlflowconfigv1.MLflowConfigSpec{ArtifactRootSecret: artifactSecret, ArchiveRootSecret: archiveSecret, TraceArchivalRetention: "7d"}
 	for name, tc := range map[string]struct {
-		spec    mlflowconfigv1.MLflowConfigSpec // artifactRootSecret when it is empty
+		spec    mlflowconfigv1.MLflowConfigSpec // only artifactRootSecret if empty
 		data    map[string][]byte
 		status  metav1.ConditionStatus
 		reason  string
@@ -37,17 +37,17 @@ func TestReport(t *testing.T) {
 			"In namespace team: Secret mlflow-artifact-connection does not exist; create it; until then artifacts go to the bucket of the server"},
 		"no bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{"AWS_ACCESS_KEY_ID": nil}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-artifact-connection has no key AWS_S3_BUCKET; add it; until then artifacts go to the bucket of the server"},
-		"a bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
-		"an archive without Secret": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
+		"bucket": {mlflowconfigv1.MLflowConfigSpec{}, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionTrue, ReasonFound, "Secret mlflow-artifact-connection names a bucket"},
+		"no Secret of the archive": {both, map[string][]byte{bucketKey: []byte("b")}, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server"},
-		"neither": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
+		"no Secret of both": {both, nil, metav1.ConditionFalse, reference.ReasonMissing,
 			"In namespace team: Secret mlflow-archive-secret does not exist; create it; Secret mlflow-artifact-connection does not exist; create it; " +
 				"until then artifacts and archived traces go to the bucket of the server"},
 		"only a retention": {mlflowconfigv1.MLflowConfigSpec{TraceArchivalRetention: "7d"}, nil, metav1.ConditionTrue, ReasonFound,
 			"No Secret is configured; artifacts and archived traces go to the buckets of the server"},
 	} {
 		b := fake.NewClientBuilder().WithObjects(
-			// That of another namespace counts for nothing.
+			// The Secret of another namespace is ignored.
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: artifactSecret}, Data: map[string][]byte{bucketKey: nil}})
 		if tc.data != nil {
 			b.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: artifactSecret}, Data: tc.data})
@@ -67,8 +67,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A Secret that cannot be read is neither found nor missing. [mlflow-98]
-func TestReportKeepsWhatItKnows(t *testing.T) {
+// If a Secret cannot be read, the condition does not change. [mlflow-98]
+func TestReportReturnsReadError(t *testing.T) {
 	refused := errors.New("refused")
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -77,9 +77,9 @@ func TestReportKeepsWhatItKnows(t *testing.T) {
 	}).Build()
 	config := configOf("team")
 	if err := (&configReconciler{references: reference.NewTracker(c, c)}).report(t.Context(), config); !errors.Is(err, refused) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if len(config.Status.Conditions) != 0 {
-		t.Errorf("conditions %+v", config.Status.Conditions)
+		t.Errorf("got conditions %+v", config.Status.Conditions)
 	}
 }

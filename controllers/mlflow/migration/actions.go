@@ -70,7 +70,7 @@ func recreateJob(f *Facts) Decision {
 }
 
 func recreateChangedJob(f *Facts) Decision {
-	return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted failed migration Job %s, since image, version or stores have changed,", f.Observed.Job.Name))
+	return deleteJobDecision(f, f.Observed.Job, ReasonMigrationRunning, f.withTrigger("Deleted migration Job %s, which failed with another image, version or stores,", f.Observed.Job.Name))
 }
 
 // recordFailure removes the annotation before it records the failure. If the operator stops in between, the failed Job without an

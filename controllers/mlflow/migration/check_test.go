@@ -10,14 +10,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/mlflow/resources"
 )
 
-func runs(f *Facts) {
+func serverRunning(f *Facts) {
 	f.Observed.ServerEnabled, f.Observed.ServerReady, f.Observed.DatabaseUsers, f.Observed.ScaledDown = true, true, 1, false
 }
 
-// check is the Job of a check for the migration that the facts describe before this change.
+// check adds a check Job for the migration that the facts request so far.
 func check(phase jobPhase, changes ...func(*JobState)) change {
 	return func(f *Facts) {
-		c := aJob("mlflow-migration-check", phase)
+		c := jobState("mlflow-migration-check", phase)
 		c.RequestHash = f.checkHash()
 		for _, change := range changes {
 			change(&c)
@@ -27,12 +27,12 @@ func check(phase jobPhase, changes ...func(*JobState)) change {
 }
 
 func upgrade(changes ...change) *Facts {
-	return factsOf(append([]change{withVersion("3.10.1"), runs}, changes...)...)
+	return factsOf(append([]change{withVersion("3.10.1"), serverRunning}, changes...)...)
 }
 
 func withCause(text string) func(*JobState) { return func(j *JobState) { j.Cause = text } }
 
-func code(n int) func(*JobState) { return func(j *JobState) { j.ExitCode = int32(n) } }
+func exitCode(n int) func(*JobState) { return func(j *JobState) { j.ExitCode = int32(n) } }
 
 func reportedSchema(schema, database string) func(*JobState) {
 	return func(j *JobState) {
@@ -40,18 +40,18 @@ func reportedSchema(schema, database string) func(*JobState) {
 	}
 }
 
-var exchanged = func(f *Facts) {
+var withOtherImage = func(f *Facts) {
 	withVersion("3.14.0")(f)
 	withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "other" })(f)
 }
 
-// checkCases are those of a server that runs when a migration is requested.
+// checkCases are the cases with a running server.
 var checkCases = []ruleCase{
 	{"the server runs and nothing is checked", upgrade(), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "before the server is stopped", "", JobPollInterval},
-	{"CronJobs run during the check", upgrade(scheduling, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a forced migration is checked before the Job of before goes", upgrade(forced("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
+	{"CronJobs run during the check", upgrade(cronJobsActive, cronJobRun(started)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
+	{"a forced migration is checked before the previous Job is deleted", upgrade(withForce("a"), job(JobSucceeded), withOutcome(done)), "the server runs and nothing is checked", KeepRunning, StepCreateCheckJob,
 		ReasonMigrationChecking, "", "", JobPollInterval},
-	{"a rollout that is pending for another database", factsOf(runs, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
+	{"a rollout is pending for other stores", factsOf(serverRunning, withOutcome(pending, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })),
 		"the server runs and nothing is checked", KeepRunning, StepCreateCheckJob, ReasonMigrationChecking, "", "", JobPollInterval},
 	{"the check runs", upgrade(check(JobRunning, started)), "the check runs", KeepRunning, StepNone, ReasonMigrationChecking, "Waiting for check Job mlflow-migration-check to finish", "", JobPollInterval},
 	{"the image of the check cannot be pulled", upgrade(check(JobRunning, withCause("no such image"))), "the check runs", KeepRunning, StepNone, ReasonMigrationCheckFailed,
@@ -62,42 +62,42 @@ var checkCases = []ruleCase{
 		ReasonMigrationChecking, "Deleted check Job mlflow-migration-check, which was created for another migration", "", fallbackRequeue},
 	{"the check was for another generation", upgrade(check(JobRunning, started), func(f *Facts) { f.Generation++ }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", fallbackRequeue},
-	{"the check was for the migration before", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
+	{"the check was for the previous migration", upgrade(check(JobSucceeded), func(f *Facts) { f.Record.JobUID = "later" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", fallbackRequeue},
-	{"an earlier MLflow left a check", upgrade(check(JobSucceeded, orphaned), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
+	{"the check Job belongs to a deleted MLflow", upgrade(check(JobSucceeded, orphaned), func(f *Facts) { f.Observed.Check.RequestHash = "" }), "the check is for another migration, or is being deleted", KeepRunning, StepDeleteJob,
 		ReasonMigrationChecking, "", "", ShortRequeue},
 	{"the check is being deleted", upgrade(check(JobSucceeded, terminating)), "the check is for another migration, or is being deleted", KeepRunning, StepNone, ReasonMigrationChecking, "to be deleted", "", ShortRequeue},
-	{"[D16] the database is newer than the image", upgrade(withVersion("3.18.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, code(17))),
+	{"[D16] the database is newer than the image", upgrade(withVersion("3.18.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Image = "newer" }), check(JobFailed, terminal, exitCode(17))),
 		"the database is newer than the image", KeepRunning, StepNone, ReasonDowngradeRefused,
 		"The server and the CronJobs do not change, because with image mlflow:v3 it broke; status.version is 3.18.0", "", 0},
-	{"the image is another with the same schema", upgrade(exchanged, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
+	{"another image has the same schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("same", "same"))), "the check found the schema of the image", RunAsSpecified, StepNone,
 		ReasonMigrationRunning, "The database is migrated to version 3.18.0; waiting", pending, 0},
-	{"the image is another with a newer schema", upgrade(exchanged, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
+	{"another image has a newer schema", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("new", "old"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "because the image differs", "", ShortRequeue},
-	{"the image is another, and the database a file", upgrade(exchanged, check(JobSucceeded, reportedSchema("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"mode Always migrates although there is nothing to do", upgrade(always, check(JobSucceeded, reportedSchema("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
+	{"another image, and the database is a file", upgrade(withOtherImage, check(JobSucceeded, reportedSchema("new", ""))), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"mode Always migrates an up-to-date database", upgrade(always, check(JobSucceeded, reportedSchema("same", "same"))), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
 	{"the check failed permanently", upgrade(check(JobFailed, terminal)), "the check failed permanently", KeepRunning, StepNone, ReasonMigrationCheckFailed,
 		"The server was not stopped, because the check of image mlflow:v3 and the databases before the migration failed: it broke. Correct spec.image", "", 0},
 	{"the check failed", upgrade(check(JobFailed)), "the check failed and is repeated", KeepRunning, StepNone, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", failureRetryDelay / 2},
-	{"the check failed some time ago", upgrade(check(JobFailed, longAgo)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
-	{"the request is gone with a change of the spec", factsOf(withVersion("3.14.0"), runs, withCondition(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
+	{"the check failed, and the retry delay has passed", upgrade(check(JobFailed, retryDue)), "the check failed and is repeated", KeepRunning, StepDeleteJob, ReasonMigrationCheckFailed, "failed: it broke. It is repeated", "", fallbackRequeue},
+	{"a change of the spec withdraws the request", factsOf(withVersion("3.14.0"), serverRunning, withCondition(unknown, ReasonMigrationCheckFailed, 1)), "nothing is requested",
 		RunAsSpecified, StepNone, ReasonMigrationSucceeded, "", "", 0},
-	{"a user starts the server while its database is migrated", upgrade(withOutcome(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
+	{"the server is scaled up during the migration", upgrade(withOutcome(running), job(JobRunning, started)), "pods still use the database", ScaleToZero, StepNone,
 		ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"a user starts the server while a Job of before works", upgrade(otherJob(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
-	{"a Job of the original has migrated", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
-	{"without a server there is nothing to keep", factsOf(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
+	{"the server is scaled up while a previous Job runs", upgrade(otherJob(started)), "pods still use the database", ScaleToZero, StepNone, ReasonMigrationScalingDown, "", "", ShortRequeue},
+	{"a Job of the legacy operator has succeeded", upgrade(job(JobSucceeded, legacy)), "the Job has migrated", RunAsSpecified, StepNone, ReasonMigrationRunning, "", pending, 0},
+	{"no server is running", factsOf(check(JobFailed)), "a Job is needed", ScaleToZero, StepCreateJob, ReasonMigrationRunning, "", running, JobPollInterval},
 }
 
-// A failed check is reported in one way until it succeeds, so that its repetitions write nothing.
+// The message of a failed check is the same for each attempt, to avoid status writes.
 func TestFailedCheckKeepsMessage(t *testing.T) {
-	before, after := Decide(upgrade(check(JobFailed))), Decide(upgrade(check(JobFailed, longAgo)))
+	before, after := Decide(upgrade(check(JobFailed))), Decide(upgrade(check(JobFailed, retryDue)))
 	if *before.Report != *after.Report {
-		t.Errorf("%+v, then %+v", before.Report, after.Report)
+		t.Errorf("the report changed from %+v to %+v", before.Report, after.Report)
 	}
-	ends := Decide(upgrade(check(JobFailed, terminal))).Report
-	if ends.Status != metav1.ConditionFalse || ends.Progressing || !strings.Contains(ends.Message, "Correct spec.image") {
-		t.Errorf("unexpected ends: %+v", ends)
+	terminalReport := Decide(upgrade(check(JobFailed, terminal))).Report
+	if terminalReport.Status != metav1.ConditionFalse || terminalReport.Progressing || !strings.Contains(terminalReport.Message, "Correct spec.image") {
+		t.Errorf("unexpected report of a terminal failure: %+v", terminalReport)
 	}
 }

@@ -89,14 +89,14 @@ func withTerminationMessage(message string) func(*corev1.Pod) {
 
 // [mlflow-44] Only the last line of the output is parsed, and only versions and revisions are accepted.
 func TestReportFromPods(t *testing.T) {
-	end := func(message string) []corev1.Pod {
+	podsWith := func(message string) []corev1.Pod {
 		return []corev1.Pod{terminatedPod(0, map[string]int32{resources.MigrationContainer: 17}, withTerminationMessage(message))}
 	}
-	if code, found := ReportFromPods(end("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
+	if code, found := ReportFromPods(podsWith("x\nmlflow=3.18.0.dev0 schema=- database=none\n")); code != 17 || found != (resources.ImageReport{MLflow: "3.18.0.dev0", Database: "none"}) {
 		t.Errorf("ReportFromPods returned code %d and report %+v", code, found)
 	}
 	for _, message := range []string{"", "postgresql://user:hunter2@db", "mlflow=hunter2 schema=a database=b", "mlflow=3.14.0 schema=a:b database=b", "mlflow=3.14.0 schema=a database=b\nmore"} {
-		if _, found := ReportFromPods(end(message)); found != (resources.ImageReport{}) {
+		if _, found := ReportFromPods(podsWith(message)); found != (resources.ImageReport{}) {
 			t.Errorf("the message %q was parsed as %+v, want no report", message, found)
 		}
 	}
@@ -121,26 +121,26 @@ func TestJobPhase(t *testing.T) {
 	}
 }
 
-// A Job may be replaced only while its program does not run.
+// A Job can be replaced only while its program is not running.
 func TestIsMigrating(t *testing.T) {
 	status := func(name string, phase corev1.PodPhase, state corev1.ContainerState) corev1.Pod {
 		return corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: name, State: state}}}}
 	}
-	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
-	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	runningState := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	exitedState := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	waitingState := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 	for name, c := range map[string]struct {
 		pods []corev1.Pod
 		want bool
 	}{
 		"no pod":                        {nil, false},
-		"waiting for its image":         {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodPending, waits)}, false},
-		"running":                       {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
-		"one of two running":            {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended), status(resources.MigrationContainer, corev1.PodRunning, runs)}, true},
-		"terminated, pod still running": {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, ended)}, true},
-		"terminated, pod succeeded":     {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodSucceeded, ended)}, true},
-		"pod failed":                    {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, ended)}, false},
-		"other container running":       {[]corev1.Pod{status("injected", corev1.PodRunning, runs)}, false},
+		"waiting for its image":         {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodPending, waitingState)}, false},
+		"running":                       {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, runningState)}, true},
+		"one of two running":            {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, exitedState), status(resources.MigrationContainer, corev1.PodRunning, runningState)}, true},
+		"terminated, pod still running": {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodRunning, exitedState)}, true},
+		"terminated, pod succeeded":     {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodSucceeded, exitedState)}, true},
+		"pod failed":                    {[]corev1.Pod{status(resources.MigrationContainer, corev1.PodFailed, exitedState)}, false},
+		"other container running":       {[]corev1.Pod{status("injected", corev1.PodRunning, runningState)}, false},
 	} {
 		if got := IsMigrating(c.pods); got != c.want {
 			t.Errorf("%s: got %t, want %t", name, got, c.want)

@@ -19,7 +19,7 @@ func TestRecordMetrics(t *testing.T) {
 		facts *Facts
 		want  string
 	}{
-		{factsOf(job(JobSucceeded)), resultSucceeded}, {factsOf(job(JobFailed, terminal)), resultFailed}, {factsOf(job(JobFailed, longAgo)), resultRetried},
+		{factsOf(job(JobSucceeded)), resultSucceeded}, {factsOf(job(JobFailed, terminal)), resultFailed}, {factsOf(job(JobFailed, retryDue)), resultRetried},
 		{factsOf(job(JobRunning)), ""}, {factsOf(), ""}, {factsOf(withCondition("False", ReasonMigrationFailed, 1)), ""},
 	} {
 		before := map[string]float64{}
@@ -34,7 +34,7 @@ func TestRecordMetrics(t *testing.T) {
 				want++
 			}
 			if got := counterValue(result); got != want {
-				t.Errorf("rule %q: %s counts %v, want %v", d.Rule, result, got, want)
+				t.Errorf("rule %q: counter %s = %v, want %v", d.Rule, result, got, want)
 			}
 		}
 	}
@@ -42,6 +42,6 @@ func TestRecordMetrics(t *testing.T) {
 	RecordMetrics(f, &Decision{})
 	var m dto.Metric
 	if err := migrationSeconds.Write(&m); err != nil || m.GetGauge().GetValue() != failureRetryDelay.Seconds() {
-		t.Errorf("gauge %v, error %v, want the %s that the Job has run", m.GetGauge(), err, failureRetryDelay)
+		t.Errorf("gauge %v, error %v, want the age of the Job, %s", m.GetGauge(), err, failureRetryDelay)
 	}
 }

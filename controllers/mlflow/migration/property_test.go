@@ -15,7 +15,7 @@ import (
 
 var (
 	anyVersion = rapid.SampledFrom([]string{"", "3.13.0", "3.14.0", "3.15.0", "nightly"})
-	anyToken   = rapid.SampledFrom([]string{"", "", "a", "b"})
+	anyHash    = rapid.SampledFrom([]string{"", "", "a", "b"})
 	anySetting = rapid.SampledFrom([]string{"here", "there"})
 	anyUID     = rapid.SampledFrom([]types.UID{"", "one", "two"})
 )
@@ -24,8 +24,8 @@ func anyJob(t *rapid.T, name string) JobState {
 	return JobState{
 		Name: name, UID: anyUID.Draw(t, "uid"),
 		Phase:   rapid.SampledFrom([]jobPhase{JobRunning, JobSucceeded, JobFailed}).Draw(t, "phase"),
-		Managed: rapid.Bool().Draw(t, "ours"), Terminating: rapid.Bool().Draw(t, "leaving"), Started: rapid.Bool().Draw(t, "started"),
-		RequestHash: anyToken.Draw(t, "job force"), Image: anySetting.Draw(t, "job image"),
+		Managed: rapid.Bool().Draw(t, "managed"), Terminating: rapid.Bool().Draw(t, "terminating"), Started: rapid.Bool().Draw(t, "started"),
+		RequestHash: anyHash.Draw(t, "request hash"), Image: anySetting.Draw(t, "job image"),
 		FailedAt:    noon.Add(-time.Duration(rapid.IntRange(0, 300).Draw(t, "failed ago")) * time.Second),
 		ExitCode:    rapid.SampledFrom([]int32{0, resources.ExitNewerDatabase}).Draw(t, "code"),
 		ImageReport: resources.ImageReport{MLflow: "3.18.0", Schema: anySetting.Draw(t, "schema"), Database: anySetting.Draw(t, "database")},
@@ -36,13 +36,13 @@ func anyJob(t *rapid.T, name string) JobState {
 func anyFacts(t *rapid.T) *Facts {
 	f := &Facts{
 		Now: noon, Generation: rapid.Int64Range(1, 2).Draw(t, "generation"), Supported: "3.14.0",
-		Recorded: anyVersion.Draw(t, "recorded"), Always: rapid.Bool().Draw(t, "always"), Force: anyToken.Draw(t, "force"),
+		Recorded: anyVersion.Draw(t, "recorded"), Always: rapid.Bool().Draw(t, "always"), Force: anyHash.Draw(t, "force"),
 		Image: anySetting.Draw(t, "image"), Stores: anySetting.Draw(t, "stores"), JobName: "current", Observed: &Workloads{},
 		Record: mlflowv1.MigrationStatus{
 			Outcome: rapid.SampledFrom([]mlflowv1.MigrationOutcome{"", running, pending, failed, done}).Draw(t, "outcome"),
 			JobUID:  string(anyUID.Draw(t, "recorded uid")), Generation: rapid.Int64Range(0, 2).Draw(t, "recorded generation"),
-			Version: anyVersion.Draw(t, "migrated to"), Image: anySetting.Draw(t, "migrated by"),
-			Stores: anySetting.Draw(t, "migrated"), Force: anyToken.Draw(t, "answered"),
+			Version: anyVersion.Draw(t, "recorded version"), Image: anySetting.Draw(t, "recorded image"),
+			Stores: anySetting.Draw(t, "recorded stores"), Force: anyHash.Draw(t, "recorded force"),
 		},
 	}
 	if rapid.Bool().Draw(t, "condition") {
@@ -56,7 +56,7 @@ func anyFacts(t *rapid.T) *Facts {
 	if rapid.Bool().Draw(t, "current job") {
 		j := anyJob(t, f.JobName)
 		f.Observed.Job = &j
-	} else if rapid.Bool().Draw(t, "left over") {
+	} else if rapid.Bool().Draw(t, "orphaned finished job") {
 		j := anyJob(t, f.JobName)
 		j.Orphaned = true
 		if j.Phase == JobRunning {
@@ -64,104 +64,104 @@ func anyFacts(t *rapid.T) *Facts {
 		}
 		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "others") {
+	for range rapid.IntRange(0, 2).Draw(t, "other jobs") {
 		j := anyJob(t, "older")
-		j.Phase, j.Orphaned = JobRunning, rapid.Bool().Draw(t, "left")
+		j.Phase, j.Orphaned = JobRunning, rapid.Bool().Draw(t, "orphaned")
 		f.Observed.OtherJobs = append(f.Observed.OtherJobs, j)
 	}
-	f.Observed.CronJobsActive, f.Observed.ServerReady = rapid.Bool().Draw(t, "scheduling"), rapid.Bool().Draw(t, "serving")
-	for range rapid.IntRange(0, 2).Draw(t, "chores") {
-		c := anyJob(t, "chore")
-		c.Phase, c.StartedAt = JobRunning, rapid.SampledFrom([]time.Time{noon, noon.Add(-2 * cronJobDeadline)}).Draw(t, "since")
+	f.Observed.CronJobsActive, f.Observed.ServerReady = rapid.Bool().Draw(t, "cron jobs active"), rapid.Bool().Draw(t, "server ready")
+	for range rapid.IntRange(0, 2).Draw(t, "cron job runs") {
+		c := anyJob(t, "mlflow-gc")
+		c.Phase, c.StartedAt = JobRunning, rapid.SampledFrom([]time.Time{noon, noon.Add(-2 * cronJobDeadline)}).Draw(t, "started at")
 		f.Observed.CronJobRuns = append(f.Observed.CronJobRuns, c)
 	}
-	f.Observed.ServerEnabled = rapid.Bool().Draw(t, "runs")
-	if rapid.Bool().Draw(t, "checked") {
+	f.Observed.ServerEnabled = rapid.Bool().Draw(t, "server enabled")
+	if rapid.Bool().Draw(t, "check job") {
 		c := anyJob(t, "check")
-		c.RequestHash = rapid.SampledFrom([]string{f.checkHash(), "else"}).Draw(t, "check for")
+		c.RequestHash = rapid.SampledFrom([]string{f.checkHash(), "other"}).Draw(t, "check hash")
 		f.Observed.Check = &c
 	}
-	f.Observed.DatabaseUsers, f.Observed.ScaledDown = rapid.Int32Range(0, 2).Draw(t, "busy"), rapid.Bool().Draw(t, "settled")
+	f.Observed.DatabaseUsers, f.Observed.ScaledDown = rapid.Int32Range(0, 2).Draw(t, "database users"), rapid.Bool().Draw(t, "scaled down")
 	return f
 }
 
-// checkDecision checks that a decision has a rule, at most one step, and a message for clients.
+// checkDecision checks that a decision is complete and consistent: rule, step, report and requeue.
 func checkDecision(t *rapid.T, f *Facts, d Decision) {
 	if d.Rule == "" || d.Workloads == "" || d.Step == StepObserve {
-		t.Fatalf("nothing is decided: %+v", d)
+		t.Fatalf("incomplete decision: %+v", d)
 	}
-	refuses := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
-	if refuses && (d.Workloads != KeepRunning || d.Step != StepNone || d.Record != nil) {
-		t.Fatalf("the decision rejects the migration and runs the server: %+v", d)
+	refusesDowngrade := d.Report != nil && d.Report.Reason == ReasonDowngradeRefused
+	if refusesDowngrade && (d.Workloads != KeepRunning || d.Step != StepNone || d.Record != nil) {
+		t.Fatalf("the decision refuses the downgrade and changes more than the report: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && d.Step != StepNone {
-		t.Fatalf("Jobs are handled while the server runs: %+v", d)
+		t.Fatalf("the decision has a step while the server runs: %+v", d)
 	}
 	if (d.Step == StepDeleteJob) != (d.Job != nil) {
-		t.Fatalf("step %q about Job %v", d.Step, d.Job)
+		t.Fatalf("step %q with Job %v", d.Step, d.Job)
 	}
 	if !d.ContinuesRollout() && d.Step != StepRemoveAnnotation && d.Report == nil {
-		t.Fatalf("the server is stopped without a word: %+v", d)
+		t.Fatalf("the server is stopped without a report: %+v", d)
 	}
-	ends := d.Workloads == RunAsSpecified || d.Report != nil && d.Report.Status == metav1.ConditionFalse
-	if !ends && d.RequeueAfter <= 0 {
-		t.Fatalf("nothing brings the next reconciliation: %+v", d)
+	final := d.Workloads == RunAsSpecified || d.Report != nil && d.Report.Status == metav1.ConditionFalse
+	if !final && d.RequeueAfter <= 0 {
+		t.Fatalf("the decision is not final and has no requeue: %+v", d)
 	}
 	if d.Workloads == RunAsSpecified && f.requested() && (d.Report == nil || d.Report.Status != unknown) {
 		t.Fatalf("the migration is reported as successful before the server is ready: %+v", d)
 	}
 }
 
-// checkSafety: at most one Job runs at a time, none runs while a server does, none starts without a request, none is
-// interrupted, no server is stopped while its Jobs run, and no migration starts before a check has succeeded.
+// checkSafety checks that at most one Job runs, never together with a server; that no Job starts without a request or is
+// interrupted; and that a server is stopped only after a successful check and while no Job of a CronJob runs.
 func checkSafety(t *rapid.T, f *Facts, d Decision) {
-	unseen := *f
-	unseen.Observed = nil
-	early := Decide(&unseen)
+	unobservedFacts := *f
+	unobservedFacts.Observed = nil
+	early := Decide(&unobservedFacts)
 	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.Observed.CronJobsBusy() {
 		t.Fatalf("the server is stopped while Jobs of CronJobs run: %+v", d)
 	}
 	if d.Workloads == ScaleToZero && early.Step == StepObserve && f.needsCheck() {
-		t.Fatalf("a server is stopped, and nothing says that its successor can start: %+v", d)
+		t.Fatalf("the server is stopped without a successful check: %+v", d)
 	}
 	switch d.Step {
 	case StepCreateCheckJob:
 		if !f.Observed.ServerEnabled || f.Observed.Check != nil || d.CheckHash != f.checkHash() {
-			t.Fatalf("a check is made: %+v", d)
+			t.Fatalf("unexpected check Job: %+v", d)
 		}
 	case StepCreateJob:
 		if f.Observed.Job != nil || len(f.Observed.OtherJobs) > 0 || !f.Observed.DatabaseIdle() || !f.requested() {
-			t.Fatalf("a Job is made: %+v", d)
+			t.Fatalf("unexpected migration Job: %+v", d)
 		}
 		if d.Record == nil || d.Record.Force != f.Force {
-			t.Fatalf("a Job is made that no record will know: %+v", d)
+			t.Fatalf("a migration Job is created without a record: %+v", d)
 		}
 	case StepDeleteJob:
-		ends := slices.ContainsFunc(f.Observed.CronJobRuns, func(c JobState) bool { return f.Now.Sub(c.StartedAt) > cronJobDeadline && c == *d.Job })
+		expired := slices.ContainsFunc(f.Observed.CronJobRuns, func(c JobState) bool { return f.Now.Sub(c.StartedAt) > cronJobDeadline && c == *d.Job })
 		if f.Observed.Check != nil && d.Job == f.Observed.Check {
-			break // it changes nothing
+			break // a check changes nothing
 		}
-		if d.Job.Phase == JobRunning && d.Job.Started && !ends || d.Job.Terminating {
-			t.Fatalf("a Job is deleted that works, or goes anyway: %+v", d.Job)
+		if d.Job.Phase == JobRunning && d.Job.Started && !expired || d.Job.Terminating {
+			t.Fatalf("a running or terminating Job is deleted: %+v", d.Job)
 		}
 	case StepRemoveAnnotation:
 		if f.Force == "" || !f.satisfiesRequest(f.Observed.Job) {
-			t.Fatalf("an annotation is removed that was not answered: %+v", d)
+			t.Fatalf("the annotation is removed before its migration has finished: %+v", d)
 		}
 	case StepNone, StepObserve:
 	}
 }
 
-func TestMigrationDecidesOneThing(t *testing.T) {
+func TestDecisionsAreSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFacts(t)
 		d := Decide(f)
 		checkDecision(t, f, d)
 		checkSafety(t, f, d)
-		blind := *f
-		blind.Observed = nil // what is decided without a look is decided alike with one
-		if early := Decide(&blind); early.Step != StepObserve && early.Rule != d.Rule {
-			t.Fatalf("%q without a look, %q with one", early.Rule, d.Rule)
+		unobservedFacts := *f
+		unobservedFacts.Observed = nil
+		if early := Decide(&unobservedFacts); early.Step != StepObserve && early.Rule != d.Rule {
+			t.Fatalf("rule %q matches without an observation, and %q with it", early.Rule, d.Rule)
 		}
 	})
 }
@@ -180,13 +180,13 @@ func TestMigrationRequested(t *testing.T) {
 		"[mlflow-36] different version despite a success": {factsOf(withVersion("3.13.0"), withCondition("True", ReasonMigrationSucceeded, 2)), true},
 		"[mlflow-36] False of this generation":            {factsOf(withVersion("3.14.0"), withCondition("False", ReasonMigrationFailed, 2)), true},
 		"[mlflow-36] Unknown of this generation":          {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 2)), true},
-		"[mlflow-36] Unknown of a generation before":      {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 1)), false},
-		"[mlflow-36] annotation":                          {factsOf(withVersion("3.14.0"), forced("a")), true},
-		"rejected downgrade requests nothing":             {factsOf(withVersion("3.14.0"), withCondition("False", ReasonDowngradeRefused, 2)), false},
+		"[mlflow-36] Unknown of a previous generation":    {factsOf(withVersion("3.14.0"), withCondition("Unknown", ReasonMigrationRunning, 1)), false},
+		"[mlflow-36] annotation":                          {factsOf(withVersion("3.14.0"), withForce("a")), true},
+		"refused downgrade":                               {factsOf(withVersion("3.14.0"), withCondition("False", ReasonDowngradeRefused, 2)), false},
 		"stores differ from the migrated ones":            {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "there" })), true},
-		"the stores that were migrated":                   {factsOf(withVersion("3.14.0"), withOutcome(done)), false},
-		"record with previous stores":                     {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
-		"our record of an unfinished one":                 {factsOf(withVersion("3.14.0"), withOutcome(running)), true},
+		"stores equal the migrated ones":                  {factsOf(withVersion("3.14.0"), withOutcome(done)), false},
+		"record without stores":                           {factsOf(withVersion("3.14.0"), withOutcome(done, func(r *mlflowv1.MigrationStatus) { r.Stores = "" })), false},
+		"record of an unfinished migration":               {factsOf(withVersion("3.14.0"), withOutcome(running)), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.facts.requested(); got != c.want {

@@ -18,7 +18,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// typed builds and reads one object as a Go type, unknown fields refused.
+// typed returns a built object as a Go type. Unknown fields are errors.
 func typed[T any](t testing.TB, m *mlflowv1.MLflow, in Inputs, kind, name string) *T {
 	t.Helper()
 	o := mlflowtest.Object(buildObjects(t, m, in), kind, name)
@@ -50,7 +50,7 @@ func TestBuildReturnsObjectsInFixedOrder(t *testing.T) {
 		"NetworkPolicy/mlflow", "NetworkPolicy/mlflow-migration", "Deployment/mlflow", "Service/mlflow",
 		"ServiceMonitor/mlflow-metrics-monitor", "HTTPRoute/mlflow", "ConsoleLink/mlflow",
 	}
-	for range 20 { // [D21] the same every time
+	for range 20 { // [D21] the order is deterministic
 		var got []string
 		for _, o := range buildObjects(t, m, platformInputs["openshift"]) {
 			got = append(got, o.GetKind()+"/"+o.GetName())
@@ -69,7 +69,7 @@ func TestOptionalObjects(t *testing.T) {
 		"bare":      {platformInputs["bare"], nil},
 		"plain":     {platformInputs["plain"], []string{"ServiceMonitor", "HTTPRoute"}},
 		"openshift": {platformInputs["openshift"], []string{"ServiceMonitor", "HTTPRoute", "ConsoleLink"}},
-		"[D29] no link without a real address": {with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "" }),
+		"[D29] no link without an external URL": {with(platformInputs["openshift"], func(in *Inputs) { in.ExternalURL = "" }),
 			[]string{"ServiceMonitor", "HTTPRoute"}},
 		"[D31] OpenShift without console": {with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			[]string{"ServiceMonitor", "HTTPRoute"}},
@@ -104,20 +104,20 @@ func TestObjectsHaveComponentLabels(t *testing.T) {
 		switch o.GetKind() {
 		case "PersistentVolumeClaim":
 			if len(owners) != 0 {
-				t.Errorf("[D23] the claim would go with its MLflow: %v", owners)
+				t.Errorf("[D23] the claim has an owner: %v", owners)
 			}
 		case "ClusterRole", "ClusterRoleBinding":
 			if len(owners) != 1 || owners[0].Controller != nil && *owners[0].Controller {
-				t.Errorf("%s is shared and wants a plain owner, has %v", o.GetKind(), owners)
+				t.Errorf("%s is shared: got owners %v, want one that is not the controller", o.GetKind(), owners)
 			}
 		default:
 			if !metav1.IsControlledBy(o, m) {
 				t.Errorf("%s %s is not controlled by its MLflow", o.GetKind(), o.GetName())
 			}
 		}
-		for _, app := range []string{"HTTPRoute", "ConsoleLink"} {
-			if o.GetKind() == app && (o.GetLabels()[LabelApp] != "mlflow" || o.GetLabels()[LabelComponent] != "") {
-				t.Errorf("%s has labels %v", app, o.GetLabels())
+		for _, kind := range []string{"HTTPRoute", "ConsoleLink"} {
+			if o.GetKind() == kind && (o.GetLabels()[LabelApp] != "mlflow" || o.GetLabels()[LabelComponent] != "") {
+				t.Errorf("%s has labels %v", kind, o.GetLabels())
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func TestBuildErrors(t *testing.T) {
 		"replica selector without name": {func(s *mlflowv1.MLflowSpec) {
 			s.ReadReplicaBackendStoreURIFrom = &corev1.SecretKeySelector{Key: "uri"}
 		}, "readReplicaBackendStoreUriFrom must include non-empty 'name' and 'key'"},
-		"a control character in a file": {func(s *mlflowv1.MLflowSpec) {
+		"control character in the archival configuration": {func(s *mlflowv1.MLflowSpec) {
 			s.TraceArchival = &mlflowv1.TraceArchivalConfig{Enabled: true, Location: "s3://a\u008d"}
 		}, "encoding spec.traceArchival"},
 		"registry selector without name": {func(s *mlflowv1.MLflowSpec) {
@@ -232,7 +232,7 @@ func TestBuildErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			desired, err := Build(mlflowtest.MLflow(c.change), platformInputs["plain"])
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one that says %q", err, c.want)
+				t.Errorf("got error %v, want %q", err, c.want)
 			}
 			if desired != nil {
 				t.Error("Build returned objects and an error")

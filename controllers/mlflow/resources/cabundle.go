@@ -25,8 +25,8 @@ const (
 	combinedVolume = "combined-ca-bundle"
 )
 
-// bundleFunctions is common to both programs. It replaces the bundle by a rename, so that readers never see a partial file, and skips
-// missing sources, because the ConfigMaps are mounted as optional.
+// bundleFunctions is common to both programs. It replaces the bundle by a rename, because readers must not see a partial file, and
+// skips missing sources, because the ConfigMaps are mounted as optional.
 //
 //go:embed ca_bundle.sh
 var bundleFunctions string
@@ -89,12 +89,12 @@ func withCABundle(m *mlflowv1.MLflow, in Inputs, sources []caSource, watch bool)
 }
 
 func bundleContainer(m *mlflowv1.MLflow, in Inputs, sources []caSource, name, program string,
-	needed *corev1ac.ResourceRequirementsApplyConfiguration,
+	containerResources *corev1ac.ResourceRequirementsApplyConfiguration,
 ) *corev1ac.ContainerApplyConfiguration {
 	container := imageContainer(m, in, name).
 		WithCommand("/bin/sh", "-c", program).
 		WithVolumeMounts(resources.Mount("tmp", tmpPath), resources.Mount(combinedVolume, combinedPath)).
-		WithResources(needed)
+		WithResources(containerResources)
 	var paths []string
 	for i, source := range sources {
 		paths = append(paths, source.path)

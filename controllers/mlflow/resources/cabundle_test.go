@@ -19,7 +19,7 @@ import (
 )
 
 func TestCABundle(t *testing.T) {
-	own := func(s *mlflowv1.MLflowSpec) {
+	withCustomCA := func(s *mlflowv1.MLflowSpec) {
 		s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
 	}
 	platform := with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = true })
@@ -30,9 +30,9 @@ func TestCABundle(t *testing.T) {
 		paths      string
 	}{
 		"[mlflow-12] no CA sources":        {mlflowtest.MLflow(), platformInputs["plain"], nil, ""},
-		"[mlflow-12] user":                 {mlflowtest.MLflow(own), platformInputs["plain"], []string{"corporate-ca"}, "/etc/pki/tls/certs/custom"},
+		"[mlflow-12] user":                 {mlflowtest.MLflow(withCustomCA), platformInputs["plain"], []string{"corporate-ca"}, "/etc/pki/tls/certs/custom"},
 		"[mlflow-12] platform":             {mlflowtest.MLflow(), platform, []string{"odh-trusted-ca-bundle"}, "/etc/pki/tls/certs/platform"},
-		"[mlflow-12] both, platform first": {mlflowtest.MLflow(own), platform, []string{"odh-trusted-ca-bundle", "corporate-ca"}, "/etc/pki/tls/certs/platform /etc/pki/tls/certs/custom"},
+		"[mlflow-12] both, platform first": {mlflowtest.MLflow(withCustomCA), platform, []string{"odh-trusted-ca-bundle", "corporate-ca"}, "/etc/pki/tls/certs/platform /etc/pki/tls/certs/custom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(t, c.m, c.in)
@@ -59,8 +59,8 @@ func TestCABundle(t *testing.T) {
 			}
 		})
 	}
-	t.Run("[mlflow-12] everything trusts the combined file", func(t *testing.T) {
-		env := envOf(t, mlflowtest.MLflow(own), platform)
+	t.Run("[mlflow-12] all clients trust the combined file", func(t *testing.T) {
+		env := envOf(t, mlflowtest.MLflow(withCustomCA), platform)
 		const combined = "/etc/pki/tls/certs/combined/ca-bundle.crt"
 		for name, want := range map[string]string{
 			"SSL_CERT_FILE": combined, "REQUESTS_CA_BUNDLE": combined, "CURL_CA_BUNDLE": combined, "AWS_CA_BUNDLE": combined, "PGSSLROOTCERT": combined,
@@ -81,7 +81,7 @@ func environment(c corev1.Container) map[string]string {
 	return env
 }
 
-// bundle is a directory in which the programs find what they find in a pod.
+// bundle is a directory with the files that the programs read and write in a pod.
 type bundle struct {
 	dir string
 	env []string
@@ -143,10 +143,10 @@ func TestCombineProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o644 {
-		t.Errorf("mode %v", info.Mode())
+		t.Errorf("got file mode %v, want 0644", info.Mode())
 	}
 	if got := string(output); got != "trusting 1 certificates from 4 sources\n" {
-		t.Errorf("log %q", got)
+		t.Errorf("got log %q", got)
 	}
 	files, err := os.ReadDir(b.path("combined"))
 	if err != nil || len(files) != 1 {
@@ -162,7 +162,7 @@ func TestCombineProgramFails(t *testing.T) {
 	run := exec.CommandContext(t.Context(), "/bin/sh", "-c", combineProgram)
 	run.Env = b.env
 	if output, err := run.CombinedOutput(); err == nil {
-		t.Errorf("no error without a place to write: %s", output)
+		t.Errorf("no error without the output directory: %s", output)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestWatchProgram(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	becomes := func(want string) {
+	waitForBundle := func(want string) {
 		t.Helper()
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
@@ -188,30 +188,30 @@ func TestWatchProgram(t *testing.T) {
 			}
 		}
 	}
-	becomes("system\n")
+	waitForBundle("system\n")
 	b.write(t, "custom/root.crt", "root")
-	becomes("system\nroot\n")
+	waitForBundle("system\nroot\n")
 	b.write(t, "custom/root.crt", "renewed")
-	becomes("system\nrenewed\n")
+	waitForBundle("system\nrenewed\n")
 
-	// While the output cannot be written the watcher continues, and catches up.
-	if err := os.Rename(b.path("combined"), b.path("gone")); err != nil {
+	// The watcher keeps running while the output cannot be written, and writes it later.
+	if err := os.Rename(b.path("combined"), b.path("moved")); err != nil {
 		t.Fatal(err)
 	}
 	b.write(t, "custom/root.crt", "third")
 	b.write(t, "platform/a.pem", "fourth")
-	if err := os.Rename(b.path("gone"), b.path("combined")); err != nil {
+	if err := os.Rename(b.path("moved"), b.path("combined")); err != nil {
 		t.Fatal(err)
 	}
-	becomes("system\nfourth\nthird\n")
+	waitForBundle("system\nfourth\nthird\n")
 
 	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := run.Wait(); err != nil {
-		t.Errorf("the watcher did not end in peace: %v: %s", err, log.String())
+		t.Errorf("the watcher did not exit cleanly: %v: %s", err, log.String())
 	}
 	if !strings.Contains(log.String(), "certificates from 1 sources") {
-		t.Errorf("log %q", log.String())
+		t.Errorf("got log %q", log.String())
 	}
 }

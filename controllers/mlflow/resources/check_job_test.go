@@ -14,7 +14,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// The Job of a check equals that of the migration, except for the listed fields.
+// The check Job equals the migration Job, except for the fields below.
 func TestCheckJob(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -48,16 +48,16 @@ func TestCheckJob(t *testing.T) {
 	}
 }
 
-func deleteFunc[T any](all []T, unwanted func(T) bool) (kept []T) {
-	for _, one := range all {
-		if !unwanted(one) {
-			kept = append(kept, one)
+func deleteFunc[T any](all []T, remove func(T) bool) (kept []T) {
+	for _, element := range all {
+		if !remove(element) {
+			kept = append(kept, element)
 		}
 	}
 	return kept
 }
 
-// The check opens every database and creates, upgrades and repairs none.
+// The check opens every database and changes none.
 func TestCheckProgram(t *testing.T) {
 	const backend, registry, supported = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_REGISTRY_STORE_URI", "SUPPORTED_MLFLOW_VERSION"
 	for name, c := range map[string]struct {
@@ -66,15 +66,15 @@ func TestCheckProgram(t *testing.T) {
 		stdout  string
 		failure string
 	}{
-		"an empty database":            {map[string]string{backend: uri("postgresql", "a")}, 0, "connect a\nbackend store: at revision None\n", ""},
-		"database at a known revision": {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "old"}, 0, "connect a\nbackend store: at revision old\n", ""},
-		"a revision of a newer MLflow": {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown"}, 17, "connect a\n", "the backend store is at revision unknown, which MLflow 3.14.0 of this image does not know: its newest is head"},
-		"one that the image repairs":   {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown", "FAKE_GAP": "yes"}, 0, "connect a\nbackend store: at revision unknown\n", ""},
+		"an empty database":               {map[string]string{backend: uri("postgresql", "a")}, 0, "connect a\nbackend store: at revision None\n", ""},
+		"database at a known revision":    {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "old"}, 0, "connect a\nbackend store: at revision old\n", ""},
+		"a revision of a newer MLflow":    {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown"}, 17, "connect a\n", "the backend store is at revision unknown, which MLflow 3.14.0 of this image does not know: its newest is head"},
+		"revision that the image repairs": {map[string]string{backend: uri("postgresql", "a"), "FAKE_REVISION": "unknown", "FAKE_GAP": "yes"}, 0, "connect a\nbackend store: at revision unknown\n", ""},
 		"separate registry store": {map[string]string{backend: uri("sqlite", "a"), registry: uri("mysql+pymysql", "b")}, 0,
 			"backend store: a file, which is not opened\nconnect b\nregistry store: at revision None\n", ""},
-		"a wrong password": {map[string]string{backend: uri("postgresql", "a"), "FAKE_ERROR": "password authentication failed "}, 16, "", "a database cannot be opened or read: ConnectionError, login"},
-		"another version":  {map[string]string{backend: uri("sqlite", "a"), supported: "9.9.9"}, 10, "", "this image holds MLflow 3.14.0, the oldest supported is 9.9.9"},
-		"files":            {map[string]string{backend: "file:///hunter2"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
+		"wrong password":     {map[string]string{backend: uri("postgresql", "a"), "FAKE_ERROR": "password authentication failed "}, 16, "", "a database cannot be opened or read: ConnectionError, login"},
+		"version is too old": {map[string]string{backend: uri("sqlite", "a"), supported: "9.9.9"}, 10, "", "this image holds MLflow 3.14.0, the oldest supported is 9.9.9"},
+		"backend in files":   {map[string]string{backend: "file:///hunter2"}, 11, "", "the backend store is none of sqlite, postgresql, mysql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,12 +44,12 @@ func cronJob(m *mlflowv1.MLflow, in Inputs, container *corev1ac.ContainerApplyCo
 }
 
 // cronJobContainer returns a container of the MLflow image, with small resources by default.
-func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, given *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
-	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(given, smallResources()))
+func cronJobContainer(m *mlflowv1.MLflow, in Inputs, name string, spec *corev1.ResourceRequirements) *corev1ac.ContainerApplyConfiguration {
+	return imageContainer(m, in, name).WithResources(resourcesWithDefaults(spec, smallResources()))
 }
 
-// cronJobEnv returns the environment of a CronJob in this order: first, the variables of all CronJobs, the specific ones, those of the user,
-// and last. Names are unique, as for the server.
+// cronJobEnv returns the environment of a CronJob in this order: first, the variables of all CronJobs, specific, spec.env and last. Names
+// are unique.
 func cronJobEnv(m *mlflowv1.MLflow, first, specific, last []envVar) []envVar {
 	before := slices.Concat([]envVar{value(envDisableTelemetry, "true")}, first,
 		[]envVar{value(envWorkspaces, "true"), value(envWorkspaceStore, workspaceStore)}, selectorEnv(m),
@@ -63,8 +63,8 @@ func cronJobEnv(m *mlflowv1.MLflow, first, specific, last []envVar) []envVar {
 //go:embed collect.py
 var collectionProgram string
 
-// garbageCollectionCronJob permanently removes the resources that users have deleted, in all workspaces. It accesses the database directly
-// and deletes artifacts through the server.
+// garbageCollectionCronJob returns the CronJob that permanently removes resources that users have deleted, in all workspaces. It accesses
+// the database directly and deletes artifacts through the server.
 func garbageCollectionCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	authorities := garbageCollectionCABundle(m, in)
 	command, args := []string{"mlflow"}, []string{"gc"}
@@ -182,7 +182,7 @@ func archivalEnv(m *mlflowv1.MLflow) []envVar {
 	return []envVar{value(envArchivalConfig, archivalPath+"/"+archivalFile)}
 }
 
-// archivalCronJob moves old traces from the database to the archive.
+// archivalCronJob returns the CronJob that moves old traces from the database to the archive.
 func archivalCronJob(m *mlflowv1.MLflow, in Inputs) *batchv1ac.CronJobApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
 	container := cronJobContainer(m, in, ArchivalBaseName, m.Spec.TraceArchival.Resources).WithCommand("python3.12", "-c", archivalProgram)

@@ -233,8 +233,8 @@ func withMetrics() part {
 }
 
 // mounted returns a volume and its mount in the main container.
-func mounted(volume *corev1ac.VolumeApplyConfiguration, at *corev1ac.VolumeMountApplyConfiguration) part {
-	return part{volumes: []*corev1ac.VolumeApplyConfiguration{volume}, mounts: []*corev1ac.VolumeMountApplyConfiguration{at}}
+func mounted(volume *corev1ac.VolumeApplyConfiguration, mount *corev1ac.VolumeMountApplyConfiguration) part {
+	return part{volumes: []*corev1ac.VolumeApplyConfiguration{volume}, mounts: []*corev1ac.VolumeMountApplyConfiguration{mount}}
 }
 
 func emptyDir(name string, size resource.Quantity) *corev1ac.VolumeApplyConfiguration {

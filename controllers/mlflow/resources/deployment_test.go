@@ -46,9 +46,9 @@ func TestArgs(t *testing.T) {
 		head   []string
 		tail   []string
 	}{
-		"[mlflow-27] served": {func(*mlflowv1.MLflowSpec) {}, platformInputs["bare"],
+		"[mlflow-27] served artifacts": {func(*mlflowv1.MLflowSpec) {}, platformInputs["bare"],
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts"}, tail},
-		"[mlflow-18] served from the default place": {func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "" }, platformInputs["bare"],
+		"[mlflow-18] default destination": {func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "" }, platformInputs["bare"],
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=file:///mlflow/artifacts"}, tail},
 		"[mlflow-18] custom root": {func(s *mlflowv1.MLflowSpec) { s.DefaultArtifactRoot = "s3://root" }, platformInputs["bare"],
 			[]string{"server", "--serve-artifacts", "--artifacts-destination=s3://team-artifacts", "--default-artifact-root=s3://root"}, tail},
@@ -87,7 +87,7 @@ func TestImage(t *testing.T) {
 		want   string
 		policy corev1.PullPolicy
 	}{
-		"[mlflow-16] platform":         {nil, all.Image, ""},
+		"[mlflow-16] default":          {nil, all.Image, ""},
 		"[mlflow-16] empty":            {&mlflowv1.ImageConfig{}, all.Image, ""},
 		"[mlflow-16] policy only":      {&mlflowv1.ImageConfig{ImagePullPolicy: corev1.PullNever}, all.Image, corev1.PullNever},
 		"[mlflow-16] image and policy": {&mlflowv1.ImageConfig{Image: "example.com/own@sha256:0", ImagePullPolicy: corev1.PullAlways}, "example.com/own@sha256:0", corev1.PullAlways},
@@ -96,7 +96,7 @@ func TestImage(t *testing.T) {
 			pod := podOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.Image = c.image }), all)
 			containers := append(slices.Clone(pod.InitContainers), pod.Containers...)
 			if len(containers) != 3 {
-				t.Fatalf("%d containers", len(containers))
+				t.Fatalf("got %d containers", len(containers))
 			}
 			for _, got := range containers {
 				if got.Image != c.want || got.ImagePullPolicy != c.policy {
@@ -135,10 +135,10 @@ func TestStrategyAndReplicas(t *testing.T) {
 func TestPodMetadata(t *testing.T) {
 	base := map[string]string{"app": "mlflow", "component": "mlflow", "app.kubernetes.io/instance": "mlflow"}
 	for name, c := range map[string]struct{ labels, annotations map[string]string }{
-		"[mlflow-21] no security context": {},
-		"[mlflow-21] one":                 {map[string]string{"a": "1"}, map[string]string{"b": "2"}},
-		"[mlflow-21] many":                {map[string]string{"a": "1", "c": "3"}, map[string]string{"b": "2", "example.com/d": "a \"quoted\": text\n"}},
-		"[D7] selected":                   {map[string]string{"app": "x", "component": "y", "app.kubernetes.io/instance": "z", "own": "o"}, nil},
+		"[mlflow-21] none":            {},
+		"[mlflow-21] one":             {map[string]string{"a": "1"}, map[string]string{"b": "2"}},
+		"[mlflow-21] many":            {map[string]string{"a": "1", "c": "3"}, map[string]string{"b": "2", "example.com/d": "a \"quoted\": text\n"}},
+		"[D7] labels of the operator": {map[string]string{"app": "x", "component": "y", "app.kubernetes.io/instance": "z", "own": "o"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deploymentOf(t, mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.PodLabels, s.PodAnnotations = c.labels, c.annotations }), platformInputs["plain"])
@@ -178,7 +178,7 @@ func TestResources(t *testing.T) {
 			&corev1.ResourceRequirements{Requests: quantities("1", "8Gi"), Limits: quantities("4", "")}},
 		"[D5] a limit below the default request": {&corev1.ResourceRequirements{Limits: quantities("500m", "")},
 			&corev1.ResourceRequirements{Requests: quantities("", "2Gi"), Limits: quantities("500m", "3Gi")}},
-		"[D5] what agrees with the default": {&corev1.ResourceRequirements{Requests: quantities("2", ""), Limits: quantities("", "2Gi")},
+		"[D5] within the defaults": {&corev1.ResourceRequirements{Requests: quantities("2", ""), Limits: quantities("", "2Gi")},
 			&corev1.ResourceRequirements{Requests: quantities("2", "2Gi"), Limits: quantities("4", "2Gi")}},
 		"[D5] empty": {&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{}},
 	} {
@@ -226,7 +226,7 @@ func TestSecurityContexts(t *testing.T) {
 	}{
 		"default":              {nil, nil, defaultPod, defaultContainer},
 		"both set in the spec": {&ownPod, &ownContainer, ownPod, ownContainer},
-		"empty replaces a lot": {&corev1.PodSecurityContext{}, &corev1.SecurityContext{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}},
+		"empty contexts":       {&corev1.PodSecurityContext{}, &corev1.SecurityContext{}, corev1.PodSecurityContext{}, corev1.SecurityContext{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.PodSecurityContext, s.SecurityContext = c.pod, c.container })
@@ -283,7 +283,7 @@ func TestVolumes(t *testing.T) {
 			"tmp mlflow-tls metrics tmp=/tmp mlflow-tls=/etc/tls/private metrics=/prometheus"},
 		"[mlflow-22] storage": {mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{}), platformInputs["bare"],
 			"tmp mlflow-storage mlflow-tls metrics tmp=/tmp mlflow-storage=/mlflow mlflow-tls=/etc/tls/private metrics=/prometheus"},
-		"[mlflow-12] authorities": {func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "own"} }, platformInputs["bare"],
+		"[mlflow-12] CA bundle": {func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "own"} }, platformInputs["bare"],
 			"tmp mlflow-tls ca-bundle-0 combined-ca-bundle metrics tmp=/tmp mlflow-tls=/etc/tls/private combined-ca-bundle=/etc/pki/tls/certs/combined metrics=/prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {

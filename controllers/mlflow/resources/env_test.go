@@ -14,12 +14,12 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// envOf is the environment of the server container. Every name occurs once.
+// envOf returns the environment of the server container by name. A duplicate name is an error.
 func envOf(t testing.TB, m *mlflowv1.MLflow, in Inputs) map[string]corev1.EnvVar {
 	t.Helper()
 	env := map[string]corev1.EnvVar{}
 	for _, e := range podOf(t, m, in).Containers[0].Env {
-		if _, twice := env[e.Name]; twice {
+		if _, duplicate := env[e.Name]; duplicate {
 			t.Errorf("[D4] %s occurs twice", e.Name)
 		}
 		env[e.Name] = e
@@ -32,7 +32,7 @@ func secretKey(name, key string) *corev1.SecretKeySelector {
 }
 
 func TestUserEnv(t *testing.T) {
-	t.Run("[mlflow-8] none on plain Kubernetes", func(t *testing.T) {
+	t.Run("[mlflow-8] defaults on plain Kubernetes", func(t *testing.T) {
 		var got []string
 		for _, e := range podOf(t, mlflowtest.MLflow(), platformInputs["plain"]).Containers[0].Env {
 			got = append(got, e.Name)
@@ -51,7 +51,7 @@ func TestUserEnv(t *testing.T) {
 			{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: secretKey("team", "token")}},
 			{Name: "CONFIG", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "team"}, Key: "mode", Optional: new(true)}}},
-			{Name: "NEITHER"},
+			{Name: "EMPTY"},
 		}
 		env := envOf(t, mlflowtest.MLflow(mlflowtest.WithEnv(entries...)), platformInputs["plain"])
 		for _, want := range entries {
@@ -60,7 +60,7 @@ func TestUserEnv(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a field reference carries the default version", func(t *testing.T) {
+	t.Run("a field reference gets the default apiVersion", func(t *testing.T) {
 		field := corev1.EnvVar{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
 		if got := envOf(t, mlflowtest.MLflow(mlflowtest.WithEnv(field)), platformInputs["plain"])["IP"].ValueFrom.FieldRef.APIVersion; got != "v1" {
 			t.Errorf("apiVersion = %q", got)
@@ -91,7 +91,7 @@ func TestEnvOverrides(t *testing.T) {
 			}
 		})
 	}
-	t.Run("[D4] the last of several entries holds, where it stands", func(t *testing.T) {
+	t.Run("[D4] the last of several entries wins and keeps its position", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithEnv(
 			corev1.EnvVar{Name: "A", Value: "1"}, corev1.EnvVar{Name: "B", Value: "1"}, corev1.EnvVar{Name: "A", Value: "2"}))
 		var got []string
@@ -113,16 +113,16 @@ func TestEnvOverrides(t *testing.T) {
 }
 
 func TestCiphers(t *testing.T) {
-	own := mlflowtest.WithEnv(corev1.EnvVar{Name: "UVICORN_SSL_CIPHERS", Value: "HIGH"})
+	userCiphers := mlflowtest.WithEnv(corev1.EnvVar{Name: "UVICORN_SSL_CIPHERS", Value: "HIGH"})
 	for name, c := range map[string]struct {
 		m    *mlflowv1.MLflow
 		in   Inputs
 		want string
 	}{
 		"[mlflow-9] OpenShift":                    {mlflowtest.MLflow(), platformInputs["openshift"], "PROFILE=SYSTEM"},
-		"[mlflow-9] OpenShift, value of the user": {mlflowtest.MLflow(own), platformInputs["openshift"], "HIGH"},
+		"[mlflow-9] OpenShift, value of the user": {mlflowtest.MLflow(userCiphers), platformInputs["openshift"], "HIGH"},
 		"[mlflow-9] plain":                        {mlflowtest.MLflow(), platformInputs["plain"], ""},
-		"[mlflow-9] plain, value of the user":     {mlflowtest.MLflow(own), platformInputs["plain"], "HIGH"},
+		"[mlflow-9] plain, value of the user":     {mlflowtest.MLflow(userCiphers), platformInputs["plain"], "HIGH"},
 		"[D31] OpenShift without console": {mlflowtest.MLflow(), with(platformInputs["openshift"], func(in *Inputs) { in.Served = capability.NewSet(capability.HTTPRoute, capability.ServiceMonitor) }),
 			"PROFILE=SYSTEM"},
 	} {
@@ -152,7 +152,7 @@ func TestWorkspaceSelector(t *testing.T) {
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.WorkspaceLabelSelector = c.selector })
 			got, found := envOf(t, m, platformInputs["plain"])[name]
 			if found != (c.want != nil) {
-				t.Fatalf("%s present: %v", name, found)
+				t.Fatalf("%s present: %t", name, found)
 			}
 			for _, part := range c.want {
 				if !strings.Contains(got.Value, part) {
@@ -164,20 +164,20 @@ func TestWorkspaceSelector(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	own := []string{"https://mlflow:8443", "https://mlflow.opendatahub.svc:8443", "https://mlflow.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
+	standard := []string{"https://mlflow:8443", "https://mlflow.opendatahub.svc:8443", "https://mlflow.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	suffixed := []string{"https://mlflow-a:8443", "https://mlflow-a.opendatahub.svc:8443", "https://mlflow-a.opendatahub.svc.cluster.local:8443", "localhost:*", "127.0.0.1:*"}
 	for name, c := range map[string]struct {
 		name, base string
 		extra      []string
 		want       []string
 	}{
-		"[mlflow-13] no base":             {"mlflow", "", nil, own},
+		"[mlflow-13] no base":             {"mlflow", "", nil, standard},
 		"[mlflow-13] suffix":              {"a", "", nil, suffixed},
-		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(own), "https://a.example.com:8443")},
-		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, own},
-		"[mlflow-13] base that is no URL": {"mlflow", "https://a b:%zz", nil, own},
+		"[mlflow-13] keeps the port":      {"mlflow", "https://a.example.com:8443/path?q", nil, append(slices.Clone(standard), "https://a.example.com:8443")},
+		"[mlflow-13] base without scheme": {"mlflow", "a.example.com", nil, standard},
+		"[mlflow-13] invalid base URL":    {"mlflow", "https://a b:%zz", nil, standard},
 		"[mlflow-13] extras": {"mlflow", "https://a.example.com/", []string{"https://b.example.com", " ", "", "x,y", " https://c.example.com "},
-			append(slices.Clone(own), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
+			append(slices.Clone(standard), "https://a.example.com", "https://b.example.com", "https://c.example.com")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := withName(mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ExtraAllowedOrigins = c.extra }), c.name)
@@ -189,7 +189,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestStores is the matrix of where the three stores come from.
+// TestStores covers the sources of the three store URIs.
 func TestStores(t *testing.T) {
 	const backendName, replicaName, registryName = "MLFLOW_BACKEND_STORE_URI", "MLFLOW_READ_REPLICA_BACKEND_STORE_URI", "MLFLOW_REGISTRY_STORE_URI"
 	inline := func(name, uri string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: uri} }
@@ -202,11 +202,11 @@ func TestStores(t *testing.T) {
 		spec                       mlflowv1.MLflowSpec
 		backend, replica, registry corev1.EnvVar
 	}{
-		"[mlflow-18] explicit backend, registry follows": {
+		"[mlflow-18] explicit backend, default registry": {
 			spec:    mlflowv1.MLflowSpec{BackendStoreURI: "postgresql://a"},
 			backend: inline(backendName, "postgresql://a"), registry: inline(registryName, "postgresql://a"),
 		},
-		"[mlflow-18] no backend in an old object": {
+		"[mlflow-18] no backend, as in objects of an older CRD": {
 			backend: inline(backendName, "sqlite:////mlflow/mlflow.db"), registry: inline(registryName, "sqlite:////mlflow/mlflow.db"),
 		},
 		"[mlflow-18] own registry": {
@@ -225,7 +225,7 @@ func TestStores(t *testing.T) {
 			},
 			backend: secret(backendName, "uri", nil), replica: secret(replicaName, "replica", new(true)), registry: secret(registryName, "registry", nil),
 		},
-		"[mlflow-18] the secret wins over the inline form, and the registry inherits it": {
+		"[mlflow-18] a Secret takes precedence over an inline URI, also for the default registry": {
 			spec: mlflowv1.MLflowSpec{
 				BackendStoreURI: "postgresql://a", BackendStoreURIFrom: secretKey("db", "uri"),
 				ReadReplicaBackendStoreURI: "postgresql://r", ReadReplicaBackendStoreURIFrom: secretKey("db", "replica"),

@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// exposure returns Services, routes, monitors and disruption budgets, as far as the cluster serves the kinds.
+// exposure returns the Services, routes, monitors and disruption budgets whose APIs the cluster serves.
 func exposure(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	var desired apply.Desired
 	for _, s := range Servers(m) {
@@ -56,8 +56,8 @@ func (in Inputs) ViaGateway() bool {
 	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace != ""
 }
 
-// LacksGateway reports whether HTTPRoutes could publish the server and only a Gateway is not configured. Outside of OpenShift no Gateway is
-// the default, because a tenant could create it.
+// LacksGateway reports whether HTTPRoutes would publish the server if a Gateway were configured. Outside of OpenShift there is no default
+// Gateway, because a tenant could create it.
 func (in Inputs) LacksGateway() bool {
 	return in.Served.Has(capability.HTTPRoute) && !in.Exposure.Ingress() && in.GatewayNamespace == ""
 }
@@ -65,7 +65,7 @@ func (in Inputs) LacksGateway() bool {
 // IngressURL returns the base of public URLs behind an Ingress, which has its own host.
 func IngressURL(domain string) string { return "https://" + BaseName + "." + domain }
 
-// ingress publishes all paths of the server: those of OpenTelemetry are outside of its prefix.
+// ingress returns an Ingress for all paths of the host, because the OpenTelemetry paths are outside of the static prefix.
 func ingress(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	return resources.Published{
@@ -79,7 +79,7 @@ var (
 	preRelease        = regexp.MustCompile(`^v?[0-9.]*[0-9][-._]?(a|b|c|rc|pre|dev)`)
 )
 
-// needsOTLPRewrite reports whether a release of MLflow, or one with an invalid version, ingests traces only without the static prefix.
+// needsOTLPRewrite reports whether an MLflow release ingests traces only without the static prefix, or has an invalid version.
 func needsOTLPRewrite(release string) bool {
 	v, err := version.ParseGeneric(release)
 	return err != nil || v.LessThan(otlpPrefixVersion) || v.EqualTo(otlpPrefixVersion) && preRelease.MatchString(release)
@@ -93,7 +93,7 @@ func databaseVersion(m *mlflowv1.MLflow, in Inputs) string {
 	return cmp.Or(m.Status.Version, in.Version)
 }
 
-// httpRoute publishes the server behind the Gateway. If needsOTLPRewrite, its first rule removes the static prefix from OpenTelemetry paths.
+// httpRoute returns the HTTPRoute of the server. If needsOTLPRewrite, the first rule removes the static prefix from OpenTelemetry paths.
 func httpRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	name := NameOf(m)
 	prefixes := []resources.Prefix{{Path: "/" + name}}
@@ -118,7 +118,7 @@ var artifactPaths = []string{
 	"/ajax-api/2.0/mlflow/logged-models/",
 }
 
-// artifactsRoute publishes the artifacts server under its name and for artifactPaths of the tracking server.
+// artifactsRoute returns the HTTPRoute of the artifacts server, for its own prefix and for artifactPaths of the tracking server.
 func artifactsRoute(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	s := Artifacts(m)
 	var prefixes []resources.Prefix
@@ -139,7 +139,7 @@ func (in Inputs) Gateway() resources.Gateway {
 	return resources.Gateway{Name: in.GatewayName, Namespace: in.GatewayNamespace}
 }
 
-// consoleLink adds the server to the application menu of the OpenShift console.
+// consoleLink returns the entry of the server in the application menu of the OpenShift console.
 func consoleLink(m *mlflowv1.MLflow, in Inputs) runtime.ApplyConfiguration {
 	return resources.Typed(capability.ConsoleLink, &consolev1.ConsoleLink{
 		ObjectMeta: metav1.ObjectMeta{Name: NameOf(m), Labels: map[string]string{LabelApp: BaseName}},
@@ -162,7 +162,7 @@ const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width=
 // labelRole distinguishes the Service of the tracking server from that of the artifacts server, which has no metrics.
 const labelRole, roleTracking = "app.kubernetes.io/component", "tracking-server"
 
-// describe returns a server as its Service exposes it.
+// describe returns the Description of a server.
 func describe(m *mlflowv1.MLflow, in Inputs, s Server) *servers.Description {
 	return &servers.Description{
 		Name: s.Name, Namespace: in.Namespace, Labels: func(string) map[string]string { return Labels(NameOf(m)) }, Selector: s.Selector(),

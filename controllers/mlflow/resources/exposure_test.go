@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// One setting selects the exposure of the server. The default is unchanged.
+// Exposure.Kind selects the API that publishes the server.
 func TestExposure(t *testing.T) {
 	ingress := config.Exposure{Kind: config.ExposeIngress, IngressDomain: "apps.example.org"}
 	issued := map[string][]byte{"mlflow": []byte("PEM")}
@@ -26,9 +26,9 @@ func TestExposure(t *testing.T) {
 		"no exposure API": {platformInputs["bare"], nil, ""},
 		"gateway": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow", "ConfigMap/mlflow-ca", "BackendTLSPolicy/mlflow-ca"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway, a foreign certificate": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway, certificate of a user": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
-		"gateway without support for the policy": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
+		"gateway without the BackendTLSPolicy API": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute), Authorities: issued, Exposure: config.Exposure{Kind: config.ExposeGateway}}),
 			[]string{"HTTPRoute/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 		"ingress": {onPlatform(Inputs{Served: capability.NewSet(capability.HTTPRoute, capability.BackendTLSPolicy), Authorities: issued, Exposure: ingress}), []string{"Ingress/mlflow"}, "https://gateway.apps.example.com/mlflow"},
 	} {
@@ -50,23 +50,23 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// Prometheus verifies a certificate that was issued here, and no other: it would refuse a key that is not in the Secret.
+// Prometheus verifies only certificates that the operator issued: the Secret of a user may have no ca.crt.
 func TestServiceMonitorVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
 		authorities map[string][]byte
-		skips       bool
+		insecure    bool
 	}{
 		"certificate of the operator": {map[string][]byte{"mlflow": []byte("PEM")}, false},
-		"foreign":                     {map[string][]byte{"mlflow": nil}, true},
+		"certificate of a user":       {map[string][]byte{"mlflow": nil}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := onPlatform(Inputs{Served: capability.NewSet(capability.ServiceMonitor), Authorities: c.authorities})
 			tls := typed[monitoringv1.ServiceMonitor](t, mlflowtest.MLflow(func(*mlflowv1.MLflowSpec) {}), in, "ServiceMonitor", "mlflow-metrics-monitor").Spec.Endpoints[0].TLSConfig
-			if skips := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; skips != c.skips {
-				t.Errorf("skips the verification: %t", skips)
+			if insecure := tls.InsecureSkipVerify != nil && *tls.InsecureSkipVerify; insecure != c.insecure {
+				t.Errorf("insecureSkipVerify = %t, want %t", insecure, c.insecure)
 			}
-			if !c.skips && (tls.CA.Secret == nil || tls.CA.Secret.Name != "mlflow-tls" || tls.CA.Secret.Key != "ca.crt" || *tls.ServerName != "mlflow.opendatahub.svc") {
-				t.Errorf("unexpected tls: %+v", tls)
+			if !c.insecure && (tls.CA.Secret == nil || tls.CA.Secret.Name != "mlflow-tls" || tls.CA.Secret.Key != "ca.crt" || *tls.ServerName != "mlflow.opendatahub.svc") {
+				t.Errorf("unexpected tlsConfig: %+v", tls)
 			}
 		})
 	}

@@ -17,41 +17,40 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// FuzzStringsKeepStructure shows that no text in a spec adds, removes or moves
-// a field of any object: only the leaves differ. [D6]
+// FuzzStringsKeepStructure checks that no string in a spec adds, removes or moves a field of an object: only values differ. [D6]
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"", "x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(PATH)", "a: &b [*b]", "\x00\xff", "---\nkind: Pod", "a b\tc", "<script>", "ü",
 	} {
 		f.Add(seed)
 	}
-	want := shapes(f, "plain")
+	want := objectPaths(f, "plain")
 	f.Fuzz(func(t *testing.T, text string) {
-		if diff := firstDifference(want, shapes(t, text)); diff != "" {
+		if diff := firstDifference(want, objectPaths(t, text)); diff != "" {
 			t.Errorf("%q changed the structure: %s", text, diff)
 		}
 	})
 }
 
-// shapes builds an MLflow with the text in every field that accepts text, and returns the path and type of every field.
-func shapes(t testing.TB, text string) []string {
+// objectPaths builds the objects of an MLflow with the text in every string field, and returns the path and type of every field.
+func objectPaths(t testing.TB, text string) []string {
 	t.Helper()
-	text = "x" + strings.ReplaceAll(text, ",", ";") // an origin with a comma is ignored, and that is right
+	text = "x" + strings.ReplaceAll(text, ",", ";") // an origin with a comma is ignored
 	readable := strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || unicode.IsSpace(r) {
 			return r
 		}
-		return -1 // a file cannot hold it, and that is an error
+		return -1 // Check rejects it in the archival configuration
 	}, text)
 	m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) {
 		*s = mlflowv1.MLflowSpec{
 			Image:                      &mlflowv1.ImageConfig{Image: text, ImagePullPolicy: corev1.PullPolicy(text)},
 			ServiceAccountName:         text,
-			BackendStoreURI:            "sqlite:" + text, // no port to open
+			BackendStoreURI:            "sqlite:" + text, // adds no egress port
 			ReadReplicaBackendStoreURI: "sqlite:" + text,
 			RegistryStoreURIFrom:       secretKey(text, text),
 			ServeArtifacts:             true,
-			ArtifactsDestination:       "s3://" + text, // no file
+			ArtifactsDestination:       "s3://" + text, // not a local path
 			DefaultArtifactRoot:        "s3://" + text,
 			ExtraAllowedOrigins:        []string{text},
 			AllowedHosts:               []mlflowv1.AllowedHost{mlflowv1.AllowedHost(text)},
@@ -78,29 +77,29 @@ func shapes(t testing.TB, text string) []string {
 	})
 	var all []string
 	for _, o := range buildObjects(t, m, in) {
-		all = append(all, shape(o.GetKind(), o.Object)...)
+		all = append(all, fieldPaths(o.GetKind(), o.Object)...)
 		if file, found, _ := unstructured.NestedString(o.Object, "data", archivalFile); found {
 			var content any
 			if err := yaml.Unmarshal([]byte(file), &content); err != nil {
-				t.Fatalf("reading the file for archival: %v", err)
+				t.Fatalf("reading the archival configuration: %v", err)
 			}
-			all = append(all, shape(archivalFile, content)...)
+			all = append(all, fieldPaths(archivalFile, content)...)
 		}
 	}
 	return all
 }
 
-func shape(path string, value any) []string {
+func fieldPaths(path string, value any) []string {
 	var paths []string
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
-			paths = append(paths, shape(path+"."+key, child)...)
+			paths = append(paths, fieldPaths(path+"."+key, child)...)
 		}
 		slices.Sort(paths)
 	case []any:
 		for i, child := range v {
-			paths = append(paths, shape(fmt.Sprintf("%s[%d]", path, i), child)...)
+			paths = append(paths, fieldPaths(fmt.Sprintf("%s[%d]", path, i), child)...)
 		}
 	default:
 		paths = []string{fmt.Sprintf("%s %T", path, v)}
@@ -111,13 +110,13 @@ func shape(path string, value any) []string {
 func firstDifference(want, got []string) string {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || want[i] != got[i] {
-			return fmt.Sprintf("want %s, got %s", at(want, i), at(got, i))
+			return fmt.Sprintf("want %s, got %s", elementOrNothing(want, i), elementOrNothing(got, i))
 		}
 	}
 	return ""
 }
 
-func at(list []string, i int) string {
+func elementOrNothing(list []string, i int) string {
 	if i < len(list) {
 		return list[i]
 	}

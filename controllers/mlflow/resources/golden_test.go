@@ -37,7 +37,7 @@ func onPlatform(in Inputs) Inputs {
 	return in
 }
 
-// goldenCase is one document of testdata/cases.yaml.
+// goldenCase is an entry of testdata/cases.yaml.
 type goldenCase struct {
 	Name, Platform string
 	Inputs         json.RawMessage
@@ -72,7 +72,7 @@ func (c goldenCase) inputs(t *testing.T) Inputs {
 	return in
 }
 
-// TestGolden shows every object of every case as it would be written. [mlflow-95] [mlflow-97]
+// TestGolden compares the objects of every case with a golden file. [mlflow-95] [mlflow-97]
 func TestGolden(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func golden(t *testing.T, name string, objects []*unstructured.Unstructured) {
 	framework.GoldenText(t, filepath.Join("testdata", "golden", name+".yaml"), got.String())
 }
 
-// withoutProgram names the migration program, which has a file of its own, in the place of its text.
+// withoutProgram replaces the text of the migration program with its file name.
 func withoutProgram(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -31,7 +31,7 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 			WithAutomountServiceAccountToken(false)
 		desired = append(desired, apply.Object{Config: config, IgnoreIfForeign: true})
 	}
-	add(serviceAccountName(m), NameOf(m)) // it may have the name of one of the others
+	add(serviceAccountName(m), NameOf(m)) // its name may equal that of another
 	if m.Spec.GarbageCollection != nil && serviceAccountName(m) != gcServiceAccount {
 		add(gcServiceAccount, Suffixed(GCBaseName, m))
 	}
@@ -41,8 +41,8 @@ func serviceAccounts(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	return desired
 }
 
-// sharedRBAC allows servers and archival to read workspaces and their artifact stores and archives in all namespaces, but only Secrets of two
-// names.
+// sharedRBAC allows servers and archival to read workspaces, their artifact stores and archives, and Secrets of two names in all
+// namespaces.
 func sharedRBAC(m *mlflowv1.MLflow, in Inputs) apply.Desired {
 	subjects := []*rbacv1ac.SubjectApplyConfiguration{accountSubject(serviceAccountName(m), in)}
 	if Archives(m) && serviceAccountName(m) != archivalServiceAccount {
@@ -171,7 +171,7 @@ func storeURIs(m *mlflowv1.MLflow) (uris []string) {
 	return uris
 }
 
-// envValues returns the values in spec.env: endpoints of object stores and collectors, and proxies, are among them.
+// envValues returns the values in spec.env, which may be endpoints of object stores, collectors or proxies.
 func envValues(m *mlflowv1.MLflow) (values []string) {
 	for _, v := range m.Spec.Env {
 		values = append(values, v.Value)

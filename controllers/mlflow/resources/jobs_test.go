@@ -26,7 +26,7 @@ func jobPod(t *testing.T, m *mlflowv1.MLflow, in Inputs, name string) corev1.Pod
 	return cronJobOf(t, m, in, name).Spec.JobTemplate.Spec.Template.Spec
 }
 
-// namesLike lists the built objects whose names hold a text.
+// namesLike returns the kinds and names of the built objects whose names contain part.
 func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 	t.Helper()
 	var found []string
@@ -40,9 +40,9 @@ func namesLike(t *testing.T, m *mlflowv1.MLflow, part string) []string {
 
 func TestGarbageCollectionObjects(t *testing.T) {
 	plain, openshift := platformInputs["plain"], platformInputs["openshift"]
-	t.Run("[mlflow-15] none unless asked for", func(t *testing.T) {
+	t.Run("[mlflow-15] none by default", func(t *testing.T) {
 		if got := namesLike(t, mlflowtest.MLflow(), "gc"); got != nil {
-			t.Errorf("built %v", got)
+			t.Errorf("unexpected objects: %v", got)
 		}
 	})
 	t.Run("[mlflow-15] with suffix", func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestGarbageCollectionObjects(t *testing.T) {
 	t.Run("[mlflow-15] schedule, policy, command and account", func(t *testing.T) {
 		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "mlflow-gc")
 		if job.Spec.Schedule != "15 3 * * 0" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent {
-			t.Errorf("schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
+			t.Errorf("got schedule %q, policy %s", job.Spec.Schedule, job.Spec.ConcurrencyPolicy)
 		}
 		pod := job.Spec.JobTemplate.Spec.Template.Spec
 		want := []string{"gc", "--backend-store-uri=postgresql://tracker@db.data.example.com:5432/tracking", "--older-than=30d", "--all-workspaces"}
@@ -77,54 +77,54 @@ func TestGarbageCollectionObjects(t *testing.T) {
 		if len(shared.Subjects) != 1 || shared.Subjects[0].Name != "mlflow-sa" {
 			t.Errorf("subjects of the shared role: %v", shared.Subjects)
 		}
-		own := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
-		if own.RoleRef.Name != "mlflow-gc" || len(own.Subjects) != 1 || own.Subjects[0].Name != "mlflow-gc-sa" {
-			t.Errorf("binding %v to %v", own.RoleRef, own.Subjects)
+		binding := typed[rbacv1.ClusterRoleBinding](t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), plain, "ClusterRoleBinding", "mlflow-gc")
+		if binding.RoleRef.Name != "mlflow-gc" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != "mlflow-gc-sa" {
+			t.Errorf("got role %v and subjects %v", binding.RoleRef, binding.Subjects)
 		}
 	})
 	t.Run("[mlflow-15] volume", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-gc")
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == "/mlflow" }) {
-			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
+			t.Errorf("got mounts %v", pod.Containers[0].VolumeMounts)
 		}
 	})
-	t.Run("[D2] asks the server below its prefix", func(t *testing.T) {
+	t.Run("[D2] calls the server under its prefix", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection)
 		pod := jobPod(t, m, plain, "mlflow-gc")
 		if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != AddressURL(m, plain) || !strings.HasSuffix(got, "/mlflow") {
 			t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 		}
 	})
-	t.Run("[D3] has the environment of the user and can list the workspaces", func(t *testing.T) {
+	t.Run("[D3] uses spec.env and can list workspaces", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) {
 			s.Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: "eu"}, {Name: "MLFLOW_TRACKING_AUTH", Value: "own"}, {Name: envBackendStore, Value: "evil"}}
 		})
 		pod := jobPod(t, m, plain, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if env["AWS_REGION"] != "eu" || env["MLFLOW_TRACKING_AUTH"] != "own" || env[envBackendStore] == "evil" || len(env) != len(pod.Containers[0].Env) {
-			t.Errorf("environment %v", pod.Containers[0].Env)
+			t.Errorf("got environment %v", pod.Containers[0].Env)
 		}
 		role := typed[rbacv1.ClusterRole](t, m, plain, "ClusterRole", "mlflow-gc")
 		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "namespaces") }) {
-			t.Errorf("rules %v", role.Rules)
+			t.Errorf("got rules %v", role.Rules)
 		}
 	})
-	t.Run("[D3] trusts the authority of the service, without a change for databases", func(t *testing.T) {
+	t.Run("[D3] trusts the service CA without changing the TLS settings of databases", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift, "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if len(pod.InitContainers) != 1 || env["REQUESTS_CA_BUNDLE"] != combinedBundle || env["PGSSLMODE"] != "" {
-			t.Errorf("init containers %v, environment %v", pod.InitContainers, env)
+			t.Errorf("got init containers %v, environment %v", pod.InitContainers, env)
 		}
 		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 			return v.ConfigMap != nil && v.ConfigMap.Name == "openshift-service-ca.crt"
 		}) {
-			t.Errorf("volumes %v", pod.Volumes)
+			t.Errorf("got volumes %v", pod.Volumes)
 		}
 		if pod := podOf(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), openshift); len(pod.InitContainers) != 0 {
 			t.Error("the server pod has an init container for the CA bundle")
 		}
 	})
-	t.Run("[A-13] store of a Secret", func(t *testing.T) {
+	t.Run("[A-13] store URI in a Secret", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI, s.BackendStoreURIFrom = "", secretKey("db", "uri") })
 		container := jobPod(t, m, plain, "mlflow-gc").Containers[0]
 		want := []string{"python3.12", "-c", collectionProgram, "gc", "--older-than=30d", "--all-workspaces"}
@@ -136,16 +136,16 @@ func TestGarbageCollectionObjects(t *testing.T) {
 
 func TestTraceArchivalObjects(t *testing.T) {
 	plain := platformInputs["plain"]
-	for name, off := range map[string]*mlflowv1.TraceArchivalConfig{
-		"[mlflow-26] nil": nil, "[mlflow-26] off": {Location: "s3://a", Retention: "1d"},
+	for name, traceArchival := range map[string]*mlflowv1.TraceArchivalConfig{
+		"[mlflow-26] nil": nil, "[mlflow-26] disabled": {Location: "s3://a", Retention: "1d"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = off })
+			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.TraceArchival = traceArchival })
 			if got := namesLike(t, m, "archival"); got != nil {
-				t.Errorf("built %v", got)
+				t.Errorf("unexpected objects: %v", got)
 			}
 			if got := deploymentOf(t, m, plain).String(); strings.Contains(got, "archival") {
-				t.Errorf("the server knows of archival: %s", got)
+				t.Errorf("the Deployment contains settings of archival: %s", got)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 		job := cronJobOf(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival, mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{})), plain, "mlflow-trace-archival")
 		pod := job.Spec.JobTemplate.Spec.Template.Spec
 		if job.Spec.Schedule != "*/30 * * * *" || job.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != "mlflow-trace-archival-sa" {
-			t.Errorf("job %+v", job.Spec)
+			t.Errorf("got job %+v", job.Spec)
 		}
 		var paths []string
 		for _, v := range pod.Containers[0].VolumeMounts {
@@ -169,7 +169,7 @@ func TestTraceArchivalObjects(t *testing.T) {
 			t.Errorf("mounts (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("[mlflow-26] the file says what the spec says, strings as strings", func(t *testing.T) {
+	t.Run("[mlflow-26] the file contains the fields of the spec, with strings as strings", func(t *testing.T) {
 		config := typed[corev1.ConfigMap](t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), plain, "ConfigMap", "mlflow-trace-archival-config")
 		var got map[string]any
 		if err := yaml.Unmarshal([]byte(config.Data["trace-archival.yaml"]), &got); err != nil {
@@ -188,14 +188,14 @@ func TestTraceArchivalObjects(t *testing.T) {
 		pod := podOf(t, m, plain)
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACE_ARCHIVAL_CONFIG"] != "/etc/mlflow/trace-archival.yaml" || env[envJobExecution] != "false" {
-			t.Errorf("environment %v", env)
+			t.Errorf("got environment %v", env)
 		}
 		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == "/etc/mlflow" && v.ReadOnly }) {
-			t.Errorf("mounts %v", pod.Containers[0].VolumeMounts)
+			t.Errorf("got mounts %v", pod.Containers[0].VolumeMounts)
 		}
 		binding := typed[rbacv1.ClusterRoleBinding](t, m, plain, "ClusterRoleBinding", "mlflow")
 		if len(binding.Subjects) != 2 || binding.Subjects[1].Name != "mlflow-trace-archival-sa" {
-			t.Errorf("subjects %v", binding.Subjects)
+			t.Errorf("got subjects %v", binding.Subjects)
 		}
 		if mlflowtest.Object(buildObjects(t, m, plain), "Deployment", "mlflow-primary") != nil {
 			t.Error("Deployment mlflow-primary exists")
@@ -204,19 +204,19 @@ func TestTraceArchivalObjects(t *testing.T) {
 	t.Run("[mlflow-26] files without storage", func(t *testing.T) {
 		m := mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Location = "file:///mlflow/a" })
 		if _, err := Build(m, plain); err == nil || !strings.Contains(err.Error(), "storage must be enabled when traceArchival.location uses file-based storage") {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 	})
-	t.Run("[D19] the hash follows the file", func(t *testing.T) {
-		ref, one := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival))
-		_, two := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
-		if one == two || ref.ID() != "ConfigMap/mlflow-trace-archival-config" {
-			t.Errorf("hashes %s and %s of %s", one, two, ref.ID())
+	t.Run("[D19] the hash changes with the file", func(t *testing.T) {
+		ref, hash := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival))
+		_, changedHash := ArchivalReference(mlflowtest.MLflow(mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) { s.TraceArchival.Retention = "15d" }))
+		if hash == changedHash || ref.ID() != "ConfigMap/mlflow-trace-archival-config" {
+			t.Errorf("hashes %s and %s of %s", hash, changedHash, ref.ID())
 		}
 	})
 }
 
-func TestJobsFollowThePod(t *testing.T) {
+func TestCronJobsUsePodSettings(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
 		s.TemporaryStorage = &mlflowv1.TemporaryStorageConfig{SizeLimit: new(resource.MustParse("3Gi"))}
 		s.Resources = &corev1.ResourceRequirements{}
@@ -236,7 +236,7 @@ func TestJobsFollowThePod(t *testing.T) {
 			t.Errorf("[D5] resources of %s: %v", name, got)
 		}
 		if pod.NodeSelector["disk"] != "fast" || pod.SecurityContext.RunAsNonRoot == nil || len(pod.ResourceClaims) != 0 {
-			t.Errorf("%s runs elsewhere or otherwise than the server: %+v", name, pod)
+			t.Errorf("%s does not have the pod settings of the server: %+v", name, pod)
 		}
 		labels := cronJobOf(t, m, platformInputs["plain"], name).Spec.JobTemplate.Spec.Template.Labels
 		if labels[labelInstance] != "mlflow" || labels[LabelApp] != name {
@@ -250,7 +250,7 @@ func TestJobsFollowThePod(t *testing.T) {
 		}
 	}
 	if accounts != 2 {
-		t.Errorf("%d accounts, want one that is shared and one", accounts)
+		t.Errorf("%d ServiceAccounts, want 2, because one is shared", accounts)
 	}
 	for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival), platformInputs["plain"], name)

@@ -125,7 +125,7 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 	pod := migrationPod(m, in, migrationArgs+" check", false)
 	pod.Containers[0].WithResources(smallResources())
 	job.Spec.WithActiveDeadlineSeconds(checkDeadlineSeconds).WithTTLSecondsAfterFinished(finishedJobTTLSeconds).Template.WithSpec(pod)
-	delete(job.Labels, LabelMigrationJob) // it migrates nothing
+	delete(job.Labels, LabelMigrationJob) // a check migrates nothing
 	delete(job.Spec.Template.Labels, LabelMigrationJob)
 	return job
 }
@@ -133,12 +133,12 @@ func CheckJob(m *mlflowv1.MLflow, in Inputs, checkHash string) *batchv1ac.JobApp
 // migrationPod returns a pod with the certificates of the tracking server, optionally its volume, and without ports, probes and claims.
 func migrationPod(m *mlflowv1.MLflow, in Inputs, args string, volume bool) *corev1ac.PodSpecApplyConfiguration {
 	authorities := withCABundle(m, in, caSources(m, in), false)
-	needed := Tracking(m).requirements(m)
-	needed.Claims = nil
+	containerResources := Tracking(m).requirements(m)
+	containerResources.Claims = nil
 	container := imageContainer(m, in, MigrationContainer).
 		WithCommand("/bin/sh", "-ec").
 		WithArgs(args).
-		WithResources(needed)
+		WithResources(containerResources)
 	container.Env = migrationEnv(m, in, authorities.env)
 	metrics := withMetrics()
 	metrics.args = nil // arguments of the server

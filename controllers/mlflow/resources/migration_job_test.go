@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// jobOf is the Job as it would be created.
+// jobOf returns the rendered migration Job.
 func jobOf(t *testing.T, m *mlflowv1.MLflow, in Inputs, force string) (*unstructured.Unstructured, *batchv1.Job) {
 	t.Helper()
 	objects, err := apply.Render(apply.Desired{{Config: MigrationJob(m, in, force)}}, "mlflow", m)
@@ -29,7 +29,7 @@ func jobOf(t *testing.T, m *mlflowv1.MLflow, in Inputs, force string) (*unstruct
 	return objects[0], job
 }
 
-func variables(job *batchv1.Job) map[string][]corev1.EnvVar {
+func envByName(job *batchv1.Job) map[string][]corev1.EnvVar {
 	byName := map[string][]corev1.EnvVar{}
 	for _, v := range job.Spec.Template.Spec.Containers[0].Env {
 		byName[v.Name] = append(byName[v.Name], v)
@@ -37,7 +37,7 @@ func variables(job *batchv1.Job) map[string][]corev1.EnvVar {
 	return byName
 }
 
-// The golden files show the whole Job; the program has a file of its own.
+// The golden files contain the complete Job, except for the text of the program.
 func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 	for _, c := range goldenCases(t) {
 		if !slices.Contains([]string{"minimal-plain", "remote-secrets", "everything-about-the-pod", "ca-both-bare", "both-jobs-openshift-with-ca"}, c.Name) {
@@ -47,7 +47,7 @@ func TestMigrationJobGolden(t *testing.T) { // [mlflow-38]
 			m := mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { *s = c.Spec })
 			m.Generation = 1
 			object, job := jobOf(t, m, c.inputs(t), "")
-			if v := variables(job)[envMigrationProgram]; len(v) != 1 || v[0].Value != migrationProgram {
+			if v := envByName(job)[envMigrationProgram]; len(v) != 1 || v[0].Value != migrationProgram {
 				t.Error("the migration program is not in the environment of the Job")
 			}
 			golden(t, "migration/"+c.Name, []*unstructured.Unstructured{object})
@@ -75,14 +75,14 @@ func TestMigrationJobSettings(t *testing.T) {
 		t.Errorf("[D17] labels %v", pod.Labels)
 	}
 	if len(pod.Annotations) != 0 || len(pod.Spec.ResourceClaims) != 0 || len(pod.Spec.Containers) != 1 || len(pod.Spec.Containers[0].Resources.Claims) != 0 {
-		t.Errorf("[mlflow-38] pod %+v", pod)
+		t.Errorf("[mlflow-38] got pod %+v", pod)
 	}
 	if job.Annotations[ForcedByAnnotation] != "token" {
 		t.Errorf("[D10] annotations %v", job.Annotations)
 	}
 	for name, want := range map[string]string{envReadReplica: "", envMigrationProgram: migrationProgram, envSupportedVersion: "3.14.0"} {
-		if v := variables(job)[name]; len(v) != 1 || v[0].Value != want {
-			t.Errorf("[mlflow-38] %s is %d times there", name, len(v))
+		if v := envByName(job)[name]; len(v) != 1 || v[0].Value != want {
+			t.Errorf("[mlflow-38] %s occurs %d times, want once with value %q", name, len(v), want)
 		}
 	}
 	rule := spec.PodFailurePolicy.Rules[0]
@@ -124,13 +124,13 @@ func TestStoresHash(t *testing.T) {
 		"env":      func(s *mlflowv1.MLflowSpec) { s.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
 	} {
 		if hash(change) != base {
-			t.Errorf("[D12] %s changes the hash", name)
+			t.Errorf("[D12] a change of %s changes the hash", name)
 		}
 	}
 	ref := func(name, key string) *corev1.SecretKeySelector {
 		return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key}
 	}
-	seen := map[string]string{base: "the base"}
+	seen := map[string]string{base: "nothing"}
 	for name, change := range map[string]func(*mlflowv1.MLflowSpec){
 		"backend":  func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "postgresql://other" },
 		"registry": func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = "postgresql://other" },
@@ -140,7 +140,7 @@ func TestStoresHash(t *testing.T) {
 	} {
 		h := hash(change)
 		if seen[h] != "" {
-			t.Errorf("[D11] %s has the hash of %s", name, seen[h])
+			t.Errorf("[D11] changes of %s and %s have the same hash", name, seen[h])
 		}
 		seen[h] = name
 	}

@@ -139,8 +139,8 @@ func TestHTTPRoute(t *testing.T) {
 	}
 }
 
-// MLflow 3.16 and later receives traces below its static prefix, so the rule that removes the prefix is for earlier versions only.
-func TestHTTPRouteForTracesByVersion(t *testing.T) {
+// MLflow 3.16 and later ingests traces under the static prefix, so only routes of earlier versions have the rule that removes it.
+func TestHTTPRouteRewritesTracesByVersion(t *testing.T) {
 	for release, rules := range map[string]int{
 		"": 2, "unknown": 2, "3.14.0": 2, "3.15.9": 2, "v3.15.0": 2, "3.16.0rc1": 2, "3.16.0.dev0": 2, "3.16.0-dev.0": 2, "v3.16.0a2": 2,
 		"3.16.0": 1, "v3.16.0": 1, "3.16.0+build.5": 1, "3.16.0.post1": 1, "3.16.2.dev0": 1, "3.17.0rc1": 1, "3.17.0-rc.1": 1, "4.0.0": 1,

@@ -26,7 +26,7 @@ func TestClaim(t *testing.T) {
 		"[D23] a limit without a request": {
 			corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Limits: mlflowtest.StorageRequest("9Gi")}},
 			corev1.PersistentVolumeClaimSpec{AccessModes: rwo, Resources: corev1.VolumeResourceRequirements{Requests: mlflowtest.StorageRequest("2Gi"), Limits: mlflowtest.StorageRequest("9Gi")}}},
-		"[D23] provisioned by hand": {
+		"[D23] statically provisioned volume": {
 			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "tracking"}}},
 			corev1.PersistentVolumeClaimSpec{StorageClassName: new(""), VolumeName: "disk", VolumeMode: new(corev1.PersistentVolumeFilesystem),

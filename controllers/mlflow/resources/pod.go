@@ -102,7 +102,7 @@ func smallResources() *corev1ac.ResourceRequirementsApplyConfiguration {
 // pod affinity or anti-affinity of the spec takes precedence: both together could make the pod unschedulable.
 func addServerAffinity(m *mlflowv1.MLflow, pod *corev1ac.PodSpecApplyConfiguration) {
 	manyNodes := slices.Contains(m.Spec.Storage.AccessModes, corev1.ReadWriteMany)
-	if own := m.Spec.Affinity; manyNodes || own != nil && (own.PodAffinity != nil || own.PodAntiAffinity != nil) {
+	if affinity := m.Spec.Affinity; manyNodes || affinity != nil && (affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil) {
 		return
 	}
 	if pod.Affinity == nil {

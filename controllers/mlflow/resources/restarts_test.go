@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// specChanges are functions by the field of the spec that they change.
+// specChanges maps a field of the spec to a function that changes it.
 var specChanges = map[string]func(*mlflowv1.MLflowSpec){
 	"resources": func(s *mlflowv1.MLflowSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: mlflowtest.StorageRequest("7Gi")}

@@ -17,42 +17,42 @@ import (
 )
 
 func TestSSLMode(t *testing.T) {
-	own := func(s *mlflowv1.MLflowSpec) {
+	withCustomCA := func(s *mlflowv1.MLflowSpec) {
 		s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{Name: "corporate-ca"}
 	}
 	backend := func(uri string) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = uri }
 	}
-	withMode := "postgresql://db.example.com/x?sslmode=require"
+	uriWithMode := "postgresql://db.example.com/x?sslmode=require"
 	for name, c := range map[string]struct {
 		m    *mlflowv1.MLflow
 		want string
 	}{
-		"[mlflow-12] an authority of the user":               {mlflowtest.MLflow(own), "verify-full"},
-		"[mlflow-12] only that of the platform":              {mlflowtest.MLflow(), ""},
-		"[D34] the user gives a mode":                        {mlflowtest.MLflow(own, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
-		"[D34] the backend names a mode":                     {mlflowtest.MLflow(own, backend(withMode)), ""},
-		"[D34] sslmode and other parameters":                 {mlflowtest.MLflow(own, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
-		"[D34] the registry names a mode":                    {mlflowtest.MLflow(own, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = withMode }), ""},
-		"[D34] the replica names a mode":                     {mlflowtest.MLflow(own, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = withMode }), ""},
-		"[D34] URI is overridden by a Secret":                {mlflowtest.MLflow(own, backend(withMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
-		"[D34] another database has no such mode":            {mlflowtest.MLflow(own, backend("mysql://db/x?sslmode=require")), "verify-full"},
-		"[D34] sslmode in the database name":                 {mlflowtest.MLflow(own, backend("postgresql://db/sslmode=require")), "verify-full"},
-		"[D34] a mode of the user without any authority too": {mlflowtest.MLflow(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
-		"[D34] empty name in a stored object":                {mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
+		"[mlflow-12] CA bundle of the user":               {mlflowtest.MLflow(withCustomCA), "verify-full"},
+		"[mlflow-12] no CA bundle of the user":            {mlflowtest.MLflow(), ""},
+		"[D34] PGSSLMODE in spec.env":                     {mlflowtest.MLflow(withCustomCA, mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "require"})), "require"},
+		"[D34] sslmode in the backend URI":                {mlflowtest.MLflow(withCustomCA, backend(uriWithMode)), ""},
+		"[D34] sslmode and other parameters":              {mlflowtest.MLflow(withCustomCA, backend("postgresql+psycopg2://db/x?connect_timeout=9&sslmode=disable")), ""},
+		"[D34] sslmode in the registry URI":               {mlflowtest.MLflow(withCustomCA, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = uriWithMode }), ""},
+		"[D34] sslmode in the URI of the replica":         {mlflowtest.MLflow(withCustomCA, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = uriWithMode }), ""},
+		"[D34] URI is overridden by a Secret":             {mlflowtest.MLflow(withCustomCA, backend(uriWithMode), func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = secretKey("db", "uri") }), "verify-full"},
+		"[D34] sslmode in a MySQL URI":                    {mlflowtest.MLflow(withCustomCA, backend("mysql://db/x?sslmode=require")), "verify-full"},
+		"[D34] sslmode in the database name":              {mlflowtest.MLflow(withCustomCA, backend("postgresql://db/sslmode=require")), "verify-full"},
+		"[D34] PGSSLMODE in spec.env without a CA bundle": {mlflowtest.MLflow(mlflowtest.WithEnv(corev1.EnvVar{Name: "PGSSLMODE", Value: "allow"})), "allow"},
+		"[D34] empty name in a stored object":             {mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.CABundleConfigMap = &mlflowv1.CABundleConfigMapRef{} }), ""},
 	} {
 		for _, platform := range []bool{true, false} {
 			in := with(platformInputs["plain"], func(in *Inputs) { in.PlatformCABundle = platform })
 			if got := envOf(t, c.m, in)["PGSSLMODE"].Value; got != c.want {
-				t.Errorf("%s, bundle of the platform %t: PGSSLMODE = %q, want %q", name, platform, got, c.want)
+				t.Errorf("%s, CA bundle of the platform %t: PGSSLMODE = %q, want %q", name, platform, got, c.want)
 			}
 		}
 	}
 }
 
-// [D34] Who was protected before the take-over stays so.
+// [D34] If the legacy operator verified PostgreSQL, the adopted server does too.
 func TestVerifiesPostgres(t *testing.T) {
-	foreign := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	legacyDeployment := func(mode string, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "mlflow", Env: []corev1.EnvVar{{Name: envSSLMode, Value: mode}}}}
 		for _, change := range changes {
@@ -61,21 +61,21 @@ func TestVerifiesPostgres(t *testing.T) {
 		return d
 	}
 	managed := func(d *appsv1.Deployment) { d.Labels = names.Labels("mlflow") }
-	noted := func(d *appsv1.Deployment) { d.Annotations = map[string]string{verifyAnnotation: "verify-full"} }
+	annotated := func(d *appsv1.Deployment) { d.Annotations = map[string]string{verifyAnnotation: "verify-full"} }
 	for name, c := range map[string]struct {
 		live *appsv1.Deployment
 		want bool
 	}{
-		"no init container": {&appsv1.Deployment{}, false}, "of the legacy operator": {foreign("verify-full"), true}, "of the original, weaker": {foreign("require"), false},
-		"managed, CA bundle no longer configured": {foreign("verify-full", managed), false},
-		"managed and adopted":                     {foreign("verify-full", managed, noted), true},
+		"no containers": {&appsv1.Deployment{}, false}, "legacy, verify-full": {legacyDeployment("verify-full"), true}, "legacy, weaker mode": {legacyDeployment("require"), false},
+		"managed, CA bundle no longer configured": {legacyDeployment("verify-full", managed), false},
+		"managed and adopted":                     {legacyDeployment("verify-full", managed, annotated), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := platformInputs["plain"]
 			in.PlatformCABundle, in.VerifyPostgreSQL = true, VerifiesPostgres(c.live)
 			d := deploymentOf(t, mlflowtest.MLflow(), in)
 			if got := environment(d.Spec.Template.Spec.Containers[0])[envSSLMode] == "verify-full"; got != c.want || (d.Annotations[verifyAnnotation] != "") != c.want {
-				t.Errorf("verifies %t, annotations %v", got, d.Annotations)
+				t.Errorf("verify-full %t, annotations %v, want %t", got, d.Annotations, c.want)
 			}
 		})
 	}
@@ -100,13 +100,13 @@ func TestAllowedHosts(t *testing.T) {
 		"[D35] duplicates are removed":    {mlflowtest.MLflow(hosts("localhost", "gateway.apps.example.com")), plain, managed + ",gateway.apps.example.com", "mlflow"},
 		"[D35] no external URL":           {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "" }), managed + ",a", "mlflow"},
 		"[D35] a URL with a port":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://gw.example.com:9443/base" }), managed + ",gw.example.com:9443,a", "mlflow"},
-		"[D35] an unreadable URL":         {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
+		"[D35] invalid external URL":      {mlflowtest.MLflow(hosts("a")), with(plain, func(in *Inputs) { in.ExternalURL = "https://[" }), managed + ",a", "mlflow"},
 		"[D35] asterisk allows all hosts": {mlflowtest.MLflow(hosts("a", "*")), plain, "*", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := podOf(t, c.m, c.in).Containers[0]
-			at := slices.Index(container.Args, "--allowed-hosts")
-			if at < 0 || container.Args[at+1] != c.want {
+			index := slices.Index(container.Args, "--allowed-hosts")
+			if index < 0 || container.Args[index+1] != c.want {
 				t.Errorf("arguments %q, want %q", container.Args, c.want)
 			}
 			for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
@@ -132,31 +132,31 @@ func TestIngressFrom(t *testing.T) {
 	rules := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow").Spec.Ingress
 	want := []networkingv1.NetworkPolicyIngressRule{{From: peers, Ports: ports(corev1.ProtocolTCP, 8443)}}
 	if diff := cmp.Diff(want, rules); diff != "" {
-		t.Errorf("[D35] callers (-want +got):\n%s", diff)
+		t.Errorf("[D35] ingress rules (-want +got):\n%s", diff)
 	}
 	migration := typed[networkingv1.NetworkPolicy](t, m, platformInputs["plain"], "NetworkPolicy", "mlflow-migration")
 	if len(migration.Spec.Ingress) != 0 {
-		t.Errorf("the migration may be called by %v", migration.Spec.Ingress)
+		t.Errorf("ingress to migration pods is allowed: %v", migration.Spec.Ingress)
 	}
 }
 
-// Tokens are mounted where a container needs one, and no account hands them out by itself.
+// Pods mount their token explicitly, and no ServiceAccount mounts it by default.
 func TestTokens(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival)
 	for _, name := range []string{"mlflow-sa", "mlflow-gc-sa", "mlflow-trace-archival-sa"} {
 		account := typed[corev1.ServiceAccount](t, m, platformInputs["plain"], "ServiceAccount", name)
 		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
-			t.Errorf("[D35] %s hands out tokens", name)
+			t.Errorf("[D35] ServiceAccount %s mounts its token by default", name)
 		}
 	}
 	for name, pod := range podsOf(t, m, platformInputs["plain"]) {
 		if pod.AutomountServiceAccountToken == nil || !*pod.AutomountServiceAccountToken {
-			t.Errorf("%s talks to the API server and has no token", name)
+			t.Errorf("the pod of %s does not mount its token", name)
 		}
 	}
 }
 
-// podsOf are the pods of the server and of both chores.
+// podsOf returns the pods of the server and the CronJobs.
 func podsOf(t *testing.T, m *mlflowv1.MLflow, in Inputs) map[string]corev1.PodSpec {
 	t.Helper()
 	return map[string]corev1.PodSpec{
@@ -197,33 +197,33 @@ func TestProtectedNames(t *testing.T) {
 }
 
 func TestCronJobsRunOnServerNode(t *testing.T) {
-	modes := func(modes ...corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
+	withAccessModes := func(modes ...corev1.PersistentVolumeAccessMode) func(*mlflowv1.MLflowSpec) {
 		return mlflowtest.WithStorage(corev1.PersistentVolumeClaimSpec{AccessModes: modes})
 	}
-	placed := func(a *corev1.Affinity) func(*mlflowv1.MLflowSpec) {
+	withAffinity := func(a *corev1.Affinity) func(*mlflowv1.MLflowSpec) {
 		return func(s *mlflowv1.MLflowSpec) { s.Affinity = a }
 	}
-	apart := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+	antiAffinity := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
-	near := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+	podAffinity := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
-	nodes := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+	nodeAffinity := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"a"}}}}}}}
-	join := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+	serverAffinity := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mlflow"}}, TopologyKey: "kubernetes.io/hostname"}}}
 	for name, c := range map[string]struct {
 		m    *mlflowv1.MLflow
 		want *corev1.Affinity
 	}{
-		"[D24] no volume":                       {mlflowtest.MLflow(), nil},
-		"[D24] a volume by default for one":     {mlflowtest.MLflow(modes()), &corev1.Affinity{PodAffinity: join}},
-		"[D24] a volume for one node":           {mlflowtest.MLflow(modes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: join}},
-		"[D24] a volume for many":               {mlflowtest.MLflow(modes(corev1.ReadWriteMany)), nil},
-		"[D24] a volume for one or many":        {mlflowtest.MLflow(modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
-		"[D24] node affinity of the user":       {mlflowtest.MLflow(modes(), placed(&corev1.Affinity{NodeAffinity: nodes})), &corev1.Affinity{NodeAffinity: nodes, PodAffinity: join}},
-		"[D24] who decides about pods, decides": {mlflowtest.MLflow(modes(), placed(apart)), apart},
-		"[D24] also about being near":           {mlflowtest.MLflow(modes(), placed(near)), near},
-		"[D24] the user's, without a volume":    {mlflowtest.MLflow(placed(near)), near},
+		"[D24] no volume":                     {mlflowtest.MLflow(), nil},
+		"[D24] default access mode":           {mlflowtest.MLflow(withAccessModes()), &corev1.Affinity{PodAffinity: serverAffinity}},
+		"[D24] ReadWriteOnce":                 {mlflowtest.MLflow(withAccessModes(corev1.ReadWriteOnce)), &corev1.Affinity{PodAffinity: serverAffinity}},
+		"[D24] ReadWriteMany":                 {mlflowtest.MLflow(withAccessModes(corev1.ReadWriteMany)), nil},
+		"[D24] ReadWriteOnce, ReadWriteMany":  {mlflowtest.MLflow(withAccessModes(corev1.ReadWriteOnce, corev1.ReadWriteMany)), nil},
+		"[D24] node affinity of the user":     {mlflowtest.MLflow(withAccessModes(), withAffinity(&corev1.Affinity{NodeAffinity: nodeAffinity})), &corev1.Affinity{NodeAffinity: nodeAffinity, PodAffinity: serverAffinity}},
+		"[D24] pod anti-affinity of the user": {mlflowtest.MLflow(withAccessModes(), withAffinity(antiAffinity)), antiAffinity},
+		"[D24] pod affinity of the user":      {mlflowtest.MLflow(withAccessModes(), withAffinity(podAffinity)), podAffinity},
+		"[D24] pod affinity, no volume":       {mlflowtest.MLflow(withAffinity(podAffinity)), podAffinity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mlflowtest.WithGarbageCollection(&c.m.Spec)
@@ -246,10 +246,10 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc")
 		env := environment(pod.Containers[0])
 		if env["MLFLOW_TRACKING_SERVER_CERT_PATH"] != combinedBundle || env["REQUESTS_CA_BUNDLE"] != "" || env["AWS_CA_BUNDLE"] != "" {
-			t.Errorf("environment %v", env)
+			t.Errorf("got environment %v", env)
 		}
 		if len(pod.InitContainers) != 1 {
-			t.Errorf("init containers %v", pod.InitContainers)
+			t.Errorf("got init containers %v", pod.InitContainers)
 		}
 	})
 	t.Run("[D3] with a CA bundle of the user", func(t *testing.T) {
@@ -259,10 +259,10 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 		pod := jobPod(t, m, platformInputs["plain"], "mlflow-gc")
 		paths := environment(pod.InitContainers[0])["CA_BUNDLE_MOUNT_PATHS"]
 		if paths != customCAPath+" "+serviceCAPath || environment(pod.Containers[0])["REQUESTS_CA_BUNDLE"] != combinedBundle {
-			t.Errorf("sources %s, environment %v", paths, environment(pod.Containers[0]))
+			t.Errorf("got sources %s, environment %v", paths, environment(pod.Containers[0]))
 		}
 	})
-	t.Run("the key stays where it is", func(t *testing.T) {
+	t.Run("the private key is not mounted", func(t *testing.T) {
 		for _, v := range jobPod(t, mlflowtest.MLflow(mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc").Volumes {
 			if v.Secret == nil {
 				continue
@@ -273,10 +273,10 @@ func TestGarbageCollectionTrustsServer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the archiver calls no server", func(t *testing.T) {
+	t.Run("trace archival needs no CA of the server", func(t *testing.T) {
 		pod := jobPod(t, mlflowtest.MLflow(mlflowtest.WithTraceArchival), platformInputs["plain"], "mlflow-trace-archival")
 		if len(pod.InitContainers) != 0 {
-			t.Errorf("init containers %v", pod.InitContainers)
+			t.Errorf("got init containers %v", pod.InitContainers)
 		}
 	})
 }
@@ -305,18 +305,18 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// A URI of a Secret reaches commands by the expansion of the kubelet only: no object shows it.
+// If a store URI comes from a Secret, no object contains the inline URI.
 func TestSecretStoresAreWrittenToNoObject(t *testing.T) {
 	m := mlflowtest.MLflow(mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival, func(s *mlflowv1.MLflowSpec) {
-		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://left:over@db/x", secretKey("db", "uri")
+		s.BackendStoreURI, s.BackendStoreURIFrom = "postgresql://unused:password@db/x", secretKey("db", "uri")
 	})
 	for _, o := range buildObjects(t, m, platformInputs["plain"]) {
 		text, err := o.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "left:over") {
-			t.Errorf("[D28] %s %s shows a URI that is not used", o.GetKind(), o.GetName())
+		if strings.Contains(string(text), "unused:password") {
+			t.Errorf("[D28] %s %s contains the unused URI", o.GetKind(), o.GetName())
 		}
 	}
 }

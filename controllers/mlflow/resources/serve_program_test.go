@@ -17,21 +17,21 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// fakeServer is a server that reports its start and ends at a signal.
+// fakeServer is a run of serveProgram with a command that prints its start and exits on a signal.
 type fakeServer struct {
 	t       *testing.T
 	process *exec.Cmd
-	said    *bufio.Scanner
+	output  *bufio.Scanner
 }
 
 func startServer(t *testing.T, lock, store string) *fakeServer {
 	t.Helper()
 	s := &fakeServer{t: t, process: exec.CommandContext(t.Context(), python(t), "-c", serveProgram, lock, "/bin/sh", "-c", "echo started; exec sleep 600")}
 	s.process.Env = append(os.Environ(), envBackendStore+"="+store)
-	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it signals its group, as process 1 of a container does
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the program signals its process group
 	s.process.Cancel = func() error { return syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) }
 	read, write := io.Pipe()
-	s.process.Stdout, s.process.Stderr, s.said = write, write, bufio.NewScanner(read)
+	s.process.Stdout, s.process.Stderr, s.output = write, write, bufio.NewScanner(read)
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +45,15 @@ func startServer(t *testing.T, lock, store string) *fakeServer {
 	return s
 }
 
-// expect waits for the next line, which has to hold a text.
+// expect reads the next line, which must contain text.
 func (s *fakeServer) expect(text string) {
 	s.t.Helper()
-	if !s.said.Scan() || !strings.Contains(s.said.Text(), text) {
-		s.t.Fatalf("got line %q (error %v), want %q", s.said.Text(), s.said.Err(), text)
+	if !s.output.Scan() || !strings.Contains(s.output.Text(), text) {
+		s.t.Fatalf("got line %q (error %v), want %q", s.output.Text(), s.output.Err(), text)
 	}
 }
 
-// stop ends it as a kubelet does, and returns its exit code.
+// stop sends SIGTERM, as the kubelet does, and returns the exit code.
 func (s *fakeServer) stop() int {
 	s.t.Helper()
 	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -66,7 +66,7 @@ func (s *fakeServer) stop() int {
 	return s.process.ProcessState.ExitCode()
 }
 
-// Two pods on one volume, as there are while a deleted one ends: the second server starts when the first has stopped.
+// If two pods mount the volume, as while one is terminating, the second server starts when the first has stopped.
 func TestOneServerOnAVolume(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	first := startServer(t, lock, "sqlite:////mlflow/mlflow.db")
@@ -74,29 +74,29 @@ func TestOneServerOnAVolume(t *testing.T) {
 	second := startServer(t, lock, "sqlite:////mlflow/mlflow.db")
 	second.expect("Another server still uses this volume; waiting until it has stopped.")
 	if code := first.stop(); code != 128+int(syscall.SIGTERM) {
-		t.Errorf("the first ends with %d", code)
+		t.Errorf("exit code of the first server: %d", code)
 	}
 	second.expect("The other server has stopped.")
 	second.expect("started")
 	third := startServer(t, lock, "sqlite:////mlflow/mlflow.db")
 	third.expect("waiting")
 	if code := third.stop(); code != 0 {
-		t.Errorf("one that waits ends with %d", code)
+		t.Errorf("exit code of a waiting server: %d", code)
 	}
 	if second.process.ProcessState != nil {
 		t.Error("the second server process stopped, although another was terminated")
 	}
 }
 
-func TestServerWithoutALock(t *testing.T) {
+func TestServerWithoutLock(t *testing.T) {
 	t.Run("remote store", func(t *testing.T) {
 		lock := filepath.Join(t.TempDir(), "lock")
 		startServer(t, lock, "postgresql://db/tracking").expect("started")
 		if _, err := os.Stat(lock); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("there is a lock: %v", err)
+			t.Errorf("a lock file exists, or its state is unknown: %v", err)
 		}
 	})
-	t.Run("a volume that cannot be locked", func(t *testing.T) {
+	t.Run("lock file cannot be created", func(t *testing.T) {
 		s := startServer(t, filepath.Join(t.TempDir(), "missing", "lock"), "sqlite:////mlflow/mlflow.db")
 		s.expect("This volume cannot be locked (No such file or directory); the server starts without a lock.")
 		s.expect("started")
@@ -108,24 +108,24 @@ func TestServeLocksSQLiteFile(t *testing.T) {
 	file := func(s *mlflowv1.MLflowSpec) { s.BackendStoreURI = "sqlite:////mlflow/mlflow.db" }
 	for name, c := range map[string]struct {
 		changes []func(*mlflowv1.MLflowSpec)
-		alone   bool
+		locked  bool
 	}{
-		"remote store":         {[]func(*mlflowv1.MLflowSpec){volume}, false},
-		"file":                 {[]func(*mlflowv1.MLflowSpec){volume, file}, true},
-		"file of the registry": {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = "sqlite:////mlflow/registry.db" }}, true},
-		"file of the replica":  {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = "sqlite:////mlflow/copy.db" }}, false},
-		"Secret":               {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, true},
-		"Secret, no volume":    {[]func(*mlflowv1.MLflowSpec){func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, false},
-		"several replicas":     {[]func(*mlflowv1.MLflowSpec){volume, file, func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(2)) }}, false},
+		"remote store":      {[]func(*mlflowv1.MLflowSpec){volume}, false},
+		"SQLite file":       {[]func(*mlflowv1.MLflowSpec){volume, file}, true},
+		"SQLite registry":   {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.RegistryStoreURI = "sqlite:////mlflow/registry.db" }}, true},
+		"SQLite replica":    {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.ReadReplicaBackendStoreURI = "sqlite:////mlflow/copy.db" }}, false},
+		"Secret":            {[]func(*mlflowv1.MLflowSpec){volume, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, true},
+		"Secret, no volume": {[]func(*mlflowv1.MLflowSpec){func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, false},
+		"several replicas":  {[]func(*mlflowv1.MLflowSpec){volume, file, func(s *mlflowv1.MLflowSpec) { s.Replicas = new(int32(2)) }}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(t, mlflowtest.MLflow(c.changes...), platformInputs["plain"])
 			command := pod.Containers[0].Command
-			if alone := len(command) == 5 && command[2] == serveProgram; alone != c.alone || command[len(command)-1] != "mlflow" {
-				t.Errorf("command %q", command)
+			if locked := len(command) == 5 && command[2] == serveProgram; locked != c.locked || command[len(command)-1] != "mlflow" {
+				t.Errorf("got command %q", command)
 			}
-			if grace := pod.TerminationGracePeriodSeconds; (grace != nil) != c.alone {
-				t.Errorf("grace period %v", grace)
+			if grace := pod.TerminationGracePeriodSeconds; (grace != nil) != c.locked {
+				t.Errorf("got grace period %v", grace)
 			}
 		})
 	}

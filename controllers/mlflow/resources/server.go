@@ -22,9 +22,9 @@ const artifactsAPI = "/api/2.0/mlflow-artifacts/artifacts"
 
 // Server is the tracking or the artifacts server: a Deployment with a Service and a serving certificate.
 type Server struct {
-	// Name is the name of its objects and the value of the label app of its pods.
+	// Name is the name of the objects and the value of the label app of the pods.
 	Name string
-	// Secret is the name of the Secret with its serving certificate.
+	// Secret is the name of the Secret with the serving certificate.
 	Secret   string
 	Replicas int32
 
@@ -77,15 +77,15 @@ func artifactServer(m *mlflowv1.MLflow) Server {
 	return Tracking(m)
 }
 
-// host returns the DNS name of its Service.
+// host returns the DNS name of the Service.
 func (s Server) host(in Inputs) string { return s.Name + "." + in.Namespace + ".svc" }
 
-// address returns its URL within the cluster.
+// address returns the URL of the server within the cluster.
 func (s Server) address(in Inputs) string {
 	return fmt.Sprintf("https://%s:%d%s", s.host(in), port, s.prefix)
 }
 
-// Selector returns the labels of its pods. It equals the immutable selector of the legacy operator's Deployments.
+// Selector returns the labels of the pods. It equals the immutable selector of the legacy operator's Deployments.
 func (s Server) Selector() map[string]string { return map[string]string{LabelApp: s.Name} }
 
 // ArtifactsURL returns the public URL of artifacts, or "" without a published artifacts server.
@@ -117,7 +117,7 @@ func (s Server) artifactArgs(m *mlflowv1.MLflow, in Inputs) []string {
 	return args
 }
 
-// requirements returns its resources. The artifacts server inherits those of the tracking server, except resource claims.
+// requirements returns the resources of the server. The artifacts server inherits those of the tracking server, except resource claims.
 func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsApplyConfiguration {
 	spec := m.Spec.Resources
 	if !s.tracking && m.Spec.ArtifactsServer.Resources != nil {
@@ -130,7 +130,7 @@ func (s Server) requirements(m *mlflowv1.MLflow) *corev1ac.ResourceRequirementsA
 	return result
 }
 
-// resourceClaims returns the dynamic resource claims of its pods.
+// resourceClaims returns the dynamic resource claims of the pods.
 func (s Server) resourceClaims(m *mlflowv1.MLflow) []corev1ac.PodResourceClaimApplyConfiguration {
 	claims := m.Spec.ResourceClaims
 	if !s.tracking {

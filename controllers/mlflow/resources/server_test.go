@@ -13,7 +13,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/mlflowtest"
 )
 
-// withArtifactsServer gives artifacts a server of their own.
+// withArtifactsServer enables a separate artifacts server.
 func withArtifactsServer(s *mlflowv1.MLflowSpec) {
 	s.ServeArtifacts, s.ArtifactsServer = false, &mlflowv1.ArtifactsServerConfig{Enabled: true}
 }
@@ -34,7 +34,7 @@ func TestArtifactsServerResources(t *testing.T) {
 	})
 	pod := artifactsPod(t, m, platformInputs["plain"])
 	if got := pod.Containers[0].Resources; got.Limits.Memory().String() != "7Gi" || got.Claims != nil || pod.ResourceClaims != nil {
-		t.Errorf("inherited %+v, claims %v", got, pod.ResourceClaims)
+		t.Errorf("inherited resources %+v, resource claims %v", got, pod.ResourceClaims)
 	}
 	if tracking := podOf(t, m, platformInputs["plain"]); len(tracking.Containers[0].Resources.Claims) != 1 || len(tracking.ResourceClaims) != 1 {
 		t.Error("the tracking server has no resource claim")
@@ -43,11 +43,11 @@ func TestArtifactsServerResources(t *testing.T) {
 	m.Spec.ArtifactsServer.ResourceClaims = []corev1.PodResourceClaim{{Name: "nic", ResourceClaimName: new("b")}}
 	pod = artifactsPod(t, m, platformInputs["plain"])
 	if got := pod.Containers[0].Resources; got.Limits.Memory().String() != "1Gi" || got.Claims[0].Name != "nic" || pod.ResourceClaims[0].Name != "nic" {
-		t.Errorf("given %+v, claims %v", got, pod.ResourceClaims)
+		t.Errorf("specified resources %+v, resource claims %v", got, pod.ResourceClaims)
 	}
 }
 
-// The volume goes with the artifacts: the tracking server has it for an archive in files only, and no store counts as a file. [mlflow-91]
+// The artifacts server mounts the volume for artifacts in files, the tracking server only for an archive in files. [mlflow-91]
 func TestArtifactsServerVolume(t *testing.T) {
 	files := func(s *mlflowv1.MLflowSpec) {
 		s.Storage, s.ArtifactsDestination, s.RegistryStoreURIFrom = &corev1.PersistentVolumeClaimSpec{}, "file:///mlflow/artifacts", mlflowtest.SecretKey("db", "uri")
@@ -57,12 +57,12 @@ func TestArtifactsServerVolume(t *testing.T) {
 		changes []func(*mlflowv1.MLflowSpec)
 		want    string
 	}{
-		"artifacts in files":              {[]func(*mlflowv1.MLflowSpec){files}, "artifacts"},
-		"archive in files":                {[]func(*mlflowv1.MLflowSpec){files, archive}, "artifacts mlflow-trace-archival server"},
-		"only the archive in files":       {[]func(*mlflowv1.MLflowSpec){files, archive, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, "mlflow-trace-archival server"},
-		"unused volume":                   {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, ""},
-		"files of artifacts, no volume":   {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.Storage = nil }}, ""},
-		"the database was never SQLite's": {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, "artifacts"},
+		"artifacts in files":            {[]func(*mlflowv1.MLflowSpec){files}, "artifacts"},
+		"archive in files":              {[]func(*mlflowv1.MLflowSpec){files, archive}, "artifacts mlflow-trace-archival server"},
+		"only the archive in files":     {[]func(*mlflowv1.MLflowSpec){files, archive, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, "mlflow-trace-archival server"},
+		"unused volume":                 {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.ArtifactsDestination = "s3://b" }}, ""},
+		"artifacts in files, no volume": {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.Storage = nil }}, ""},
+		"backend URI in a Secret":       {[]func(*mlflowv1.MLflowSpec){files, func(s *mlflowv1.MLflowSpec) { s.BackendStoreURIFrom = mlflowtest.SecretKey("db", "uri") }}, "artifacts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := mlflowtest.MLflow(slices.Concat([]func(*mlflowv1.MLflowSpec){withArtifactsServer, mlflowtest.WithGarbageCollection, mlflowtest.WithTraceArchival}, c.changes)...)
@@ -82,14 +82,14 @@ func TestArtifactsServerVolume(t *testing.T) {
 	}
 }
 
-// Garbage collection asks the server that keeps artifacts, whose certificate is another one. [mlflow-93]
+// Garbage collection calls the artifacts server and trusts its certificate. [mlflow-93]
 func TestGarbageCollectionUsesArtifactsServer(t *testing.T) {
 	pod := jobPod(t, mlflowtest.MLflow(withArtifactsServer, mlflowtest.WithGarbageCollection), platformInputs["plain"], "mlflow-gc")
 	if got := environment(pod.Containers[0])["MLFLOW_TRACKING_URI"]; got != "https://mlflow-artifacts.opendatahub.svc:8443/mlflow-artifacts" {
 		t.Errorf("MLFLOW_TRACKING_URI is %q", got)
 	}
 	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "mlflow-artifacts-tls" }) {
-		t.Errorf("volumes %v", pod.Volumes)
+		t.Errorf("got volumes %v", pod.Volumes)
 	}
 }
 
@@ -98,24 +98,24 @@ func TestArtifactsServerNetworkPolicy(t *testing.T) {
 	d := typed[appsv1.Deployment](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Deployment", "mlflow-artifacts")
 	labels := d.Spec.Template.Labels
 	if labels["app"] != "mlflow-artifacts" || labels["app.kubernetes.io/instance"] != "mlflow" || labels["component"] != "mlflow" || d.Labels["app"] != "mlflow" {
-		t.Errorf("labels of pods %v, of the Deployment %v", labels, d.Labels)
+		t.Errorf("got labels of pods %v, of the Deployment %v", labels, d.Labels)
 	}
 	tracking := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow")
 	artifacts := typed[corev1.Service](t, mlflowtest.MLflow(withArtifactsServer), platformInputs["plain"], "Service", "mlflow-artifacts")
 	if tracking.Labels[labelRole] != roleTracking || artifacts.Labels[labelRole] != "" || artifacts.Spec.Selector["app"] != "mlflow-artifacts" {
-		t.Errorf("labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
+		t.Errorf("got labels of the Services %v and %v", tracking.Labels, artifacts.Labels)
 	}
 }
 
 // [mlflow-87]
 func TestArtifactsServerNeedsURL(t *testing.T) {
-	without := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
-	if err := Check(mlflowtest.MLflow(withArtifactsServer), without); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
-		t.Errorf("error %v", err)
+	withoutURL := with(platformInputs["plain"], func(in *Inputs) { in.ExternalURL = "" })
+	if err := Check(mlflowtest.MLflow(withArtifactsServer), withoutURL); err == nil || !strings.Contains(err.Error(), "set MLFLOW_URL") {
+		t.Errorf("got error %v", err)
 	}
 	for _, m := range []*mlflowv1.MLflow{mlflowtest.MLflow(), mlflowtest.MLflow(func(s *mlflowv1.MLflowSpec) { s.ArtifactsServer = &mlflowv1.ArtifactsServerConfig{} })} {
-		if err := Check(m, without); err != nil || ArtifactsURL(m, platformInputs["plain"]) != "" {
-			t.Errorf("error %v, %q", err, ArtifactsURL(m, platformInputs["plain"]))
+		if err := Check(m, withoutURL); err != nil || ArtifactsURL(m, platformInputs["plain"]) != "" {
+			t.Errorf("got error %v and URL %q", err, ArtifactsURL(m, platformInputs["plain"]))
 		}
 	}
 }

@@ -41,8 +41,8 @@ func EnsureCookie(ctx context.Context, cached, live client.Reader, key client.Ob
 	return NewCookie(), nil
 }
 
-// IsPredictable reports whether a cookie secret is a SHA-1 digest, as of the CodeFlare operator: it is the same for all clusters of one
-// name, so that users of other namespaces may know it.
+// IsPredictable reports whether a cookie secret is a SHA-1 digest, as in Secrets of the CodeFlare operator. The digest depends only on the
+// name of the cluster, and users of other namespaces can compute it.
 func IsPredictable(key []byte) bool {
 	digest, err := base64.StdEncoding.DecodeString(string(key))
 	return err == nil && len(digest) == sha1Bytes
@@ -51,6 +51,6 @@ func IsPredictable(key []byte) bool {
 // NewCookie returns a random cookie secret in the encoding of the sidecar.
 func NewCookie() []byte {
 	random := make([]byte, cookieBytes)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // rand.Read never fails
 	return base64.URLEncoding.AppendEncode(nil, random)
 }

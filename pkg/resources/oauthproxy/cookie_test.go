@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-var seal = client.ObjectKey{Namespace: "ns", Name: "seal"}
+var secretKey = client.ObjectKey{Namespace: "ns", Name: "cookie"}
 
 func secretOf(data map[string][]byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seal.Namespace, Name: seal.Name}, Data: data}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}, Data: data}
 }
 
-// counting is a client.Reader that counts requests and may fail.
-func counting(reads *int, fail error, objects ...client.Object) client.Reader {
+// countingReader returns a client.Reader that counts requests, and returns readErr if it is set.
+func countingReader(reads *int, readErr error, objects ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			*reads++
-			if fail != nil {
-				return fail
+			if readErr != nil {
+				return readErr
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
@@ -33,33 +33,33 @@ func counting(reads *int, fail error, objects ...client.Object) client.Reader {
 }
 
 func TestEnsureCookie(t *testing.T) {
-	broken := errors.New("no API server")
-	good := secretOf(map[string][]byte{KeyCookie: []byte("theirs")})
+	readErr := errors.New("connection refused")
+	existing := secretOf(map[string][]byte{KeyCookie: []byte("stored")})
 	for name, c := range map[string]struct {
 		objects      []client.Object
 		known        string
 		cached, live error
-		want         string // "" for a new one
+		want         string // empty for a new cookie secret
 		requests     int
-		fails        bool
+		wantErr      bool
 	}{
-		"no Secret, not in memory":        {requests: 1},
-		"existing Secret, key known":      {objects: []client.Object{good}, known: "mine", want: "mine"},
-		"existing Secret, key unknown":    {objects: []client.Object{good}, want: "theirs", requests: 1},
-		"deleted, in memory":              {known: "mine", requests: 1},
+		"no Secret, key unknown":          {requests: 1},
+		"existing Secret, key known":      {objects: []client.Object{existing}, known: "known", want: "known"},
+		"existing Secret, key unknown":    {objects: []client.Object{existing}, want: "stored", requests: 1},
+		"Secret deleted, key known":       {known: "known", requests: 1},
 		"existing Secret without the key": {objects: []client.Object{secretOf(map[string][]byte{"other": []byte("x")})}, requests: 1},
-		"the cache fails":                 {known: "mine", cached: broken, fails: true},
-		"the API server fails":            {objects: []client.Object{good}, live: broken, requests: 1, fails: true},
+		"cache error":                     {known: "known", cached: readErr, wantErr: true},
+		"API server error":                {objects: []client.Object{existing}, live: readErr, requests: 1, wantErr: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var cached, live int
-			got, err := EnsureCookie(t.Context(), counting(&cached, c.cached, c.objects...), counting(&live, c.live, c.objects...), seal, []byte(c.known))
-			if (err != nil) != c.fails || live != c.requests {
-				t.Fatalf("error %v, %d requests", err, live)
+			got, err := EnsureCookie(t.Context(), countingReader(&cached, c.cached, c.objects...), countingReader(&live, c.live, c.objects...), secretKey, []byte(c.known))
+			if (err != nil) != c.wantErr || live != c.requests {
+				t.Fatalf("got error %v, %d requests", err, live)
 			}
-			if c.fails {
-				if !errors.Is(err, broken) {
-					t.Errorf("error %v hides its cause", err)
+			if c.wantErr {
+				if !errors.Is(err, readErr) {
+					t.Errorf("error %v does not wrap %v", err, readErr)
 				}
 				return
 			}
@@ -71,7 +71,7 @@ func TestEnsureCookie(t *testing.T) {
 			}
 			random, err := base64.URLEncoding.DecodeString(string(got))
 			if err != nil || len(random) != 32 || string(got) == c.known {
-				t.Errorf("a new key %q of %d bytes, error %v", got, len(random), err)
+				t.Errorf("new cookie secret %q has %d bytes, error %v", got, len(random), err)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestCookiesDiffer(t *testing.T) {
 		seen[string(NewCookie())] = true
 	}
 	if len(seen) != 20 {
-		t.Errorf("%d different keys of 20", len(seen))
+		t.Errorf("%d of 20 cookie secrets differ", len(seen))
 	}
 }
 

@@ -19,11 +19,11 @@ func TestArguments(t *testing.T) {
 		`--openshift-delegate-urls={"/":{"resource":"pods","namespace":"ns","verb":"get"}}`,
 	}
 	if diff := cmp.Diff(want, plain.DelegateArgs()); diff != "" {
-		t.Errorf("tokens only (-want +got):\n%s", diff)
+		t.Errorf("DelegateArgs (-want +got):\n%s", diff)
 	}
 	want = append(want, `--openshift-sar={"resource":"pods","namespace":"ns","verb":"get"}`)
 	if diff := cmp.Diff(want, plain.Args()); diff != "" {
-		t.Errorf("all (-want +got):\n%s", diff)
+		t.Errorf("Args (-want +got):\n%s", diff)
 	}
 	want = []string{
 		"--https-address=:8443", "--provider=openshift", "--openshift-service-account=sa", "--upstream=https://mesh.ns:8008",
@@ -33,20 +33,20 @@ func TestArguments(t *testing.T) {
 		`--openshift-sar={"resource":"pods","namespace":"ns","verb":"get"}`, "--request-logging=true",
 	}
 	if diff := cmp.Diff(want, secured.Args()); diff != "" {
-		t.Errorf("an upstream with TLS (-want +got):\n%s", diff)
+		t.Errorf("Args for an upstream with TLS (-want +got):\n%s", diff)
 	}
 }
 
-// [A-13] The kubelet expands no variable with the cookie secret into the command line, except in pods that are kept.
+// [A-13] Only with CookieInArgs the kubelet expands the cookie secret into the command line.
 func TestCookieEnvVar(t *testing.T) {
-	if former := (Arguments{CookieInArgs: true}).DelegateArgs(); former[6] != "--cookie-secret=$(COOKIE_SECRET)" {
-		t.Errorf("former arguments %q", former)
+	if args := (Arguments{CookieInArgs: true}).DelegateArgs(); args[6] != "--cookie-secret=$(COOKIE_SECRET)" {
+		t.Errorf("arguments with CookieInArgs: %q", args)
 	}
 	for name, v := range map[string]*corev1ac.EnvVarApplyConfiguration{
-		"OAUTH2_PROXY_COOKIE_SECRET": CookieEnvVar("seal"), "COOKIE_SECRET": CookieArgEnvVar("seal"),
+		"OAUTH2_PROXY_COOKIE_SECRET": CookieEnvVar("cookie"), "COOKIE_SECRET": CookieArgEnvVar("cookie"),
 	} {
 		ref := v.ValueFrom.SecretKeyRef
-		if *v.Name != name || *ref.Name != "seal" || *ref.Key != "cookie_secret" || v.Value != nil {
+		if *v.Name != name || *ref.Name != "cookie" || *ref.Key != "cookie_secret" || v.Value != nil {
 			t.Errorf("%s: variable %+v", name, v)
 		}
 	}

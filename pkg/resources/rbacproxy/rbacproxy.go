@@ -40,9 +40,9 @@ const (
 
 // Sidecar holds the settings of the proxy. Resources, HealthPort, Upstream, IgnoredPaths and TLS are optional.
 type Sidecar struct {
-	// Image of the proxy.
+	// Image is the image of the proxy.
 	Image string
-	// Resources of the user; nil for the defaults.
+	// Resources are those of the user; nil for the defaults.
 	Resources *corev1.ResourceRequirements
 	// Port is the port with TLS, on all addresses of the pod.
 	Port int32
@@ -56,7 +56,7 @@ type Sidecar struct {
 	IgnoredPaths []string
 	// ConfigMap is the name of the ConfigMap with the data of [Config].
 	ConfigMap string
-	// Certificate and Key of the proxy. They may share a volume.
+	// Certificate and Key are the files of the proxy. They may share a volume.
 	Certificate, Key File
 	// TLS is the TLS profile; zero for the default of the proxy.
 	TLS tlsprofile.Profile
@@ -64,7 +64,7 @@ type Sidecar struct {
 
 // Upstream is a server with TLS in the same pod. Its files are in Mount.
 type Upstream struct {
-	// Host is a name in its certificate that resolves to loopback.
+	// Host is a name in the certificate of the server that resolves to loopback.
 	Host string
 	// CA is the file with the CA of the server; Certificate and Key, if set, authenticate the proxy.
 	CA, Certificate, Key string
@@ -74,7 +74,7 @@ type Upstream struct {
 
 // File is a key of a Secret that is mounted into the sidecar.
 type File struct {
-	// Secret and Key of the content.
+	// Secret and Key identify the content.
 	Secret, Key string
 	// Volume is the name of the volume, and Dir its absolute mount path.
 	Volume, Dir string

@@ -15,21 +15,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// apart has certificate and key in two Secrets, together in one.
+// separateSecrets has certificate and key in two Secrets, sharedSecret in one.
 var (
-	apart = Sidecar{
+	separateSecrets = Sidecar{
 		Image: "quay.io/example/proxy:v1", Port: 9443, UpstreamPort: 8181, ConfigMap: "guarded-config",
 		Certificate: File{Secret: "own-cert", Key: "cert.pem", Volume: "proxy-cert", Dir: "/etc/tls/private-cert"},
 		Key:         File{Secret: "own-key", Key: "key.pem", Volume: "proxy-key", Dir: "/etc/tls/private-key"},
 	}
-	together = Sidecar{
+	sharedSecret = Sidecar{
 		Image: "quay.io/example/proxy:v1", Port: 8443, UpstreamPort: 8080, ConfigMap: "config",
 		Certificate: File{Secret: "serving", Key: "tls.crt", Volume: "tls", Dir: "/etc/tls"},
 		Key:         File{Secret: "serving", Key: "tls.key", Volume: "tls", Dir: "/etc/tls"},
 	}
 )
 
-// pod holds the parts of a pod that a sidecar adds.
+// pod returns the part of a pod spec that a sidecar adds.
 func pod(t *testing.T, s Sidecar) corev1.PodSpec {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"containers": []any{s.Container()}, "volumes": s.Volumes()})
@@ -48,12 +48,12 @@ func TestSidecarArguments(t *testing.T) {
 		sidecar Sidecar
 		want    []string
 	}{
-		"certificate and key in two Secrets": {apart, []string{
+		"certificate and key in two Secrets": {separateSecrets, []string{
 			"--secure-listen-address=0.0.0.0:9443", "--upstream=http://127.0.0.1:8181/", "--proxy-endpoints-port=8888",
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem",
 		}},
-		"one container for both servers": {together, []string{
+		"certificate and key in one Secret": {sharedSecret, []string{
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/", "--proxy-endpoints-port=8888",
 			"--logtostderr=true", "--v=0", "--config-file=/etc/kube-rbac-proxy/config-file.yaml",
 			"--tls-cert-file=/etc/tls/tls.crt", "--tls-private-key-file=/etc/tls/tls.key",
@@ -81,15 +81,15 @@ func TestVolumes(t *testing.T) {
 		mounts  []corev1.VolumeMount
 	}{
 		"certificate and key in two Secrets": {
-			apart,
+			separateSecrets,
 			[]corev1.Volume{secret("proxy-cert", "own-cert"), secret("proxy-key", "own-key"), config("guarded-config")},
 			[]corev1.VolumeMount{
 				{Name: "proxy-cert", MountPath: "/etc/tls/private-cert"}, {Name: "proxy-key", MountPath: "/etc/tls/private-key"},
 				{Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"},
 			},
 		},
-		"one container for both servers": {
-			together,
+		"certificate and key in one Secret": {
+			sharedSecret,
 			[]corev1.Volume{secret("tls", "serving"), config("config")},
 			[]corev1.VolumeMount{{Name: "tls", MountPath: "/etc/tls"}, {Name: "kube-rbac-proxy-config", MountPath: "/etc/kube-rbac-proxy"}},
 		},
@@ -105,7 +105,7 @@ func TestVolumes(t *testing.T) {
 }
 
 func TestProbesAndPorts(t *testing.T) {
-	c := pod(t, apart).Containers[0]
+	c := pod(t, separateSecrets).Containers[0]
 	want := []corev1.ContainerPort{
 		{Name: "https-proxy", ContainerPort: 9443, Protocol: corev1.ProtocolTCP},
 		{Name: "proxy-healthz", ContainerPort: 8888, Protocol: corev1.ProtocolTCP},
@@ -128,7 +128,7 @@ func TestProbesAndPorts(t *testing.T) {
 
 // A server with TLS is verified by its certificate, and may require a client certificate.
 func TestUpstreamWithTLS(t *testing.T) {
-	s := together
+	s := sharedSecret
 	s.HealthPort = 9999
 	s.Upstream = &Upstream{
 		Host: "mesh.ns", CA: "/mesh/tls.crt",
@@ -144,7 +144,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if c.Ports[1].ContainerPort != 9999 || c.VolumeMounts[len(c.VolumeMounts)-1].Name != "mesh" {
-		t.Errorf("ports %v, mounts %v", c.Ports, c.VolumeMounts)
+		t.Errorf("got ports %v, mounts %v", c.Ports, c.VolumeMounts)
 	}
 	s.Upstream.Certificate, s.Upstream.Key = "/mesh/tls.crt", "/mesh/tls.key"
 	want = append(want, "--upstream-client-cert-file=/mesh/tls.crt", "--upstream-client-key-file=/mesh/tls.key")
@@ -155,7 +155,7 @@ func TestUpstreamWithTLS(t *testing.T) {
 
 // [S7] The container meets the restricted Pod Security Standard.
 func TestSidecarMeetsRestrictedStandard(t *testing.T) {
-	c := pod(t, together).Containers[0]
+	c := pod(t, sharedSecret).Containers[0]
 	s := c.SecurityContext
 	if s == nil {
 		t.Fatal("the container has no security context")
@@ -169,28 +169,28 @@ func TestSidecarMeetsRestrictedStandard(t *testing.T) {
 		t.Errorf("security context (-want +got):\n%s", diff)
 	}
 	if got := c.Resources.Limits[corev1.ResourceMemory]; got.Cmp(resource.MustParse("256Mi")) != 0 || len(c.Resources.Limits) != 1 {
-		t.Errorf("limits %v", c.Resources.Limits)
+		t.Errorf("got limits %v", c.Resources.Limits)
 	}
 	if cpu := c.Resources.Requests[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse("100m")) != 0 {
-		t.Errorf("requests %v", c.Resources.Requests)
+		t.Errorf("got requests %v", c.Resources.Requests)
 	}
 }
 
 func TestConfig(t *testing.T) {
 	for name, c := range map[string]struct {
-		needed Attributes
-		want   string
+		attributes Attributes
+		want       string
 	}{
-		"a Service": {
+		"Service": {
 			Attributes{APIVersion: "v1", Resource: "services", Verb: "get", Namespace: "ns", Name: "team-a"},
 			"authorization:\n  resourceAttributes:\n    apiVersion: v1\n    name: team-a\n    namespace: ns\n    resource: services\n    verb: get\n",
 		},
-		"a kind of an API group": {
+		"kind with an API group": {
 			Attributes{APIGroup: "ray.io", Resource: "rayclusters", Name: "123"},
 			"authorization:\n  resourceAttributes:\n    apiGroup: ray.io\n    name: \"123\"\n    resource: rayclusters\n",
 		},
 	} {
-		if diff := cmp.Diff(map[string]string{"config-file.yaml": c.want}, Config(c.needed)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"config-file.yaml": c.want}, Config(c.attributes)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -212,22 +212,22 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = strings.Map(readable, strings.ToValidUTF8(text, ""))
 		data := Config(Attributes{Resource: "x" + text, Namespace: text, Name: text})
-		var read map[string]map[string]map[string]string
-		if err := yaml.Unmarshal([]byte(data[ConfigKey]), &read); err != nil {
+		var decoded map[string]map[string]map[string]string
+		if err := yaml.Unmarshal([]byte(data[ConfigKey]), &decoded); err != nil {
 			t.Fatalf("%q: unexpected error: %v", text, err)
 		}
-		got := read["authorization"]["resourceAttributes"]
+		got := decoded["authorization"]["resourceAttributes"]
 		keys := []string{"resource"}
 		if text != "" {
 			keys = append(keys, "namespace", "name")
 		}
 		for key, value := range got {
 			if !slices.Contains(keys, key) || value != text && value != "x"+text {
-				t.Errorf("%q became %q: %q", text, key, value)
+				t.Errorf("%q: got attribute %s=%q", text, key, value)
 			}
 		}
-		if len(got) != len(keys) || len(read) != 1 || len(read["authorization"]) != 1 {
-			t.Errorf("%q changed the structure: %v", text, read)
+		if len(got) != len(keys) || len(decoded) != 1 || len(decoded["authorization"]) != 1 {
+			t.Errorf("%q changed the structure: %v", text, decoded)
 		}
 	})
 }

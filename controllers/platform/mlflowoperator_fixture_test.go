@@ -25,32 +25,32 @@ import (
 )
 
 var (
-	began  = time.Date(2026, 8, 18, 9, 0, 0, 0, time.UTC)
-	served = capability.NewSet(mlflowOperatorKind, mlflowKind)
-	key    = client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}
+	startTime = time.Date(2026, 8, 18, 9, 0, 0, 0, time.UTC)
+	served    = capability.NewSet(mlflowOperatorKind, mlflowKind)
+	key       = client.ObjectKey{Name: platformv1alpha1.MLflowOperatorName}
 )
 
-// bench is the controller before an API server of its own, which counts.
-type bench struct {
+// operatorFixture is the MLflowOperator controller with a fake API server that counts requests.
+type operatorFixture struct {
 	*testing.T
-	client client.WithWatch
-	clock  *clocktesting.FakeClock
-	logic  *mlflowOperator
-	shell  reconcile.Reconciler
+	client     client.WithWatch
+	clock      *clocktesting.FakeClock
+	logic      *mlflowOperator
+	reconciler reconcile.Reconciler
 
 	reads, writes int
-	conflicts     int // how many writes of the status are to meet a conflict
+	conflicts     int // number of status writes that fail with a conflict
 	served        capability.Set
-	failing       func(client.Object) error // decides about live reads when set
+	requestError  func(client.Object) error // returns the error of a live read, if set
 }
 
-func newBench(t *testing.T, objects ...client.Object) *bench {
+func newOperatorFixture(t *testing.T, objects ...client.Object) *operatorFixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(mlflowv1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, clock: clocktesting.NewFakeClock(began), served: served}
+	b := &operatorFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: served}
 	inner := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.MLflowOperator{}).Build()
 	b.client = inner
 	cached := interceptor.NewClient(inner, interceptor.Funcs{
@@ -70,8 +70,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	live := interceptor.NewClient(inner, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			b.reads++
-			if b.failing != nil {
-				if err := b.failing(o); err != nil {
+			if b.requestError != nil {
+				if err := b.requestError(o); err != nil {
 					return err
 				}
 			}
@@ -79,8 +79,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			b.reads++
-			if b.failing != nil {
-				if err := b.failing(nil); err != nil {
+			if b.requestError != nil {
+				if err := b.requestError(nil); err != nil {
 					return err
 				}
 			}
@@ -91,23 +91,23 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		cached: cached, apiReader: live, clock: b.clock, served: func() capability.Set { return b.served }, release: "3.14.0", platformType: "Open Data Hub",
 		versions: cached, versionKey: client.ObjectKey{Namespace: "apps", Name: configMapName},
 	}
-	b.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.conditionAccess())
+	b.reconciler = reconciler.NewWith(reconciler.Options{Client: cached, Component: t.Name()}, b.logic.logic(), b.logic.conditionAccess())
 	return b
 }
 
-// reconciles runs one reconcile, which must end well with the given number of writes.
-func (b *bench) reconciles(writes int) {
+// expectReconcile reconciles once, which must succeed without a requeue and with the given number of writes.
+func (b *operatorFixture) expectReconcile(writes int) {
 	b.Helper()
 	b.writes = 0
-	if result, err := b.shell.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
-		b.Fatalf("result %+v, error %v", result, err)
+	if result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: key}); err != nil || !result.IsZero() {
+		b.Fatalf("got result %+v, error %v", result, err)
 	}
 	if b.writes != writes {
 		b.Errorf("%d writes, want %d", b.writes, writes)
 	}
 }
 
-func (b *bench) get() *platformv1alpha1.MLflowOperator {
+func (b *operatorFixture) get() *platformv1alpha1.MLflowOperator {
 	b.Helper()
 	m := &platformv1alpha1.MLflowOperator{}
 	if err := b.client.Get(b.Context(), key, m); err != nil {
@@ -116,16 +116,16 @@ func (b *bench) get() *platformv1alpha1.MLflowOperator {
 	return m
 }
 
-// change updates the object and its status as another client does.
-func (b *bench) change(change func(*platformv1alpha1.MLflowOperator)) {
+// update changes the object and the status as another client would.
+func (b *operatorFixture) update(change func(*platformv1alpha1.MLflowOperator)) {
 	b.Helper()
 	m := b.get()
 	change(m)
-	wanted := m.Status
+	status := m.Status
 	if err := b.client.Update(b.Context(), m); err != nil {
 		b.Fatal(err)
 	}
-	m.Status = wanted
+	m.Status = status
 	if err := b.client.Status().Update(b.Context(), m); err != nil {
 		b.Fatal(err)
 	}

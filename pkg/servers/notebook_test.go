@@ -117,7 +117,7 @@ type notebooks struct {
 
 func (r *notebooks) logic() reconciler.Logic[*Notebook] {
 	return reconciler.Logic[*Notebook]{OnDeleted: r.Forget, Phases: []reconciler.Phase[*Notebook]{
-		{Name: "keeping the certificate", Run: r.ensureCertificate},
+		{Name: "issuing the certificate", Run: r.ensureCertificate},
 		{Name: "applying objects", Run: r.applyObjects},
 		{Name: "observing the server", Run: r.observe},
 		{Name: "awaiting deadlines", Run: func(_ context.Context, n *Notebook) error { return r.AwaitDeadlines(n.UID) }},

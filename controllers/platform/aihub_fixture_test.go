@@ -31,36 +31,36 @@ var (
 	registryKind = schema.GroupVersionKind{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"}
 )
 
-// hubBench is the controller of AIHub before an API server of its own, which notes every write.
-type hubBench struct {
+// hubFixture is the AIHub controller with a fake API server that records writes.
+type hubFixture struct {
 	*testing.T
-	server client.WithWatch
-	clock  *clocktesting.FakeClock
-	logic  *aiHub
-	shell  reconcile.Reconciler
+	server     client.WithWatch
+	clock      *clocktesting.FakeClock
+	logic      *aiHub
+	reconciler reconcile.Reconciler
 
-	served  capability.Set
-	decided string // what webhooks know; that of the AIHub when empty
-	writes  []string
-	reads   int
-	failing func(verb, kind string) error
+	served           capability.Set
+	webhookNamespace string // that webhooks observe; that of the AIHub if empty
+	writes           []string
+	reads            int
+	requestError     func(verb, kind string) error
 }
 
-func newHubBench(t *testing.T, objects ...client.Object) *hubBench {
+func newHubFixture(t *testing.T, objects ...client.Object) *hubFixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(aihubv1alpha1.AddToScheme(scheme), platformv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b := &hubBench{T: t, clock: clocktesting.NewFakeClock(began), served: capability.NewSet(aihubKind, catalogKind, registryKind)}
+	b := &hubFixture{T: t, clock: clocktesting.NewFakeClock(startTime), served: capability.NewSet(aihubKind, catalogKind, registryKind)}
 	b.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&platformv1alpha1.AIHub{}).
 		WithIndex(&corev1.Namespace{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	b.restart()
 	return b
 }
 
-// restart builds the reconciler again, as a new process would.
-func (h *hubBench) restart() {
+// restart creates a new reconciler without state, as after a restart of the manager.
+func (h *hubFixture) restart() {
 	cached := interceptor.NewClient(h.server, h.interceptWrites())
 	live := interceptor.NewClient(h.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -69,7 +69,7 @@ func (h *hubBench) restart() {
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			h.reads++
-			if err := h.fails("list", "CatalogList"); err != nil {
+			if err := h.errorOf("list", "CatalogList"); err != nil {
 				return err
 			}
 			return c.List(ctx, list, opts...)
@@ -80,8 +80,8 @@ func (h *hubBench) restart() {
 		applier:  apply.New(apply.Options{Client: cached, Live: live, FieldOwner: AIHubFieldOwner, Component: ComponentName}),
 		versions: cached, legacy: &legacyDeployments{operatorNamespace: "manager", readers: map[string]client.Reader{legacyRegistryDeployment: cached, legacyCatalogDeployment: cached}},
 		webhookNamespace: func() string {
-			if h.decided != "" {
-				return h.decided
+			if h.webhookNamespace != "" {
+				return h.webhookNamespace
 			}
 			return h.get().Spec.InstancesNamespace
 		},
@@ -92,34 +92,34 @@ func (h *hubBench) restart() {
 			Releases:  []platformv1alpha1.Release{{Name: "Kubeflow Model Registry", Version: "v1"}},
 		},
 	}
-	h.shell = reconciler.NewWith(reconciler.Options{Client: cached, Component: h.Name()}, h.logic.logic(), h.logic.conditionAccess())
+	h.reconciler = reconciler.NewWith(reconciler.Options{Client: cached, Component: h.Name()}, h.logic.logic(), h.logic.conditionAccess())
 }
 
-func (h *hubBench) fails(verb, kind string) error {
-	if h.failing == nil {
+func (h *hubFixture) errorOf(verb, kind string) error {
+	if h.requestError == nil {
 		return nil
 	}
-	return h.failing(verb, kind)
+	return h.requestError(verb, kind)
 }
 
-// note writes a request down, unless it is to fail.
-func (h *hubBench) note(verb string, o client.Object) error {
+// recordWrite records a write, or returns its injected error.
+func (h *hubFixture) recordWrite(verb string, o client.Object) error {
 	kinds, _, err := h.server.Scheme().ObjectKinds(o)
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if err == nil && len(kinds) > 0 {
 		kind = kinds[0].Kind
 	}
-	if err := h.fails(verb, kind); err != nil {
+	if err := h.errorOf(verb, kind); err != nil {
 		return err
 	}
 	h.writes = append(h.writes, verb+" "+kind+" "+client.ObjectKeyFromObject(o).String())
 	return nil
 }
 
-func (h *hubBench) interceptWrites() interceptor.Funcs {
+func (h *hubFixture) interceptWrites() interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := h.note("create", o); err != nil {
+			if err := h.recordWrite("create", o); err != nil {
 				return err
 			}
 			if o.GetUID() == "" {
@@ -131,21 +131,21 @@ func (h *hubBench) interceptWrites() interceptor.Funcs {
 			var options client.DeleteOptions
 			options.ApplyOptions(opts)
 			if options.Preconditions == nil || options.Preconditions.UID == nil {
-				h.Errorf("%T %s is deleted the one that it is", o, o.GetName())
+				h.Errorf("%T %s is deleted without a UID precondition", o, o.GetName())
 			}
-			if err := h.note("delete", o); err != nil {
+			if err := h.recordWrite("delete", o); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := h.note("patch", o); err != nil {
+			if err := h.recordWrite("patch", o); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := h.note("patch "+sub, o); err != nil {
+			if err := h.recordWrite("patch "+sub, o); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -153,11 +153,11 @@ func (h *hubBench) interceptWrites() interceptor.Funcs {
 	}
 }
 
-// reconcile runs one reconcile and returns its writes to other objects than the AIHub.
-func (h *hubBench) reconcile() (others []string, result ctrl.Result, err error) {
+// reconcile reconciles once and returns the writes to objects other than the AIHub.
+func (h *hubFixture) reconcile() (others []string, result ctrl.Result, err error) {
 	h.Helper()
 	h.writes = nil
-	result, err = h.shell.Reconcile(h.Context(), ctrl.Request{NamespacedName: hubKey})
+	result, err = h.reconciler.Reconcile(h.Context(), ctrl.Request{NamespacedName: hubKey})
 	for _, w := range h.writes {
 		if w != "patch AIHub /default-aihub" && w != "patch status AIHub /default-aihub" {
 			others = append(others, w)
@@ -166,28 +166,28 @@ func (h *hubBench) reconcile() (others []string, result ctrl.Result, err error) 
 	return others, result, err
 }
 
-// reconciles runs a reconcile that must succeed, without a requeue, and with only these writes to other objects than the AIHub.
-func (h *hubBench) reconciles(others ...string) {
+// expectReconcile reconciles once, which must succeed without a requeue and with only these writes to objects other than the AIHub.
+func (h *hubFixture) expectReconcile(others ...string) {
 	h.Helper()
 	got, result, err := h.reconcile()
 	if err != nil || !result.IsZero() {
-		h.Fatalf("result %+v, error %v", result, err)
+		h.Fatalf("got result %+v, error %v", result, err)
 	}
 	if !slices.Equal(got, others) {
 		h.Errorf("writes %q, want %q", got, others)
 	}
 }
 
-// expectIdle runs a reconcile that must neither write nor read live.
-func (h *hubBench) expectIdle() {
+// expectIdle reconciles once, which must neither write nor read from the API server.
+func (h *hubFixture) expectIdle() {
 	h.Helper()
 	reads := h.reads
-	if h.reconciles(); len(h.writes) > 0 || h.reads != reads {
-		h.Errorf("at rest: writes %q, %d live reads", h.writes, h.reads-reads)
+	if h.expectReconcile(); len(h.writes) > 0 || h.reads != reads {
+		h.Errorf("unexpected writes %q and %d live reads in the steady state", h.writes, h.reads-reads)
 	}
 }
 
-func (h *hubBench) get() *platformv1alpha1.AIHub {
+func (h *hubFixture) get() *platformv1alpha1.AIHub {
 	h.Helper()
 	a := &platformv1alpha1.AIHub{}
 	if err := h.server.Get(h.Context(), hubKey, a); err != nil {
@@ -196,7 +196,7 @@ func (h *hubBench) get() *platformv1alpha1.AIHub {
 	return a
 }
 
-func (h *hubBench) change(change func(*platformv1alpha1.AIHub)) {
+func (h *hubFixture) update(change func(*platformv1alpha1.AIHub)) {
 	h.Helper()
 	a := h.get()
 	change(a)
@@ -205,7 +205,7 @@ func (h *hubBench) change(change func(*platformv1alpha1.AIHub)) {
 	}
 }
 
-func (h *hubBench) condition(kind string) platformv1alpha1.Condition {
+func (h *hubFixture) condition(kind string) platformv1alpha1.Condition {
 	h.Helper()
 	for _, c := range h.get().Status.Conditions {
 		if c.Type == kind {
@@ -215,7 +215,7 @@ func (h *hubBench) condition(kind string) platformv1alpha1.Condition {
 	return platformv1alpha1.Condition{}
 }
 
-func (h *hubBench) exists(o client.Object) bool {
+func (h *hubFixture) exists(o client.Object) bool {
 	h.Helper()
 	return h.server.Get(h.Context(), client.ObjectKeyFromObject(o), o) == nil
 }
@@ -233,14 +233,14 @@ func namespaceNamed(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{LabelRegistries: "true"}}}
 }
 
-// catalogOf is a Catalog that an owner of the uid controls; no one when it is empty.
-func catalogOf(namespace string, owner types.UID) *aihubv1alpha1.Catalog {
+// newCatalog returns a Catalog that an AIHub with the UID controls, or without an owner for "".
+func newCatalog(namespace string, owner types.UID) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "catalog", UID: "catalog-" + types.UID(namespace), Finalizers: []string{aihubv1alpha1.Finalizer}}}
 	ownedBy(c, owner)
 	return c
 }
 
-func programOf(name string, uid, owner types.UID) *appsv1.Deployment {
+func newLegacyDeployment(name string, uid, owner types.UID) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name, UID: uid}}
 	ownedBy(d, owner)
 	return d
