@@ -15,20 +15,20 @@ type Difference struct{ Path, Recorded, Built string }
 
 // Differences compares [Leaves] of recorded and of built objects. Recorded fields that the API server defaults are not reported.
 func Differences(recorded, built map[string]string, defaultedFields *regexp.Regexp) []Difference {
-	const nothing = "nothing"
+	const absent = "nothing"
 	var all []Difference
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
 		value, found := built[path]
 		switch {
 		case !found && !defaultedFields.MatchString(path):
-			all = append(all, Difference{path, recorded[path], nothing})
+			all = append(all, Difference{path, recorded[path], absent})
 		case found && value != recorded[path]:
 			all = append(all, Difference{path, recorded[path], value})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(built)) {
 		if _, found := recorded[path]; !found {
-			all = append(all, Difference{path, nothing, built[path]})
+			all = append(all, Difference{path, absent, built[path]})
 		}
 	}
 	return all
@@ -50,18 +50,18 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 	return all
 }
 
-// Flatten adds the values of a tree to a map by their paths, each with the given prefix.
-func Flatten(path string, value any, into map[string]string) {
+// Flatten adds the leaves of a value to a map, each with its path. The given path is the prefix.
+func Flatten(path string, value any, leaves map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
-			Flatten(path+"."+key, child, into)
+			Flatten(path+"."+key, child, leaves)
 		}
 	case []any:
 		for i, child := range v {
-			Flatten(fmt.Sprintf("%s[%d]", path, i), child, into)
+			Flatten(fmt.Sprintf("%s[%d]", path, i), child, leaves)
 		}
 	default:
-		into[path] = fmt.Sprint(v)
+		leaves[path] = fmt.Sprint(v)
 	}
 }
