@@ -30,9 +30,9 @@ func deleteAndWait(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// Names that several components would use, in one namespace or in several.
-var _ = Describe("Colliding names", func() {
-	It("reach the steady state with all names", func(ctx SpecContext) {
+// The names are those of child objects of several components.
+var _ = Describe("Resources with colliding names", func() {
+	It("reach the steady state", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
