@@ -69,9 +69,9 @@ func (sc Scenario) run(t *testing.T, s *Server) {
 	reconcile := sc.Start(s)
 	var last error
 	for range maxReconciles {
-		before := len(s.Writes)
+		writeCount := len(s.Writes)
 		last = reconcile()
-		if last == nil && len(s.Writes) == before && sc.Done(s) {
+		if last == nil && len(s.Writes) == writeCount && sc.Done(s) {
 			return
 		}
 		sc.Kubernetes(s)

@@ -133,41 +133,41 @@ func (s *Server) write(ctx context.Context, verb string, o object, response meta
 	if err := s.Refuse(w); err != nil {
 		return err
 	}
-	before := s.find(ctx, o)
+	original := s.find(ctx, o)
 	if err := execute(); err != nil {
 		return err
 	}
-	s.complete(ctx, o, before, response)
+	s.complete(ctx, o, original, response)
 	s.Writes = append(s.Writes, w)
 	s.afterWrite()
 	return nil
 }
 
 // complete sets the UID of a new object and the generation of a changed one, which the fake client does not.
-func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, response metav1.Object) {
+func (s *Server) complete(ctx context.Context, o object, original *unstructured.Unstructured, response metav1.Object) {
 	s.t.Helper()
-	after := s.find(ctx, o)
-	if after == nil {
+	current := s.find(ctx, o)
+	if current == nil {
 		return
 	}
 	switch {
-	case before == nil || before.GetUID() == "":
+	case original == nil || original.GetUID() == "":
 		s.objects[o]++
-		if after.GetUID() == "" {
-			after.SetUID(types.UID(fmt.Sprintf("%s/%s/%d", o.Kind, o.Name, s.objects[o])))
+		if current.GetUID() == "" {
+			current.SetUID(types.UID(fmt.Sprintf("%s/%s/%d", o.Kind, o.Name, s.objects[o])))
 		}
-		after.SetGeneration(max(after.GetGeneration(), 1))
-	case !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]):
-		after.SetGeneration(before.GetGeneration() + 1)
+		current.SetGeneration(max(current.GetGeneration(), 1))
+	case !reflect.DeepEqual(original.Object["spec"], current.Object["spec"]):
+		current.SetGeneration(original.GetGeneration() + 1)
 	default:
 		return
 	}
-	if err := s.stored.Update(ctx, after); err != nil {
+	if err := s.stored.Update(ctx, current); err != nil {
 		s.t.Fatalf("completing %s %s: %v", o.Kind, o.Name, err)
 	}
-	response.SetUID(after.GetUID())
-	response.SetGeneration(after.GetGeneration())
-	response.SetResourceVersion(after.GetResourceVersion())
+	response.SetUID(current.GetUID())
+	response.SetGeneration(current.GetGeneration())
+	response.SetResourceVersion(current.GetResourceVersion())
 }
 
 // find returns an object of any kind; nil if it does not exist.

@@ -92,9 +92,9 @@ func (c *Cluster) serveVersion(w http.ResponseWriter, r *http.Request, version s
 	c.requests = append(c.requests, request)
 	c.mu.Unlock()
 	resource := version.WithResource(request.Resource).GroupResource()
-	kind, known := c.kind(version, path[0])
+	kind, served := c.kind(version, path[0])
 	switch {
-	case !known || len(path) > 2:
+	case !served || len(path) > 2:
 		fail(w, apierrors.NewNotFound(resource, request.Name))
 	case c.matches(c.forbidden, request):
 		fail(w, apierrors.NewForbidden(resource, request.Name, nil))

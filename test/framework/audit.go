@@ -94,7 +94,7 @@ func (e Entries) Writes() Entries {
 	return e.verbs("create", "update", "patch", "delete", "deletecollection")
 }
 
-// ChildWrites returns the writes of a user, without those of leases, reviews and Events.
+// ChildWrites returns the writes of a user, except writes of leases, reviews and Events.
 func (e Entries) ChildWrites(user string) Entries {
 	return e.ByUser(user).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
@@ -152,8 +152,8 @@ func (e Entries) Unchanged() Entries {
 	})
 }
 
-// replaces reports whether the response has another resourceVersion than the request required. The log may list two concurrent writes in
-// reverse order.
+// replaces reports whether the resourceVersion of the response differs from the one that the request required. The log may list two
+// concurrent writes in reverse order.
 func (e Entry) replaces() bool {
 	var request struct {
 		Metadata struct{ ResourceVersion string }

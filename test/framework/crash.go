@@ -77,7 +77,7 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout is for one run of a scenario.
+// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout bounds one run of a scenario.
 func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
 	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)

@@ -16,27 +16,27 @@ type Difference struct{ Path, Recorded, Built string }
 // Differences compares [Leaves] of recorded and of built objects. Recorded fields that the API server defaults are not reported.
 func Differences(recorded, built map[string]string, defaultedFields *regexp.Regexp) []Difference {
 	const absent = "nothing"
-	var all []Difference
+	var differences []Difference
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
 		value, found := built[path]
 		switch {
 		case !found && !defaultedFields.MatchString(path):
-			all = append(all, Difference{path, recorded[path], absent})
+			differences = append(differences, Difference{path, recorded[path], absent})
 		case found && value != recorded[path]:
-			all = append(all, Difference{path, recorded[path], value})
+			differences = append(differences, Difference{path, recorded[path], value})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(built)) {
 		if _, found := recorded[path]; !found {
-			all = append(all, Difference{path, absent, built[path]})
+			differences = append(differences, Difference{path, absent, built[path]})
 		}
 	}
-	return all
+	return differences
 }
 
 // Leaves maps the path of each field of the objects to its value. Binary data is decoded, as in recordings.
 func Leaves(objects []*unstructured.Unstructured) map[string]string {
-	all := map[string]string{}
+	leaves := map[string]string{}
 	for _, o := range objects {
 		u := Normalize(o)
 		binary, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
@@ -45,9 +45,9 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 				u.Object["binaryData"].(map[string]any)[key] = string(text)
 			}
 		}
-		Flatten(o.GetKind()+"/"+o.GetName(), u.Object, all)
+		Flatten(o.GetKind()+"/"+o.GetName(), u.Object, leaves)
 	}
-	return all
+	return leaves
 }
 
 // Flatten adds the leaves of a value to a map, each with its path. The given path is the prefix.

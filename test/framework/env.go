@@ -41,7 +41,7 @@ type Env struct {
 	Config *rest.Config
 	// KubeconfigPath is the kubeconfig of the administrator.
 	KubeconfigPath string
-	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and those of WithTypes.
+	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and the types of WithTypes.
 	Scheme *runtime.Scheme
 
 	// Installed is the operator of [WithOperator], whose ServiceAccount is the default of [Env.StartManager].

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// AbsentGateway is the name of a Gateway without a controller: only specs write the status of its HTTPRoutes.
+// AbsentGateway is the name of a Gateway without a controller. Only specs write the status of its HTTPRoutes.
 const AbsentGateway = "absent"
 
 // acceptDelay is the age at which HTTPRoutes are accepted. Specs can write their status earlier; managers report a missing Gateway later.

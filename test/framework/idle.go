@@ -69,15 +69,15 @@ func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	start, since := e.AuditPosition(), e.now()
 	gomega.Eventually(func(g gomega.Gomega) {
-		all, err := e.Audit().Since(start)
+		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		entries := UnexpectedWhenIdle(all, user)
-		if len(entries) > 0 {
+		requests := UnexpectedWhenIdle(entries, user)
+		if len(requests) > 0 {
 			since = e.now()
 			start, err = e.Audit().Position()
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
-		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "not idle:\n%s", entries)
+		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "not idle:\n%s", requests)
 	}).WithTimeout(timeout).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 

@@ -32,7 +32,7 @@ func (e *Env) checkIdle(context.Context) {
 		gomega.Expect(requests).To(gomega.BeEmpty(), "%s was idle and no other client wrote, but it sent:\n%s", period.user, requests)
 	}
 	unchanged := all.WithoutEvents().Unchanged().verbs("update", "patch").Where(func(entry Entry) bool {
-		// The response to the removal of the last finalizer has the old resourceVersion too.
+		// The response to the removal of the last finalizer also has the previous resourceVersion.
 		return !bytes.Contains(entry.Request, []byte(`"finalizers"`)) && !emptyPatch.Match(entry.Request) &&
 			(entry.At.Before(e.Unstored.From) || entry.Received.After(e.Unstored.To)) &&
 			slices.ContainsFunc(e.managers.accounts, func(a account) bool { return a.user == entry.User })

@@ -15,7 +15,7 @@ import (
 
 // RecordingOptions sets how CreateRecording creates the objects of a recording.
 type RecordingOptions struct {
-	// Owner is the live owner, whose UID replaces that of the owner references with its name.
+	// Owner is the live owner. Owner references with its name get its UID.
 	Owner client.Object
 	// Manager is the field manager of the writes.
 	Manager string

@@ -24,7 +24,7 @@ const (
 	timingsVariable = "TIMINGS_FILE"
 	// nightly is the label of specs whose peers take minutes to build. They run only if a label filter selects them, as in `make test-nightly`.
 	nightly = "nightly"
-	// attemptsInCI is the number of attempts of a spec in CI. Elsewhere a spec has one attempt, so that its author notices flakes.
+	// attemptsInCI is the number of attempts of a spec in CI. Outside CI a spec has one attempt, so its author notices flakes.
 	attemptsInCI = 2
 )
 

@@ -83,5 +83,5 @@ func (s *Service) Add(port int) {
 func (s *Service) Remove(port int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ports = slices.DeleteFunc(s.ports, func(other int) bool { return other == port })
+	s.ports = slices.DeleteFunc(s.ports, func(p int) bool { return p == port })
 }

@@ -370,7 +370,7 @@ var _ = Describe("An editor of RayClusters without other permissions", func() {
 		It("is denied "+title, expectRejected(rayUser, operatorNamespace, rayCluster("attempt", attempt.pod), attempt.message), NodeTimeout(specTimeout))
 	}
 
-	It("cannot use the ServiceAccount of the manager: that of the head is replaced, and workers are rejected", func(ctx SpecContext) {
+	It("cannot use the ServiceAccount of the manager, which is replaced in the head and rejected in workers", func(ctx SpecContext) {
 		head := object(operatorNamespace, rayCluster("attempt", "{serviceAccountName: "+managerAccount+"}"))
 		Expect(as(rayUser).Create(ctx, head, client.DryRunAll)).To(Succeed())
 		account, _, err := unstructured.NestedString(head.Object, "spec", "headGroupSpec", "template", "spec", "serviceAccountName")

@@ -170,10 +170,10 @@ func object(namespace, text string) *unstructured.Unstructured {
 // mergeSpec merges the fields of a flow mapping into a spec.
 func mergeSpec(base, spec string) string {
 	GinkgoHelper()
-	all := map[string]any{}
-	Expect(yaml.Unmarshal([]byte(base), &all)).To(Succeed())
-	Expect(yaml.Unmarshal([]byte(spec), &all)).To(Succeed(), spec)
-	text, err := yaml.Marshal(all)
+	fields := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(base), &fields)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte(spec), &fields)).To(Succeed(), spec)
+	text, err := yaml.Marshal(fields)
 	Expect(err).NotTo(HaveOccurred())
 	return strings.ReplaceAll("  "+strings.TrimSpace(string(text)), "\n", "\n  ")
 }

@@ -63,8 +63,8 @@ func deleteAndWait(ctx context.Context, object client.Object) {
 	}
 }
 
-// createServerAndAuth creates an MLflow and an Auth with one group of users and one of admins, and waits until both conditions are True. Until
-// the server is available, the manager updates the status.
+// createServerAndAuth creates an MLflow and an Auth with a group of users and a group of admins, and waits until both conditions are True,
+// because the manager updates the status until then.
 func createServerAndAuth(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
 	GinkgoHelper()
 	a := create(ctx, auth(groups("users"), groups("admins")))
@@ -136,8 +136,8 @@ func waitForViewBindings(ctx context.Context, count int, groups ...string) {
 	}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(time.Second).Should(Succeed())
 }
 
-// createForeign creates a RoleBinding as another client. It is deleted with its namespace, because another object may have its name at the
-// end of the spec.
+// createForeign creates a RoleBinding as another client. The RoleBinding is deleted with its namespace, because at the end of the spec another
+// object may have its name.
 func createForeign(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, b)).To(Succeed())

@@ -158,7 +158,7 @@ var _ = Describe("Faults", func() {
 		createdChildren := createWithoutFault(ctx)
 		var faults []fault
 		for _, c := range components {
-			if c.kind != "AppWrapper" { // an AppWrapper has its own rules of retries
+			if c.kind != "AppWrapper" { // an AppWrapper has its own retry rules
 				faults = append(append(faults, c.createWithFaults(ctx, createdChildren[c.kind], false)...), c.createWithFaults(ctx, createdChildren[c.kind], true)...)
 			}
 		}

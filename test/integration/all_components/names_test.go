@@ -30,7 +30,7 @@ func deleteAndWait(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// The names are those of child objects of several components.
+// Each name is also the name of a child object.
 var _ = Describe("Resources with colliding names", func() {
 	It("reach the steady state", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
@@ -46,7 +46,7 @@ var _ = Describe("Resources with colliding names", func() {
 				}
 			}
 		}
-		env.WaitIdle(manager.User, idlePeriod, waitTimeout) // no two owners overwrite each other's object
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout) // two owners of an object would overwrite it forever
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}

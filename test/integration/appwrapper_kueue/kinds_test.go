@@ -52,7 +52,7 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		aw := createWrapper(ctx, wrap(namespace, "ray", rayCluster("ray")))
 		waitReady(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(HaveLen(3))
-		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster has no Workload of its own")
+		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster must have no Workload")
 		ray := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
 		env.WaitFor(ctx, ray, func(g Gomega) {
 			state, _, _ := unstructured.NestedString(ray.Object, "status", "state")
@@ -87,7 +87,7 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		for _, pod := range podsOf(ctx, Default, aw) {
 			Expect(pod.Labels).To(HaveKey(raycluster.LabelCluster))
 		}
-		Expect(workloads(ctx, namespace)).To(HaveLen(2), "a run has no Workload of its own")
+		Expect(workloads(ctx, namespace)).To(HaveLen(2), "a run must have no Workload")
 
 		By("draining the queue")
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})

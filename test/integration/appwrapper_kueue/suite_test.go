@@ -58,7 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		"waitForPodsReady": map[string]any{
 			"timeout": podsReadyTimeout.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
 		},
-		// The shipped frameworks without those that are not served here: MultiKueue connects only to a cluster that serves all of them.
+		// The shipped frameworks whose APIs are served here: MultiKueue connects only to a cluster that serves all of them.
 		"integrations": map[string]any{"frameworks": []string{
 			"batch/job", "ray.io/rayjob", "ray.io/raycluster", "kubeflow.org/pytorchjob", "workload.codeflare.dev/appwrapper",
 		}},

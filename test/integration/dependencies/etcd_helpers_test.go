@@ -141,7 +141,7 @@ func (etcd *etcdInstance) container(name string) corev1.Container {
 	return containers[index]
 }
 
-// localize replaces folders and ports of the pod with those of this machine.
+// localize replaces folders and ports of the pod with folders and ports of this machine.
 func (etcd *etcdInstance) localize(text string) string {
 	return strings.NewReplacer(
 		"$(NAMESPACE)", etcd.namespace, "/scripts/", etcd.dir+"/scripts/", "/run/"+etcd.deployment, etcd.dir+"/run", "/var/lib/etcd", etcd.dir+"/data",

@@ -56,11 +56,11 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 		GinkgoHelper()
 		list := &corev1.SecretList{}
 		Expect(env.Admin.List(ctx, list, client.InNamespace(kindNamespace))).To(Succeed())
-		all := map[string]map[string][]byte{}
+		data := map[string]map[string][]byte{}
 		for _, secret := range list.Items {
-			all[secret.Name] = secret.Data
+			data[secret.Name] = secret.Data
 		}
-		return all
+		return data
 	}
 	allStores := kindOptions(kind.Postgres, kind.S3)
 	allStores.PostgresTLS, allStores.SeaweedFSTLS = true, true

@@ -140,7 +140,7 @@ var _ = Describe("The applier", func() {
 		Entry("across a restart", true),
 	)
 
-	It("restores a field of an atomic list that was removed while it was down", func(ctx context.Context) {
+	It("prunes a field of an atomic list that is no longer desired after a restart", func(ctx context.Context) {
 		testEnv := newApplyEnv(ctx)
 		original := networkPolicy(testEnv.namespace)
 		original.Spec.Ingress[0].From[0].WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{"a": "b"}))

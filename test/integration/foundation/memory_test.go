@@ -78,7 +78,7 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 	return lowest
 }
 
-// createSecrets creates Secrets like those of Helm releases, spread over the namespaces. Their annotations are as large as their data, so
+// createSecrets creates Secrets like Helm releases, spread over the namespaces. Their annotations are as large as their data, so
 // caches of metadata would also grow.
 func createSecrets(ctx context.Context, count int, namespaces ...string) {
 	GinkgoHelper()

@@ -99,13 +99,13 @@ func warningMessages(ctx context.Context, object client.Object, reason string) [
 	GinkgoHelper()
 	list := &corev1.EventList{}
 	Expect(env.Admin.List(ctx, list, client.InNamespace(object.GetNamespace()))).To(Succeed())
-	var all []string
+	var messages []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.UID == object.GetUID() && e.Reason == reason && e.Type == corev1.EventTypeWarning {
-			all = append(all, e.Message)
+			messages = append(messages, e.Message)
 		}
 	}
-	return all
+	return messages
 }
 
 // routeAccepted returns the condition RouteAccepted as "status reason message", "" if the condition is absent.

@@ -16,7 +16,7 @@ import (
 
 const specTimeout = 6 * time.Minute
 
-// All specs share one control plane, which serves the APIs of OpenShift; each removes its installation.
+// All specs share one control plane, which serves the APIs of OpenShift. Each spec removes its installation.
 var (
 	env            *framework.Env
 	kubectl        string

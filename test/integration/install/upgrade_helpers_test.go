@@ -35,8 +35,8 @@ type legacyCluster struct {
 	running *framework.Manager
 }
 
-// prepareLegacyCluster prepares the cluster of an administrator before the upgrade to an overlay. The installed CRDs represent those of the
-// replaced operator.
+// prepareLegacyCluster prepares the cluster of an administrator before the upgrade to an overlay. The installed CRDs represent the CRDs of
+// the replaced operator.
 func prepareLegacyCluster(ctx context.Context, overlay string) *legacyCluster {
 	GinkgoHelper()
 	o := &legacyCluster{objects: renderOverlay(ctx, overlay), originals: map[string]*unstructured.Unstructured{}}

@@ -76,7 +76,7 @@ var _ = Describe("A new Catalog", func() {
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("uses its own resources and size [modelregistry-76]", func(ctx SpecContext) {
+	It("uses the resources and the volume size of its spec [modelregistry-76]", func(ctx SpecContext) {
 		env := onKubernetes
 		ns := env.namespace(ctx)
 		env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {

@@ -77,9 +77,9 @@ var _ = Describe("Sources", func() {
 		env.WaitFor(ctx, c, func(g Gomega) {
 			g.Expect(c.Status.Sources[0].Reason).To(Equal("Mounted"))
 		})
-		after := deployment(ns, "model-catalog")
-		env.Get(ctx, after)
-		Expect(after.Generation).To(Equal(d.Generation))
+		current := deployment(ns, "model-catalog")
+		env.Get(ctx, current)
+		Expect(current.Generation).To(Equal(d.Generation))
 
 		By("removing a ConfigMap")
 		Expect(env.Admin.Delete(ctx, source(ns, "zebra", ""))).To(Succeed())
@@ -151,12 +151,12 @@ var _ = Describe("A modified child object", func() {
 		env.create(ctx, foreign)
 		env.createReady(ctx, catalog(ns))
 		for _, name := range []string{"model-catalog-postgres", "model-catalog-https-route"} {
-			before, after := policy(ns, name), policy(ns, name)
-			env.Get(ctx, before)
+			original, recreated := policy(ns, name), policy(ns, name)
+			env.Get(ctx, original)
 			Expect(env.Admin.Delete(ctx, policy(ns, name))).To(Succeed())
-			env.WaitFor(ctx, after, func(g Gomega) { g.Expect(after.UID).NotTo(Equal(before.UID)) })
-			Expect(after.Spec).To(Equal(before.Spec))
-			Expect(after.Labels).To(Equal(before.Labels))
+			env.WaitFor(ctx, recreated, func(g Gomega) { g.Expect(recreated.UID).NotTo(Equal(original.UID)) })
+			Expect(recreated.Spec).To(Equal(original.Spec))
+			Expect(recreated.Labels).To(Equal(original.Labels))
 		}
 		rule := configMap(ns, "model-catalog-kube-rbac-proxy-config")
 		env.Get(ctx, rule)
@@ -194,7 +194,7 @@ var _ = Describe("A modified child object", func() {
 })
 
 var _ = Describe("A second Catalog", func() {
-	It("reports the active Catalog, and becomes active when that is deleted [D23]", func(ctx SpecContext) {
+	It("reports the active Catalog, and becomes active when the active one is deleted [D23]", func(ctx SpecContext) {
 		env := onKubernetes
 		first, second := env.namespace(ctx), env.namespace(ctx)
 		c := env.createReady(ctx, catalog(first))
