@@ -1,5 +1,5 @@
-// Package everykind has one resource of every kind that the operator serves, for suites that need all of them in one cluster: with KubeRay,
-// an etcd, and a fake of the routing layers, each gets ready on fake nodes.
+// Package everykind contains one resource of every kind that the operator reconciles, for suites that need all of them in one cluster. With
+// KubeRay, an etcd and a fake ModelMesh network, each of them becomes ready on fake nodes.
 package everykind
 
 import (
@@ -41,29 +41,29 @@ type Cluster struct {
 	network *modelmesh.Network
 }
 
-// Start starts a control plane on which a kustomization is installed.
+// Start starts a control plane and installs a kustomization.
 func Start(ctx context.Context, name, kustomizeDir string) *Cluster {
 	ginkgo.GinkgoHelper()
-	w := &Cluster{Env: framework.Start(ctx, name, cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator(kustomizeDir))}
-	etcd, err := modelmesh.StartEtcd(ctx, w.Instance)
+	c := &Cluster{Env: framework.Start(ctx, name, cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator(kustomizeDir))}
+	etcd, err := modelmesh.StartEtcd(ctx, c.Instance)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	data, err := modelmesh.SecretData(etcd.URL, "modelmesh-serving")
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(w.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "model-serving-etcd"}, Data: data})).To(gomega.Succeed())
-	w.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: w.Config, Log: logr.Discard()})
+	gomega.Expect(c.Admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: "model-serving-etcd"}, Data: data})).To(gomega.Succeed())
+	c.network, err = modelmesh.Start(ctx, modelmesh.Options{Config: c.Config, Log: logr.Discard()})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect(w.network.Stop(ctx)).To(gomega.Succeed()) })
-	kubeRay, err := peers.StartKubeRay(ctx, w.Instance, ginkgo.GinkgoWriter)
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect(c.network.Stop(ctx)).To(gomega.Succeed()) })
+	kubeRay, err := peers.StartKubeRay(ctx, c.Instance, ginkgo.GinkgoWriter)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func() {
 		if ginkgo.CurrentSpecReport().Failed() {
 			ginkgo.AddReportEntry("log of KubeRay", kubeRay.LogTail(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
 		}
 	})
-	return w
+	return c
 }
 
-// Options of a manager for the resources.
+// Options returns the options of a manager that reconciles the resources.
 func (c *Cluster) Options(installed *operator.Installed) framework.ManagerOptions {
 	return framework.ManagerOptions{
 		ServiceAccount: installed.ServiceAccount, WebhookPort: installed.WebhookPort, Args: []string{"--metrics-bind-address=127.0.0.1:0"},
@@ -71,7 +71,7 @@ func (c *Cluster) Options(installed *operator.Installed) framework.ManagerOption
 	}
 }
 
-// Namespace makes the namespace of the resources if it does not exist.
+// Namespace creates the namespace of the resources if it does not exist.
 func (c *Cluster) Namespace(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	gomega.Expect(client.IgnoreAlreadyExists(c.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: UserNamespace, Labels: map[string]string{
@@ -82,7 +82,7 @@ func (c *Cluster) Namespace(ctx context.Context) {
 func (c *Cluster) Resources() []*unstructured.Unstructured { return c.read("resources.yaml") }
 
 // PlatformResources returns the resources that the platform creates, for managers with the component platform, followed by the Catalog
-// that this component creates for them.
+// that this component creates.
 func (c *Cluster) PlatformResources() []*unstructured.Unstructured { return c.read("platform.yaml") }
 
 func (c *Cluster) read(file string) []*unstructured.Unstructured {
@@ -110,16 +110,16 @@ func (c *Cluster) Create(ctx context.Context, objects ...*unstructured.Unstructu
 	}
 }
 
-// WaitReady waits until every resource is ready, by kstatus and by its own state where its kind has no condition Ready.
+// WaitReady waits until every resource is ready according to its kstatus, and to its own status if its kind has no condition Ready.
 func (c *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstructured) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		gomega.Eventually(func(g gomega.Gomega) {
 			live := framework.Unstructured(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 			g.Expect(c.Admin.Get(ctx, client.ObjectKeyFromObject(live), live)).To(gomega.Succeed())
-			verdict, err := c.KStatus(ctx, live)
+			kstatus, err := c.KStatus(ctx, live)
 			g.Expect(err).NotTo(gomega.HaveOccurred())
-			g.Expect(strings.HasPrefix(verdict, "Current ")).To(gomega.BeTrue(), "%s: %v", verdict, live.Object["status"])
+			g.Expect(strings.HasPrefix(kstatus, "Current ")).To(gomega.BeTrue(), "%s: %v", kstatus, live.Object["status"])
 			switch object.GetKind() {
 			case "RayCluster":
 				state, _, _ := unstructured.NestedString(live.Object, "status", "state")
@@ -130,9 +130,9 @@ func (c *Cluster) WaitReady(ctx context.Context, objects []*unstructured.Unstruc
 			case "Predictor":
 				state, _, _ := unstructured.NestedString(live.Object, "status", "activeModelState")
 				g.Expect(state).To(gomega.Equal("Loaded"))
-			case "ServingRuntime", "Secret": // models show that it serves
+			case "ServingRuntime", "Secret": // a runtime has no status; the models are loaded in it
 			default:
-				g.Expect(verdict).NotTo(gomega.ContainSubstring("no condition Ready"), "%v", live.Object["status"])
+				g.Expect(kstatus).NotTo(gomega.ContainSubstring("no condition Ready"), "%v", live.Object["status"])
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}

@@ -17,19 +17,19 @@ func Apply(ctx context.Context, c client.WithWatch, config runtime.ApplyConfigur
 	if len(options.DryRun) == 0 {
 		return c.Apply(ctx, config, opts...)
 	}
-	want, ok := config.(client.Object)
+	desired, ok := config.(client.Object)
 	if !ok {
-		return errors.New("dry runs are for unstructured objects here")
+		return errors.New("only an unstructured object can be applied with a dry run")
 	}
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(want.GetObjectKind().GroupVersionKind())
-	if err := c.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+	live.SetGroupVersionKind(desired.GetObjectKind().GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(desired), live); err != nil {
 		return err
 	}
-	trial := fake.NewClientBuilder().WithScheme(c.Scheme()).WithRESTMapper(c.RESTMapper()).WithObjects(live).Build()
-	if err := trial.Apply(ctx, config, opts...); err != nil {
+	copied := fake.NewClientBuilder().WithScheme(c.Scheme()).WithRESTMapper(c.RESTMapper()).WithObjects(live).Build()
+	if err := copied.Apply(ctx, config, opts...); err != nil {
 		return err
 	}
-	want.SetResourceVersion(live.GetResourceVersion())
+	desired.SetResourceVersion(live.GetResourceVersion())
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Scenario is a sequence of reconciles that must end in the same state with every fault.
+// Scenario is a sequence of reconciles that must result in the same state with every fault.
 type Scenario struct {
 	// Server returns the server with its initial objects.
 	Server func(testing.TB) *Server
 	// Start starts a reconciler without state, and returns a function that reconciles once.
 	Start func(*Server) func() error
-	// Kubernetes acts for other controllers between reconciles.
+	// Kubernetes simulates the controllers of Kubernetes between reconciles.
 	Kubernetes func(*Server)
 	// Done reports whether the scenario is complete.
 	Done func(*Server) bool
@@ -31,32 +31,32 @@ func Exhaustive(t testing.TB) {
 	}
 }
 
-// maxReconciliations bounds the reconciles of a scenario.
-const maxReconciliations = 40
+// maxReconciles bounds the reconciles of a scenario.
+const maxReconciles = 40
 
 // SurvivesFaults runs a scenario without a fault, then with a restart of the reconciler after each write, and then with each write refused
-// once. All runs must end with the same objects.
+// once. All runs must result in the same objects.
 func (sc Scenario) SurvivesFaults(t *testing.T) {
 	t.Helper()
 	Exhaustive(t)
 	start := sc.Server(t)
 	start.Writes = nil
-	var after []*Server // after each write
-	undisturbed := start.clone(t)
-	undisturbed.written = func() { after = append(after, undisturbed.clone(t)) }
-	sc.run(t, undisturbed)
-	want := undisturbed.Picture()
-	for i, write := range undisturbed.Writes {
+	var snapshots []*Server // after each write
+	faultless := start.clone(t)
+	faultless.afterWrite = func() { snapshots = append(snapshots, faultless.clone(t)) }
+	sc.run(t, faultless)
+	want := faultless.Picture()
+	for i, write := range faultless.Writes {
 		refused := start.clone(t)
 		refused.refused = i + 1
-		for how, server := range map[string]*Server{"cut off after": after[i], "refused": refused} {
-			t.Run(fmt.Sprintf("%s write %d: %s", how, i+1, write), func(t *testing.T) {
+		for fault, server := range map[string]*Server{"restart after": snapshots[i], "refused": refused} {
+			t.Run(fmt.Sprintf("%s write %d: %s", fault, i+1, write), func(t *testing.T) {
 				sc.run(t, server)
 				if server.refused > 0 {
 					t.Fatal("no write was refused")
 				}
 				if diff := gocmp.Diff(want, server.Picture()); diff != "" {
-					t.Errorf("it ends differently (-without +with the fault):\n%s\nwrites: %v", diff, server.Writes)
+					t.Errorf("the final objects differ (-without +with the fault):\n%s\nwrites: %v", diff, server.Writes)
 				}
 			})
 		}
@@ -68,15 +68,15 @@ func (sc Scenario) run(t *testing.T, s *Server) {
 	s.t = t
 	reconcile := sc.Start(s)
 	var last error
-	for range maxReconciliations {
-		before := len(s.Writes)
+	for range maxReconciles {
+		writeCount := len(s.Writes)
 		last = reconcile()
-		if last == nil && len(s.Writes) == before && sc.Done(s) {
+		if last == nil && len(s.Writes) == writeCount && sc.Done(s) {
 			return
 		}
 		sc.Kubernetes(s)
 	}
-	t.Fatalf("it does not end: %v\nwrites: %v", last, s.Writes)
+	t.Fatalf("the scenario does not complete: %v\nwrites: %v", last, s.Writes)
 }
 
 // Picture returns all objects without the fields that differ between runs.

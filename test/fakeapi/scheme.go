@@ -21,13 +21,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// Scheme contains the kinds of Kubernetes that the operator writes or reads, and more. Each write of the fake client iterates over all
-// kinds of its scheme, so the full scheme of client-go would dominate the time of a test.
-func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
+// Scheme returns a scheme of the Kubernetes kinds that the operator writes or reads, and of the given types. Each write of the fake client
+// iterates over all kinds of its scheme, so the full scheme of client-go would dominate the time of a test.
+func Scheme(types ...func(*runtime.Scheme) error) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{
 		appsv1.AddToScheme, autoscalingv2.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
-	}, more...) {
+	}, types...) {
 		utilruntime.Must(add(scheme))
 	}
 	// The fake client registers an unknown kind in the form of its first request, and drops the spec if that form is PartialObjectMetadata.
@@ -37,7 +37,7 @@ func Scheme(more ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return scheme
 }
 
-// ListMetadata lists metadata as an interceptor of the fake client, including kinds without types.
+// ListMetadata is an interceptor of the fake client that lists metadata, including metadata of kinds without Go types.
 func ListMetadata(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 	metadata, ok := l.(*metav1.PartialObjectMetadataList)
 	if !ok || c.Scheme().Recognizes(metadata.GroupVersionKind()) {

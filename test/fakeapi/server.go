@@ -44,7 +44,8 @@ type Server struct {
 	stored  client.WithWatch // without interceptors
 	objects map[object]int   // number of creations of each object that ever existed
 	refused int              // index of the write that is refused once; 0 disables it
-	written func()           // called after each write
+	// afterWrite is called after each write.
+	afterWrite func()
 }
 
 type object struct {
@@ -77,21 +78,21 @@ func (s *Server) clone(t testing.TB) *Server {
 }
 
 func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Object) *Server {
-	s := &Server{t: t, builder: builder, Refuse: func(Write) error { return nil }, objects: map[object]int{}, written: func() {}}
+	s := &Server{t: t, builder: builder, Refuse: func(Write) error { return nil }, objects: map[object]int{}, afterWrite: func() {}}
 	s.stored = builder().WithReturnManagedFields().WithObjects(objects...).
-		// The converter of client-go refuses some objects at random, because a port may be a number or a name.
+		// The converter of client-go rejects some objects at random, because a port can be a number or a name.
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
 	s.WithWatch = interceptor.NewClient(s.stored, interceptor.Funcs{
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			return s.list(ctx, list, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			target, is := o.(interface {
+			target, ok := o.(interface {
 				metav1.Object
 				GroupVersionKind() schema.GroupVersionKind
 			})
-			if !is {
-				return fmt.Errorf("%T cannot be applied here: use client.ApplyConfigurationFromUnstructured", o)
+			if !ok {
+				return fmt.Errorf("%T cannot be applied: use client.ApplyConfigurationFromUnstructured", o)
 			}
 			return s.write(ctx, "apply", object{target.GroupVersionKind(), key(target)}, target, func() error { return c.Apply(ctx, o, opts...) })
 		},
@@ -116,14 +117,14 @@ func start(t testing.TB, builder func() *fake.ClientBuilder, objects []client.Ob
 
 // list returns no objects for kinds without a Go type, which the fake client cannot list.
 func (s *Server) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if heads, is := list.(*metav1.PartialObjectMetadataList); is && strings.Contains(heads.APIVersion, ".") && !s.Scheme().Recognizes(heads.GroupVersionKind()) {
+	if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok && strings.Contains(metadata.APIVersion, ".") && !s.Scheme().Recognizes(metadata.GroupVersionKind()) {
 		return nil
 	}
 	return s.stored.List(ctx, list, opts...)
 }
 
-// write executes a request; answer is the object that the reconciler receives.
-func (s *Server) write(ctx context.Context, verb string, o object, response metav1.Object, carryOut func() error) error {
+// write executes a request; response is the object that the reconciler receives.
+func (s *Server) write(ctx context.Context, verb string, o object, response metav1.Object, execute func() error) error {
 	w := Write{verb, o.Kind, o.Name}
 	if s.refused == len(s.Writes)+1 {
 		s.refused = 0
@@ -132,41 +133,41 @@ func (s *Server) write(ctx context.Context, verb string, o object, response meta
 	if err := s.Refuse(w); err != nil {
 		return err
 	}
-	before := s.find(ctx, o)
-	if err := carryOut(); err != nil {
+	original := s.find(ctx, o)
+	if err := execute(); err != nil {
 		return err
 	}
-	s.complete(ctx, o, before, response)
+	s.complete(ctx, o, original, response)
 	s.Writes = append(s.Writes, w)
-	s.written()
+	s.afterWrite()
 	return nil
 }
 
 // complete sets the UID of a new object and the generation of a changed one, which the fake client does not.
-func (s *Server) complete(ctx context.Context, o object, before *unstructured.Unstructured, response metav1.Object) {
+func (s *Server) complete(ctx context.Context, o object, original *unstructured.Unstructured, response metav1.Object) {
 	s.t.Helper()
-	after := s.find(ctx, o)
-	if after == nil {
+	current := s.find(ctx, o)
+	if current == nil {
 		return
 	}
 	switch {
-	case before == nil || before.GetUID() == "":
+	case original == nil || original.GetUID() == "":
 		s.objects[o]++
-		if after.GetUID() == "" {
-			after.SetUID(types.UID(fmt.Sprintf("%s/%s/%d", o.Kind, o.Name, s.objects[o])))
+		if current.GetUID() == "" {
+			current.SetUID(types.UID(fmt.Sprintf("%s/%s/%d", o.Kind, o.Name, s.objects[o])))
 		}
-		after.SetGeneration(max(after.GetGeneration(), 1))
-	case !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]):
-		after.SetGeneration(before.GetGeneration() + 1)
+		current.SetGeneration(max(current.GetGeneration(), 1))
+	case !reflect.DeepEqual(original.Object["spec"], current.Object["spec"]):
+		current.SetGeneration(original.GetGeneration() + 1)
 	default:
 		return
 	}
-	if err := s.stored.Update(ctx, after); err != nil {
+	if err := s.stored.Update(ctx, current); err != nil {
 		s.t.Fatalf("completing %s %s: %v", o.Kind, o.Name, err)
 	}
-	response.SetUID(after.GetUID())
-	response.SetGeneration(after.GetGeneration())
-	response.SetResourceVersion(after.GetResourceVersion())
+	response.SetUID(current.GetUID())
+	response.SetGeneration(current.GetGeneration())
+	response.SetResourceVersion(current.GetResourceVersion())
 }
 
 // find returns an object of any kind; nil if it does not exist.

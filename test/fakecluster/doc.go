@@ -1,3 +1,3 @@
-// Package fakecluster is an API server with fixed objects, for tests of programs that only read. It serves discovery, get, and list with
-// selectors and pages, as whole objects or metadata, and records every request.
+// Package fakecluster is an API server with fixed objects, for tests of command-line tools. It serves discovery, get, merge patches, logs,
+// and lists with selectors and pages, as objects or their metadata, and records every request.
 package fakecluster

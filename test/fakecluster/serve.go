@@ -20,8 +20,8 @@ import (
 
 // ServeHTTP implements http.Handler.
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.count(1)
-	defer c.count(-1)
+	c.countActive(1)
+	defer c.countActive(-1)
 	if r.Method != http.MethodGet && r.Method != http.MethodPatch {
 		fail(w, apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method))
 		return
@@ -35,18 +35,18 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/version":
 		respond(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 	case parts[0] == "api" && len(parts) >= 2:
-		c.version(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:])
+		c.serveVersion(w, r, schema.GroupVersion{Version: parts[1]}, parts[2:])
 	case parts[0] == "apis" && len(parts) >= 3:
-		c.version(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:])
+		c.serveVersion(w, r, schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:])
 	default:
 		fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
 	}
 }
 
-func (c *Cluster) count(change int) {
+func (c *Cluster) countActive(delta int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.active += change
+	c.active += delta
 	c.maxActive = max(c.maxActive, c.active)
 }
 
@@ -63,11 +63,11 @@ func (c *Cluster) groupList() *metav1.APIGroupList {
 	return list
 }
 
-// version serves the paths of a group version.
-func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, path []string) {
+// serveVersion serves the paths of a group version.
+func (c *Cluster) serveVersion(w http.ResponseWriter, r *http.Request, version schema.GroupVersion, path []string) {
 	if len(path) == 0 {
-		if c.rejects(c.broken, Request{Verb: "discover", Resource: version.String()}) {
-			fail(w, apierrors.NewServiceUnavailable("the server is away"))
+		if c.matches(c.broken, Request{Verb: "discover", Resource: version.String()}) {
+			fail(w, apierrors.NewServiceUnavailable("the API service is unavailable"))
 			return
 		}
 		respond(w, c.resources(version))
@@ -92,13 +92,13 @@ func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema
 	c.requests = append(c.requests, request)
 	c.mu.Unlock()
 	resource := version.WithResource(request.Resource).GroupResource()
-	kind, known := c.kind(version, path[0])
+	kind, served := c.kind(version, path[0])
 	switch {
-	case !known || len(path) > 2:
+	case !served || len(path) > 2:
 		fail(w, apierrors.NewNotFound(resource, request.Name))
-	case c.rejects(c.forbidden, request):
+	case c.matches(c.forbidden, request):
 		fail(w, apierrors.NewForbidden(resource, request.Name, nil))
-	case c.rejects(c.broken, request):
+	case c.matches(c.broken, request):
 		fail(w, apierrors.NewInternalError(http.ErrAbortHandler))
 	case request.Resource == "pods/log":
 		c.log(w, r, request)
@@ -111,10 +111,10 @@ func (c *Cluster) version(w http.ResponseWriter, r *http.Request, version schema
 	}
 }
 
-func (c *Cluster) rejects(which func(Request) bool, r Request) bool {
+func (c *Cluster) matches(predicate func(Request) bool, r Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return which != nil && which(r)
+	return predicate != nil && predicate(r)
 }
 
 func (c *Cluster) get(w http.ResponseWriter, kind Kind, r Request) {
@@ -146,11 +146,11 @@ func (c *Cluster) patch(w http.ResponseWriter, r *http.Request, kind Kind, reque
 		fail(w, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Resource}, request.Name))
 		return
 	}
-	change, err := io.ReadAll(r.Body)
+	mergePatch, err := io.ReadAll(r.Body)
 	if err == nil {
 		var before, after []byte
 		if before, err = u.MarshalJSON(); err == nil {
-			if after, err = jsonpatch.MergePatch(before, change); err == nil {
+			if after, err = jsonpatch.MergePatch(before, mergePatch); err == nil {
 				err = u.UnmarshalJSON(after)
 			}
 		}
@@ -180,7 +180,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
-	named, err := fields.ParseSelector(query.Get("fieldSelector"))
+	fieldSelector, err := fields.ParseSelector(query.Get("fieldSelector"))
 	if err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
@@ -191,7 +191,7 @@ func (c *Cluster) list(w http.ResponseWriter, r *http.Request, kind Kind, reques
 		u := &c.objects[i]
 		name := fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()}
 		if u.GroupVersionKind() != kind.GroupVersionKind || request.Namespace != "" && u.GetNamespace() != request.Namespace ||
-			!selector.Matches(labels.Set(u.GetLabels())) || !named.Matches(name) {
+			!selector.Matches(labels.Set(u.GetLabels())) || !fieldSelector.Matches(name) {
 			continue
 		}
 		found = append(found, responseObject(u, request.Metadata))

@@ -94,7 +94,7 @@ func (e Entries) Writes() Entries {
 	return e.verbs("create", "update", "patch", "delete", "deletecollection")
 }
 
-// ChildWrites returns the writes of a user, without those of leases, reviews and Events.
+// ChildWrites returns the writes of a user, except writes of leases, reviews and Events.
 func (e Entries) ChildWrites(user string) Entries {
 	return e.ByUser(user).WithoutLeases().WithoutReviews().WithoutEvents().Writes()
 }
@@ -146,14 +146,14 @@ func (e Entries) Unchanged() Entries {
 		if entry.UID == "" || entry.DryRun {
 			return false
 		}
-		same := versions[entry.UID] == entry.ResourceVersion && !entry.replaces()
+		unchanged := versions[entry.UID] == entry.ResourceVersion && !entry.replaces()
 		versions[entry.UID] = entry.ResourceVersion
-		return same
+		return unchanged
 	})
 }
 
-// replaces reports whether the response has another resourceVersion than the request required. The log may list two concurrent writes in
-// reverse order.
+// replaces reports whether the resourceVersion of the response differs from the one that the request required. The log may list two
+// concurrent writes in reverse order.
 func (e Entry) replaces() bool {
 	var request struct {
 		Metadata struct{ ResourceVersion string }
@@ -198,8 +198,8 @@ func lastLineEnd(file *os.File) (int64, error) {
 		if _, err := file.ReadAt(part, start); err != nil {
 			return 0, err
 		}
-		if at := bytes.LastIndexByte(part, '\n'); at >= 0 {
-			return start + int64(at) + 1, nil
+		if newline := bytes.LastIndexByte(part, '\n'); newline >= 0 {
+			return start + int64(newline) + 1, nil
 		}
 		end = start
 	}
@@ -233,22 +233,22 @@ func parseAudit(log io.Reader) (Entries, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		entry, complete, err := parseEntry(line)
+		entry, isEntry, err := parseEntry(line)
 		if err != nil {
 			return nil, err
 		}
-		if complete {
+		if isEntry {
 			entries = append(entries, entry)
 		}
 	}
 }
 
-// auditEvent has the fields of audit.k8s.io/v1 Event that are used.
+// auditEvent contains the used fields of Event of audit.k8s.io/v1.
 type auditEvent struct {
 	Stage      string
 	Verb       string
 	RequestURI string
-	// RequestReceivedTimestamp is when the request arrived, StageTimestamp when the stage ended.
+	// RequestReceivedTimestamp is the arrival of the request, StageTimestamp the end of the stage.
 	RequestReceivedTimestamp, StageTimestamp time.Time
 	User                                     struct{ Username string }
 	ObjectRef                                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -263,7 +263,8 @@ type auditEvent struct {
 	}
 }
 
-// parseEntry parses one line. A watch is logged at its start and its end: the start counts, and the end only if the watch was refused.
+// parseEntry parses one line, and reports whether it is an entry. A watch is logged at its start and its end. The start is its entry, or the
+// end if the watch was refused.
 func parseEntry(line []byte) (Entry, bool, error) {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -271,7 +272,7 @@ func parseEntry(line []byte) (Entry, bool, error) {
 	}
 	watch, refused := event.Verb == "watch", event.ResponseStatus.Code >= http.StatusBadRequest
 	started, ended := event.Stage == "ResponseStarted", event.Stage == "ResponseComplete"
-	if counts := watch && started || ended && (!watch || refused); !counts {
+	if isEntry := watch && started || ended && (!watch || refused); !isEntry {
 		return Entry{}, false, nil
 	}
 	ref, response := event.ObjectRef, event.ResponseObject.Metadata

@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// line is one audit event.
-func line(stage, verb, user, uri, ref, code, rest string) string {
+// auditLine returns one audit event.
+func auditLine(stage, verb, user, uri, ref, code, rest string) string {
 	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"` + stage + `","verb":"` + verb + `","requestURI":"` + uri +
 		`","user":{"username":"` + user + `"},"objectRef":` + ref + `,"responseStatus":{"code":` + code + `}` + rest + "}\n"
 }
 
 const (
 	configMap = `{"resource":"configmaps","namespace":"ns","name":"a","apiVersion":"v1"}`
-	answered  = `,"requestObject":{"data":{"k":"v"}},"responseObject":{"metadata":{"uid":"u1","resourceVersion":"7","name":"a"}}`
+	bodies    = `,"requestObject":{"data":{"k":"v"}},"responseObject":{"metadata":{"uid":"u1","resourceVersion":"7","name":"a"}}`
 )
 
 func TestParseAudit(t *testing.T) {
@@ -29,42 +29,42 @@ func TestParseAudit(t *testing.T) {
 		"empty log":   {"", nil},
 		"empty lines": {"\n\n", nil},
 		"write": {
-			line("ResponseComplete", "patch", "ann", "/api/v1/namespaces/ns/configmaps/a", configMap, "200", answered),
+			auditLine("ResponseComplete", "patch", "ann", "/api/v1/namespaces/ns/configmaps/a", configMap, "200", bodies),
 			Entries{{
 				Verb: "patch", User: "ann", URI: "/api/v1/namespaces/ns/configmaps/a", Resource: "configmaps", Namespace: "ns", Name: "a",
 				Code: 200, UID: "u1", ResourceVersion: "7", Request: []byte(`{"data":{"k":"v"}}`),
 			}},
 		},
 		"generated name": {
-			line("ResponseComplete", "create", "ann", "/x", `{"resource":"configmaps","namespace":"ns"}`, "201", answered),
+			auditLine("ResponseComplete", "create", "ann", "/x", `{"resource":"configmaps","namespace":"ns"}`, "201", bodies),
 			Entries{{
 				Verb: "create", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a",
 				Code: 201, UID: "u1", ResourceVersion: "7", Request: []byte(`{"data":{"k":"v"}}`),
 			}},
 		},
 		"dry run by parameter": {
-			line("ResponseComplete", "create", "ann", "/x?dryRun=All", `{"resource":"leases","apiGroup":"coordination.k8s.io"}`, "201", ""),
+			auditLine("ResponseComplete", "create", "ann", "/x?dryRun=All", `{"resource":"leases","apiGroup":"coordination.k8s.io"}`, "201", ""),
 			Entries{{Verb: "create", User: "ann", URI: "/x?dryRun=All", Group: "coordination.k8s.io", Resource: "leases", Code: 201, DryRun: true}},
 		},
 		"dry run in the body": {
-			line("ResponseComplete", "delete", "ann", "/x", configMap, "200", `,"requestObject":{"dryRun":["All"]}`),
+			auditLine("ResponseComplete", "delete", "ann", "/x", configMap, "200", `,"requestObject":{"dryRun":["All"]}`),
 			Entries{{
 				Verb: "delete", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a", Code: 200, DryRun: true,
 				Request: []byte(`{"dryRun":["All"]}`),
 			}},
 		},
 		"watch counts once": {
-			line("ResponseStarted", "watch", "ann", "/w", `{"resource":"pods"}`, "200", "") +
-				line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "200", ""),
+			auditLine("ResponseStarted", "watch", "ann", "/w", `{"resource":"pods"}`, "200", "") +
+				auditLine("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "200", ""),
 			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 200}},
 		},
 		"failed watch": {
-			line("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "403", ""),
+			auditLine("ResponseComplete", "watch", "ann", "/w", `{"resource":"pods"}`, "403", ""),
 			Entries{{Verb: "watch", User: "ann", URI: "/w", Resource: "pods", Code: 403}},
 		},
-		"other stages": {line("Panic", "get", "ann", "/x", configMap, "500", "") + line("ResponseStarted", "get", "ann", "/x", configMap, "200", ""), nil},
-		"half a line at the end": {
-			line("ResponseComplete", "get", "ann", "/x", configMap, "200", "") + `{"kind":"Ev`,
+		"other stages": {auditLine("Panic", "get", "ann", "/x", configMap, "500", "") + auditLine("ResponseStarted", "get", "ann", "/x", configMap, "200", ""), nil},
+		"incomplete last line": {
+			auditLine("ResponseComplete", "get", "ann", "/x", configMap, "200", "") + `{"kind":"Ev`,
 			Entries{{Verb: "get", User: "ann", URI: "/x", Resource: "configmaps", Namespace: "ns", Name: "a", Code: 200}},
 		},
 	}
@@ -77,12 +77,12 @@ func TestParseAudit(t *testing.T) {
 		})
 	}
 	if _, err := parseAudit(strings.NewReader("no JSON\n")); err == nil {
-		t.Error("want an error for garbage")
+		t.Error("want an error for invalid JSON")
 	}
 }
 
 func FuzzParseAudit(f *testing.F) {
-	f.Add(line("ResponseComplete", "patch", "ann", "/x", configMap, "200", answered))
+	f.Add(auditLine("ResponseComplete", "patch", "ann", "/x", configMap, "200", bodies))
 	f.Add("{}\n{")
 	f.Fuzz(func(_ *testing.T, log string) {
 		_, _ = parseAudit(strings.NewReader(log)) // must not panic
@@ -135,7 +135,7 @@ func TestUnchanged(t *testing.T) {
 		{Verb: "patch", UID: "b", ResourceVersion: "1", Name: "another object"},
 		{Verb: "patch", UID: "a", ResourceVersion: "1", Name: "dry run", DryRun: true},
 		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "change"},
-		{Verb: "delete", Name: "answer without object"},
+		{Verb: "delete", Name: "response without object"},
 		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "no change again"},
 		{Verb: "patch", UID: "a", ResourceVersion: "2", Name: "logged late", Request: json.RawMessage(`{"metadata": {"resourceVersion": "1"}}`)},
 	}
@@ -157,17 +157,17 @@ func TestEntryString(t *testing.T) {
 	}
 }
 
-func TestMarkAndSince(t *testing.T) {
+func TestPositionAndSince(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}
 	if _, err := audit.Position(); err == nil {
-		t.Error("want an error for marking a missing log")
+		t.Error("want an error for the position in a missing log")
 	}
 	if _, err := audit.Since(0); err == nil {
 		t.Error("want an error for reading a missing log")
 	}
-	before := line("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
-	after := line("ResponseComplete", "get", "ann", "/after", configMap, "200", "")
+	before := auditLine("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
+	after := auditLine("ResponseComplete", "get", "ann", "/after", configMap, "200", "")
 	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestMarkAndSince(t *testing.T) {
 	}
 	entries, err := audit.Since(start)
 	if err != nil || len(entries) != 1 || entries[0].URI != "/after" {
-		t.Errorf("since the mark: %v, %v", entries, err)
+		t.Errorf("since the position: %v, %v", entries, err)
 	}
 	if entries, err := audit.Since(0); err != nil || len(entries) != 2 {
 		t.Errorf("since the start: %v, %v", entries, err)
@@ -188,11 +188,11 @@ func TestMarkAndSince(t *testing.T) {
 }
 
 // Position never returns a position inside a line that is being written.
-func TestMarkWhileALineIsWritten(t *testing.T) {
+func TestPositionWhileALineIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	audit := &Audit{path: path}
-	before := line("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
-	after := line("ResponseComplete", "get", "ann", "/"+strings.Repeat("long", 40<<10), configMap, "200", "")
+	before := auditLine("ResponseComplete", "get", "ann", "/before", configMap, "200", "")
+	after := auditLine("ResponseComplete", "get", "ann", "/"+strings.Repeat("long", 40<<10), configMap, "200", "")
 	for _, written := range []int{0, 1, len(after) / 2, len(after) - 1} {
 		for _, first := range []string{before, ""} {
 			if err := os.WriteFile(path, []byte(first+after[:written]), 0o600); err != nil {

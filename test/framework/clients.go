@@ -18,7 +18,7 @@ func (e *Env) Impersonate(user rest.ImpersonationConfig) client.Client {
 	return e.newClient(config)
 }
 
-// WaitAllowed waits until the API server allows a request of a user: it reads roles and their bindings from a cache.
+// WaitAllowed waits until the API server allows a request of a user, because its authorizer reads roles and bindings from a cache.
 func (e *Env) WaitAllowed(ctx context.Context, user string, request authorizationv1.ResourceAttributes) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func() (bool, error) {

@@ -20,21 +20,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// crashQuiet is how long a manager must send nothing after a run is done, because requests such as Events can follow.
+// crashQuiet is the time without requests after which a run is complete: requests such as Events can follow its last change.
 const crashQuiet = time.Second
 
-// Crasher is a proxy between the manager and the API server. It kills the manager after a chosen write was executed and before the response
-// is sent. It can also inject errors.
+// Crasher is a proxy between the manager and the API server. It kills the manager after the API server has executed a chosen write and before
+// the manager receives the response. It can also inject errors.
 type Crasher struct {
 	env     *Env
 	manager *Manager
 	server  *httptest.Server
 	timeout time.Duration
 
-	mu      sync.Mutex
-	left    int           // writes until the crash; 0 disables it
-	crashed chan struct{} // closed when the manager was killed
-	fault   Fault         // injects errors
+	mu         sync.Mutex
+	writesLeft int           // until the crash; 0 disables it
+	crashed    chan struct{} // closed when the manager was killed
+	fault      Fault         // injects errors
 }
 
 // Fault returns the reason with which a request is refused, or an empty reason to forward the request.
@@ -43,8 +43,8 @@ type Fault func(*http.Request) metav1.StatusReason
 // FaultText is the message of each injected error.
 const FaultText = "injected by the test"
 
-// codes maps the reasons that a Fault returns to status codes; the default is 500.
-var codes = map[metav1.StatusReason]int{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity}
+// statusCodes maps the reasons that a Fault returns; the default is 500.
+var statusCodes = map[metav1.StatusReason]int{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity}
 
 // Inject sets the fault; nil removes it.
 func (c *Crasher) Inject(fault Fault) {
@@ -65,7 +65,7 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	if reason == "" {
 		return false
 	}
-	code := codes[reason]
+	code := statusCodes[reason]
 	if code == 0 {
 		code = http.StatusInternalServerError
 	}
@@ -77,7 +77,7 @@ func (c *Crasher) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout is for one run of a scenario.
+// StartCrasher routes the requests of a manager through a Crasher until the end of the spec. The timeout bounds one run of a scenario.
 func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.Duration) *Crasher {
 	ginkgo.GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(manager.Kubeconfig)
@@ -88,7 +88,7 @@ func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.D
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	roots := x509.NewCertPool()
 	gomega.Expect(roots.AppendCertsFromPEM(cluster.CertificateAuthorityData)).To(gomega.BeTrue())
-	forward := &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true},
 		FlushInterval: -1, // watches
@@ -99,17 +99,17 @@ func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.D
 		if c.refuse(w, r) {
 			return
 		}
-		if !c.counts(r) {
-			forward.ServeHTTP(w, r)
+		if !c.isLastWrite(r) {
+			proxy.ServeHTTP(w, r)
 			return
 		}
-		forward.ServeHTTP(httptest.NewRecorder(), r)
-		c.crash(ctx)
+		proxy.ServeHTTP(httptest.NewRecorder(), r)
+		c.killManager(ctx)
 		panic(http.ErrAbortHandler)
 	}))
 	// A kubeconfig sends its token only over TLS.
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
-	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, authority
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
+	cluster.Server, cluster.CertificateAuthorityData = c.server.URL, ca
 	gomega.Expect(clientcmd.WriteToFile(*config, manager.Kubeconfig)).To(gomega.Succeed())
 	manager.Restart(ctx)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
@@ -125,46 +125,46 @@ func (e *Env) StartCrasher(ctx context.Context, manager *Manager, timeout time.D
 func (c *Crasher) arm(writes int) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left, c.crashed = writes, make(chan struct{})
+	c.writesLeft, c.crashed = writes, make(chan struct{})
 	return c.crashed
 }
 
-// disarm forwards all further writes, and reports whether the crash was reached: the manager was killed or will be.
+// disarm forwards all further writes, and reports whether the manager was killed or will be.
 func (c *Crasher) disarm() (reached bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reached = c.left == 0
-	c.left = 0
+	reached = c.writesLeft == 0
+	c.writesLeft = 0
 	return reached
 }
 
-// counts reports whether a request is the write after which the manager is killed.
-func (c *Crasher) counts(r *http.Request) bool {
+// isLastWrite counts a request if it is a write, and reports whether the manager is killed after it.
+func (c *Crasher) isLastWrite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
 	}
-	for _, other := range []string{"/leases", "/events", "reviews"} {
-		if strings.Contains(r.URL.Path, other) {
+	for _, excluded := range []string{"/leases", "/events", "reviews"} {
+		if strings.Contains(r.URL.Path, excluded) {
 			return false
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left == 0 {
+	if c.writesLeft == 0 {
 		return false
 	}
-	c.left--
-	return c.left == 0
+	c.writesLeft--
+	return c.writesLeft == 0
 }
 
-func (c *Crasher) crash(ctx context.Context) {
+func (c *Crasher) killManager(ctx context.Context) {
 	defer ginkgo.GinkgoRecover()
 	defer close(c.crashed)
 	c.manager.Kill(ctx)
 }
 
-// CrashAfterEvery runs a scenario with a crash after its first write, then after its second, and so on, until a run ends without a crash.
-// Each run starts with begin and ends when done passes. CrashAfterEvery returns the number of crashes.
+// CrashAfterEvery runs a scenario with a crash after its first write, then after its second, and so on, until a run ends without a crash. It
+// returns the number of crashes. Each run starts with begin and ends when done passes.
 func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(gomega.Gomega), check func(write int)) int {
 	ginkgo.GinkgoHelper()
 	for write := 1; ; write++ {
@@ -176,22 +176,22 @@ func (c *Crasher) CrashAfterEvery(ctx context.Context, begin func(), done func(g
 	}
 }
 
-// CrashAfter runs a scenario with a crash after the given write, and reports whether the scenario had so many writes.
+// CrashAfter runs a scenario with a crash after the given write, and reports whether the scenario had that many writes.
 func (c *Crasher) CrashAfter(ctx context.Context, write int, begin func(), done func(gomega.Gomega)) bool {
 	ginkgo.GinkgoHelper()
 	crashed := c.arm(write)
 	begin()
-	survived := false
+	completed := false
 	gomega.Eventually(func(g gomega.Gomega) {
 		select {
 		case <-crashed:
-			survived = false
+			completed = false
 		default:
 			done(g)
-			survived = true
+			completed = true
 		}
 	}).WithContext(ctx).WithTimeout(c.timeout).Should(gomega.Succeed())
-	if survived {
+	if completed {
 		c.env.WaitIdle(c.manager.User, crashQuiet, c.timeout)
 	}
 	if !c.disarm() {

@@ -15,28 +15,28 @@ type Difference struct{ Path, Recorded, Built string }
 
 // Differences compares [Leaves] of recorded and of built objects. Recorded fields that the API server defaults are not reported.
 func Differences(recorded, built map[string]string, defaultedFields *regexp.Regexp) []Difference {
-	const nothing = "nothing"
-	var all []Difference
+	const absent = "nothing"
+	var differences []Difference
 	for _, path := range slices.Sorted(maps.Keys(recorded)) {
 		value, found := built[path]
 		switch {
 		case !found && !defaultedFields.MatchString(path):
-			all = append(all, Difference{path, recorded[path], nothing})
+			differences = append(differences, Difference{path, recorded[path], absent})
 		case found && value != recorded[path]:
-			all = append(all, Difference{path, recorded[path], value})
+			differences = append(differences, Difference{path, recorded[path], value})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(built)) {
 		if _, found := recorded[path]; !found {
-			all = append(all, Difference{path, nothing, built[path]})
+			differences = append(differences, Difference{path, absent, built[path]})
 		}
 	}
-	return all
+	return differences
 }
 
 // Leaves maps the path of each field of the objects to its value. Binary data is decoded, as in recordings.
 func Leaves(objects []*unstructured.Unstructured) map[string]string {
-	all := map[string]string{}
+	leaves := map[string]string{}
 	for _, o := range objects {
 		u := Normalize(o)
 		binary, _, _ := unstructured.NestedStringMap(u.Object, "binaryData")
@@ -45,23 +45,23 @@ func Leaves(objects []*unstructured.Unstructured) map[string]string {
 				u.Object["binaryData"].(map[string]any)[key] = string(text)
 			}
 		}
-		Flatten(o.GetKind()+"/"+o.GetName(), u.Object, all)
+		Flatten(o.GetKind()+"/"+o.GetName(), u.Object, leaves)
 	}
-	return all
+	return leaves
 }
 
-// Flatten adds the values of a tree to a map by their paths, each with the given prefix.
-func Flatten(path string, value any, into map[string]string) {
+// Flatten adds the leaves of a value to a map, each with its path. The given path is the prefix.
+func Flatten(path string, value any, leaves map[string]string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
-			Flatten(path+"."+key, child, into)
+			Flatten(path+"."+key, child, leaves)
 		}
 	case []any:
 		for i, child := range v {
-			Flatten(fmt.Sprintf("%s[%d]", path, i), child, into)
+			Flatten(fmt.Sprintf("%s[%d]", path, i), child, leaves)
 		}
 	default:
-		into[path] = fmt.Sprint(v)
+		leaves[path] = fmt.Sprint(v)
 	}
 }

@@ -1,6 +1,6 @@
 // Package framework contains the helpers of Ginkgo suites that run against a real control plane.
 //
-// A suite starts its own instance, so that the suites of several packages can run in parallel. It works as administrator; the manager under
+// Each suite starts its own instance, so the suites of several packages can run in parallel. The suite works as administrator. The manager under
 // test is the real program with the shipped permissions:
 //
 //	var env *framework.Env

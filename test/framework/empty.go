@@ -16,18 +16,18 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster/operator"
 )
 
-// external lists kinds of other projects in namespaces that managers reconcile.
-var external = []schema.GroupVersionKind{
+// externalKinds are the namespaced kinds of other projects that managers reconcile.
+var externalKinds = []schema.GroupVersionKind{
 	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
 	{Group: "serving.kserve.io", Version: "v1alpha1", Kind: "ServingRuntime"},
 	{Group: "serving.kserve.io", Version: "v1beta1", Kind: "InferenceService"},
 }
 
-// Empty deletes the custom resources in a namespace, whose children follow, and all labels of the namespace. It sends a twentieth of the
-// requests of the deletion of the namespace, which lists each kind of the API server several times.
+// Empty deletes the custom resources in a namespace and removes all labels of the namespace. It causes a twentieth of the requests of a
+// namespace deletion, which lists each kind of the API server several times.
 func (e *Env) Empty(ctx context.Context, namespace string) {
 	ginkgo.GinkgoHelper()
-	for _, kind := range e.reconciled() {
+	for _, kind := range e.reconciledKinds() {
 		err := e.Admin.DeleteAllOf(ctx, Unstructured(kind, namespace, ""), client.InNamespace(namespace))
 		if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			gomega.Expect(err).NotTo(gomega.HaveOccurred(), kind.Kind)
@@ -46,16 +46,16 @@ func (e *Env) Empty(ctx context.Context, namespace string) {
 	e.Patch(ctx, live, map[string]any{"metadata": map[string]any{"labels": labels}})
 }
 
-// reconciled returns the kinds of custom resources in namespaces that the installed manager reconciles.
-func (e *Env) reconciled() []schema.GroupVersionKind {
+// reconciledKinds returns the namespaced kinds that the installed manager reconciles.
+func (e *Env) reconciledKinds() []schema.GroupVersionKind {
 	ginkgo.GinkgoHelper()
 	crds, err := operator.CRDs(e.Installed.Objects)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	kinds := slices.Clone(external)
+	kinds := slices.Clone(externalKinds)
 	for _, crd := range crds {
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
-			at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[at].Name, Kind: crd.Spec.Names.Kind})
+			storage := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[storage].Name, Kind: crd.Spec.Names.Kind})
 		}
 	}
 	return kinds

@@ -37,11 +37,11 @@ type Env struct {
 	Instance *cluster.Instance
 	// Admin reads and writes without a cache, as user [cluster.AdminUser].
 	Admin client.Client
-	// Config is that of the administrator.
+	// Config of the administrator.
 	Config *rest.Config
-	// KubeconfigPath is that of the administrator.
+	// KubeconfigPath is the kubeconfig of the administrator.
 	KubeconfigPath string
-	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and those of WithTypes.
+	// Scheme of Admin contains the Kubernetes types, CustomResourceDefinition and the types of WithTypes.
 	Scheme *runtime.Scheme
 
 	// Installed is the operator of [WithOperator], whose ServiceAccount is the default of [Env.StartManager].
@@ -50,17 +50,17 @@ type Env struct {
 	// KeepNamespaces keeps the namespaces of specs until the control plane stops. Deleting a namespace with its objects takes a quarter of
 	// the processor time of kube-apiserver, etcd and kube-controller-manager.
 	KeepNamespaces bool
-	// EmptyNamespaces deletes the custom resources and the labels of these namespaces instead, for suites whose manager would otherwise keep
-	// working for the kept ones.
+	// EmptyNamespaces empties the namespaces of specs instead of deleting them, see [Env.Empty], for suites whose manager would otherwise keep
+	// reconciling the custom resources in them.
 	EmptyNamespaces bool
-	// Unstored is when the CRDs lack fields that managers write, so that a write may change nothing.
+	// Unstored is the time in which the CRDs lack fields that managers write, so a write may change nothing.
 	Unstored struct{ From, To time.Time }
 
-	clock   clock.PassiveClock
-	watched watched
-	// rests are set when specs found an idle user, disturbances when managers started or ended.
-	rests        []resting
-	disturbances []time.Time
+	clock       clock.PassiveClock
+	managers    recordedManagers
+	idlePeriods []idlePeriod
+	// managerTransitions are the times at which a manager started or stopped.
+	managerTransitions []time.Time
 }
 
 // WithOperator installs a kustomization of this checkout like [Env.InstallOperator], but serves its CRDs from the start, which costs the
@@ -76,7 +76,8 @@ type setup struct {
 	types []func(*runtime.Scheme) error
 	sets  []cluster.Set
 	nodes int
-	real  bool
+	// realNode replaces the fake nodes.
+	realNode bool
 	// operator is the kustomization to install.
 	operator string
 	// objects of the kustomization.
@@ -100,7 +101,7 @@ func WithNodes(count int) Option {
 
 // WithRealNode runs pods on one real node, see package node. The suite is skipped on machines that do not support it.
 func WithRealNode() Option {
-	return func(s *setup) { s.real = true }
+	return func(s *setup) { s.realNode = true }
 }
 
 // Start starts an instance for the calling suite, and stops it at the end of the suite. The suite fails if the instance does not become
@@ -119,7 +120,7 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 	crds, err := s.crds()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	instance, err := cluster.Start(ctx, cluster.Options{
-		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, CRDs: crds, Nodes: s.nodes, Real: s.real, Ephemeral: true,
+		Name: fmt.Sprintf("%s-%d", name, os.Getpid()), Platform: platform, Sets: s.sets, CRDs: crds, Nodes: s.nodes, Real: s.realNode, Ephemeral: true,
 		Progress: ginkgo.GinkgoWriter,
 	})
 	if errors.Is(err, node.ErrUnsupported) {
@@ -137,11 +138,11 @@ func Start(ctx context.Context, name string, platform cluster.Platform, options 
 		Instance: instance, Admin: admin, Config: config, KubeconfigPath: instance.Kubeconfig(), Scheme: scheme,
 		clock: clock.RealClock{},
 	}
-	if !s.real { // a controller of Gateways can run there
+	if !s.realNode { // a Gateway controller can run on a real node
 		env.acceptRoutes()
 	}
 	ginkgo.DeferCleanup(env.recordRights, ginkgo.NodeTimeout(removeTimeout))
-	ginkgo.DeferCleanup(env.checkRest, ginkgo.NodeTimeout(removeTimeout))
+	ginkgo.DeferCleanup(env.checkIdle, ginkgo.NodeTimeout(removeTimeout))
 	if s.operator != "" {
 		env.Installed, err = operator.InstallObjects(ctx, instance, s.objects)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "installing %s", s.operator)

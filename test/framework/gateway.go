@@ -12,14 +12,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/capability"
 )
 
-// AbsentGateway is the name of a Gateway without a controller: only specs write the status of its HTTPRoutes.
+// AbsentGateway is the name of a Gateway without a controller. Only specs write the status of its HTTPRoutes.
 const AbsentGateway = "absent"
 
-// acceptDelay is the age from which HTTPRoutes are accepted. Specs may write their status before; managers report a missing Gateway later.
+// acceptDelay is the age at which HTTPRoutes are accepted. Specs can write their status earlier; managers report a missing Gateway later.
 const acceptDelay = 20 * time.Second
 
-// acceptRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing for
-// a time.
+// acceptRoutes accepts all HTTPRoutes, like a Gateway, until the end of the suite. It retries on errors, because the CRD may be missing
+// temporarily.
 func (e *Env) acceptRoutes() {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -43,9 +43,9 @@ func (e *Env) acceptRoutes() {
 
 // acceptedStatus returns the status of an accepted route; nil if the route has a status or must not be accepted.
 func (e *Env) acceptedStatus(route *unstructured.Unstructured) map[string]any {
-	answered, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
+	reported, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
 	refs, _, _ := unstructured.NestedSlice(route.Object, "spec", "parentRefs")
-	if len(answered) > 0 || e.now().Sub(route.GetCreationTimestamp().Time) < acceptDelay {
+	if len(reported) > 0 || e.now().Sub(route.GetCreationTimestamp().Time) < acceptDelay {
 		return nil
 	}
 	var parents []any

@@ -46,7 +46,7 @@ func Golden(t TestingT, path string, objects []*unstructured.Unstructured) {
 		return
 	}
 	if difference := compareObjects(expected, actual); difference != "" {
-		t.Fatalf("%s differs (-file +actual), run with -update if that is meant:\n%s", path, difference)
+		t.Fatalf("%s differs (-file +actual), run with -update if the change is intended:\n%s", path, difference)
 	}
 }
 
@@ -80,7 +80,7 @@ func Normalize(object *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	if len(owners) > 0 {
-		// Cannot fail, because the path was read as a list above.
+		// Cannot fail, because the path was read as a list before.
 		_ = unstructured.SetNestedSlice(clean.Object, owners, "metadata", "ownerReferences")
 	}
 	return clean
@@ -134,11 +134,11 @@ func ReadObjects(path string) ([]*unstructured.Unstructured, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
-		more, err := objectsIn(document)
+		decoded, err := objectsIn(document)
 		if err != nil {
 			return nil, fmt.Errorf("decoding %s: %w", path, err)
 		}
-		objects = append(objects, more...)
+		objects = append(objects, decoded...)
 	}
 }
 
@@ -183,6 +183,6 @@ func GoldenText(t TestingT, path, actual string) {
 		return
 	}
 	if difference := diff.Diff(string(expected), actual); difference != "" {
-		t.Fatalf("%s differs (-file +actual), run with -update if that is meant:\n%s", path, difference)
+		t.Fatalf("%s differs (-file +actual), run with -update if the change is intended:\n%s", path, difference)
 	}
 }

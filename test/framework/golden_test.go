@@ -46,7 +46,7 @@ func TestNormalize(t *testing.T) {
 		t.Error(difference)
 	}
 	if original.GetUID() != "uid-x" || original.GetOwnerReferences()[0].UID != "random" {
-		t.Error("the original was changed")
+		t.Error("Normalize changed its argument")
 	}
 	twice := Normalize(Normalize(original))
 	if difference := cmp.Diff(want, twice.Object); difference != "" {
@@ -67,7 +67,7 @@ func TestGolden(t *testing.T) {
 	var r recorder
 	Golden(&r, path, objects)
 	if !strings.Contains(r.failure, "-update") {
-		t.Errorf("a missing file gave %q", r.failure)
+		t.Errorf("missing file: got failure %q, want a hint at -update", r.failure)
 	}
 	setUpdate(t, true)
 	r = recorder{}
@@ -78,28 +78,28 @@ func TestGolden(t *testing.T) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil || strings.Contains(string(content), "uid") || strings.Index(string(content), "name: a") > strings.Index(string(content), "name: b") {
-		t.Errorf("file %v:\n%s", err, content)
+		t.Errorf("error %v, file:\n%s", err, content)
 	}
 	Golden(&r, path, []*unstructured.Unstructured{live("a", "1"), live("b", "2")})
 	if r.failure != "" {
-		t.Errorf("another order differs: %s", r.failure)
+		t.Errorf("objects in another order differ: %s", r.failure)
 	}
 	Golden(&r, path, []*unstructured.Unstructured{live("a", "1")})
 	if !strings.Contains(r.failure, "ns/b") {
-		t.Errorf("a missing object is not named: %q", r.failure)
+		t.Errorf("the failure does not name the missing object: %q", r.failure)
 	}
 	r = recorder{}
 	Golden(&r, path, []*unstructured.Unstructured{live("a", "1"), live("b", "3")})
 	if !strings.Contains(r.failure, `"3"`) || !strings.Contains(r.failure, "golden.yaml differs") {
-		t.Errorf("a changed value is not shown: %q", r.failure)
+		t.Errorf("the failure does not show the changed value: %q", r.failure)
 	}
 }
 
 func setUpdate(t *testing.T, value bool) {
 	t.Helper()
-	before := *update
+	original := *update
 	*update = value
-	t.Cleanup(func() { *update = before })
+	t.Cleanup(func() { *update = original })
 }
 
 // Numbers in a file have the same type as in objects from an API server.
@@ -118,11 +118,11 @@ func TestGoldenComparesNumbers(t *testing.T) {
 	object.Object["spec"].(map[string]any)["replicas"] = int64(4)
 	Golden(&r, path, []*unstructured.Unstructured{object})
 	if !strings.Contains(r.failure, "replicas") {
-		t.Errorf("another number gave %q", r.failure)
+		t.Errorf("the failure does not name the changed field: %q", r.failure)
 	}
 }
 
-func TestGoldenCannotWrite(t *testing.T) {
+func TestWriteGoldenFailsBelowAFile(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestConditionsOf(t *testing.T) {
 	}
 	object.Object["status"] = "text"
 	if _, err := conditionsOf(object); err == nil {
-		t.Error("want an error for a status that is a text")
+		t.Error("want an error for a status that is a string")
 	}
 }
 

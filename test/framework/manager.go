@@ -25,8 +25,8 @@ type ManagerOptions = operator.Options
 type Manager struct {
 	*operator.Manager
 
-	env   *Env
-	ended bool // by Stop or Kill
+	env     *Env
+	stopped bool // by Stop or Kill
 	// restarts is the number of restarts that AwaitRestart has seen.
 	restarts int
 }
@@ -35,8 +35,8 @@ type Manager struct {
 var sharedManagers []*Manager
 
 // StartManager starts the real manager with the permissions of a ServiceAccount, by default the installed one, waits until it is ready, and stops
-// it at the end of the calling suite or spec. The report of a failed spec contains the end of its log, and a spec fails if the manager exits
-// by itself.
+// it at the end of the calling suite or spec. The report of a failed spec contains the end of the manager's log. A spec fails if the manager
+// exits unexpectedly.
 func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager {
 	ginkgo.GinkgoHelper()
 	if options.Progress == nil {
@@ -48,12 +48,12 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 	if options.WebhookPort == 0 {
 		e.DisableMLflowWebhook(ctx)
 	}
-	// Set as administrators of a cluster other than OpenShift would; the suite can override them. Garbage collection would otherwise take a
-	// fifth of the processor time of the manager.
+	// The suite can override these variables. GOGC saves a fifth of the processor time of the manager. Administrators set the namespaces on
+	// clusters other than OpenShift.
 	options.Env = append([]string{"GOGC=400", "MLFLOW_GATEWAY_NAMESPACE=openshift-ingress", "GATEWAY_NAMESPACE=openshift-ingress", "HTTPROUTE_NAMESPACE=redhat-ods-applications"}, options.Env...)
-	e.recordDisturbance()
+	e.recordManagerTransition()
 	started, err := operator.Start(ctx, e.Instance, options)
-	e.watched.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
+	e.managers.add(operator.User(options.ServiceAccount), options.ServiceAccount.Namespace, options.Args)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	manager := &Manager{Manager: started, env: e}
 	ginkgo.DeferCleanup(func(ctx context.Context) {
@@ -74,10 +74,10 @@ func (e *Env) StartManager(ctx context.Context, options ManagerOptions) *Manager
 func (m *Manager) reportLog() {
 	ginkgo.GinkgoHelper()
 	ReportLog(m.Process)
-	if !m.ended && !m.Process.Running() {
+	if !m.stopped && !m.Process.Running() {
 		ginkgo.DeferCleanup(m.Restart, ginkgo.NodeTimeout(restartTimeout))
 		code, _ := m.Process.ExitCode()
-		ginkgo.Fail(fmt.Sprintf("%s has ended by itself with exit code %d", m.Process.Name, code))
+		ginkgo.Fail(fmt.Sprintf("%s exited unexpectedly with exit code %d", m.Process.Name, code))
 	}
 }
 
@@ -91,8 +91,8 @@ func ReportLog(process *cluster.Process) {
 // Stop sends SIGTERM like a kubelet, and expects exit code 0.
 func (m *Manager) Stop(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	m.ended = true
-	m.env.recordDisturbance()
+	m.stopped = true
+	m.env.recordManagerTransition()
 	gomega.Expect(m.Manager.Stop(ctx)).To(gomega.Succeed())
 }
 
@@ -111,20 +111,20 @@ func (m *Manager) StopTemporarily(ctx context.Context) {
 // Kill sends SIGKILL.
 func (m *Manager) Kill(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	m.ended = true
-	m.env.recordDisturbance()
+	m.stopped = true
+	m.env.recordManagerTransition()
 	gomega.Expect(m.Manager.Kill(ctx)).To(gomega.Succeed())
 }
 
 // Restart stops the manager, unless it has exited, and starts it with the same arguments.
 func (m *Manager) Restart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	m.env.recordDisturbance()
+	m.env.recordManagerTransition()
 	gomega.Expect(m.Manager.Restart(ctx)).To(gomega.Succeed())
-	m.ended = false
+	m.stopped = false
 }
 
-// AwaitRestart waits until the program has started again in its process, as it does when a required API is removed.
+// AwaitRestart waits until the manager has restarted within its process, as it does when a required API is removed.
 func (m *Manager) AwaitRestart(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	count := func() int {
@@ -132,9 +132,9 @@ func (m *Manager) AwaitRestart(ctx context.Context) {
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		return bytes.Count(log, []byte("Starting again"))
 	}
-	gomega.Eventually(count).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeNumerically(">", m.restarts), "the manager does not start again")
+	gomega.Eventually(count).WithContext(ctx).WithTimeout(stopTimeout).Should(gomega.BeNumerically(">", m.restarts), "the manager did not restart")
 	m.restarts = count()
-	m.env.recordDisturbance()
+	m.env.recordManagerTransition()
 	m.WaitReady(ctx)
 }
 

@@ -34,7 +34,7 @@ func widget(namespace, name string) *unstructured.Unstructured {
 }
 
 var _ = Describe("an installed operator", func() {
-	It("has everything but the Deployment of the manager", func(ctx SpecContext) {
+	It("is installed without the Deployment of the manager", func(ctx SpecContext) {
 		env.Get(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "test-system", Name: "manager"}})
 		var deployments appsv1.DeploymentList
 		Expect(env.Admin.List(ctx, &deployments, client.InNamespace("test-system"))).To(Succeed())
@@ -66,7 +66,7 @@ var _ = Describe("an installed operator", func() {
 	}, NodeTimeout(specExpiry))
 })
 
-// serveDenials is a webhook that denies all requests.
+// serveDenials serves a webhook that denies all requests.
 func serveDenials(ctx context.Context, port int, certificate, key []byte) {
 	GinkgoHelper()
 	pair, err := tls.X509KeyPair(certificate, key)
@@ -93,7 +93,7 @@ var _ = Describe("a manager", func() {
 		}
 	}
 
-	It("works with the rights of its service account", func(ctx SpecContext) {
+	It("uses the permissions of its ServiceAccount", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager := env.StartManager(ctx, options("rights"))
 		Expect(manager.User).To(Equal("system:serviceaccount:test-system:manager"))
@@ -123,7 +123,7 @@ var _ = Describe("a manager", func() {
 		Expect(manager.Manager.Stop(ctx)).To(MatchError(ContainSubstring("ended before with exit code 0")))
 	}, NodeTimeout(specExpiry))
 
-	It("must end with exit code 0", func(ctx SpecContext) {
+	It("reports an exit code other than 0", func(ctx SpecContext) {
 		manager, err := operator.Start(ctx, env.Instance, options("badly", "--exit-code=3"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(manager.Stop(ctx)).To(MatchError(ContainSubstring("exit code 3")))
@@ -137,7 +137,7 @@ var _ = Describe("a manager", func() {
 	}, NodeTimeout(specExpiry))
 })
 
-var _ = Describe("a manager that several specs share", Ordered, func() {
+var _ = Describe("a manager shared by several specs", Ordered, func() {
 	var shared *framework.Manager
 	BeforeAll(func(ctx SpecContext) {
 		shared = env.StartManager(ctx, framework.ManagerOptions{Name: "shared", Binary: binary, ServiceAccount: installed.ServiceAccount})
@@ -207,15 +207,15 @@ var _ = Describe("the audit log", func() {
 		close(stop)
 		Expect(<-stopped).To(Succeed())
 		Expect(failures).To(ContainElement(ContainSubstring("create widgets.test.example.com")))
-		soon, cancel := context.WithTimeout(ctx, time.Second)
+		shortCtx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		failures = InterceptGomegaFailures(func() { env.WaitForCondition(soon, widget(namespace, "w0"), "Ready", metav1.ConditionTrue, "") })
+		failures = InterceptGomegaFailures(func() { env.WaitForCondition(shortCtx, widget(namespace, "w0"), "Ready", metav1.ConditionTrue, "") })
 		Expect(failures).To(ContainElement(ContainSubstring("no condition Ready")))
 	}, NodeTimeout(specExpiry))
 })
 
 var _ = Describe("objects", func() {
-	It("are touched without a change of their desired state", func(ctx SpecContext) {
+	It("keep their generation when they are touched", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "touch")
 		objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "touched"}
 		labels := map[string]string{"app": "touched"}
@@ -244,7 +244,7 @@ var _ = Describe("objects", func() {
 		Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1))
 	}, NodeTimeout(specExpiry))
 
-	It("can be waited for by condition and by deletion", func(ctx SpecContext) {
+	It("are waited for until a condition is set and until they are deleted", func(ctx SpecContext) {
 		object := widget(env.Namespace(ctx, "wait"), "awaited")
 		Expect(env.Admin.Create(ctx, object)).To(Succeed())
 		condition := map[string]any{

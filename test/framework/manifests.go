@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// Manifest decodes an object from YAML, formatted as by fmt.Sprintf if there are arguments.
+// Manifest decodes an object from YAML, which is formatted with fmt.Sprintf if there are arguments.
 func Manifest(text string, args ...any) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	if len(args) > 0 {
@@ -44,14 +44,14 @@ func Sample(file string) *unstructured.Unstructured {
 // SampleCRD returns a CRD for a namespaced kind with any fields and a status, for kinds whose controllers do not run.
 func SampleCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
-	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	schema := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for tests only"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+				Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 			}},
 		},
@@ -64,7 +64,7 @@ func (e *Env) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomRe
 	gomega.Expect(cluster.InstallCRDs(ctx, e.Config, crds...)).To(gomega.Succeed())
 }
 
-// DeleteCRD deletes a CRD, and returns a function that restores it. A cleanup restores it too.
+// DeleteCRD deletes a CRD, and returns a function that restores it. The end of the spec restores it if the spec did not.
 func (e *Env) DeleteCRD(ctx context.Context, name string) (restore func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -94,7 +94,7 @@ func EtcdSecret(namespace string) *corev1.Secret {
 	}
 }
 
-// Container returns the container of a Deployment's pods with a name, or an empty one.
+// Container returns the named container of a Deployment's pod template, or an empty one.
 func Container(deployment *appsv1.Deployment, name string) corev1.Container {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		if container.Name == name {
@@ -104,7 +104,7 @@ func Container(deployment *appsv1.Deployment, name string) corev1.Container {
 	return corev1.Container{}
 }
 
-// Variable returns the value of a variable of a container, or "".
+// Variable returns the value of an environment variable of a container, or "".
 func Variable(container corev1.Container, name string) string {
 	for _, variable := range container.Env {
 		if variable.Name == name {

@@ -113,9 +113,9 @@ func (e *Env) Touch(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		e.Get(ctx, object)
-		before := object.GetResourceVersion()
+		version := object.GetResourceVersion()
 		gomega.Expect(e.touch(ctx, object)).To(gomega.Succeed())
-		gomega.Expect(object.GetResourceVersion()).NotTo(gomega.Equal(before), "%T %s was not touched", object, object.GetName())
+		gomega.Expect(object.GetResourceVersion()).NotTo(gomega.Equal(version), "%T %s was not touched", object, object.GetName())
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // RecordingOptions sets how CreateRecording creates the objects of a recording.
 type RecordingOptions struct {
-	// Owner is the object whose UID owner references of its name get.
+	// Owner is the live owner. Owner references with its name get its UID.
 	Owner client.Object
 	// Manager is the field manager of the writes.
 	Manager string
@@ -23,7 +23,7 @@ type RecordingOptions struct {
 	Annotations map[string]string
 }
 
-// Recording reads the objects of a file after replacing texts, given as pairs.
+// Recording reads the objects of a file and replaces texts in it, given as pairs of old and new.
 func Recording(path string, rename ...string) []*unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	content, err := os.ReadFile(path)
@@ -36,7 +36,7 @@ func Recording(path string, rename ...string) []*unstructured.Unstructured {
 }
 
 // CreateRecording creates the objects of a recording, without the fields that the cluster assigns.
-func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstructured, p RecordingOptions) {
+func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstructured, options RecordingOptions) {
 	ginkgo.GinkgoHelper()
 	for _, object := range objects {
 		object.SetUID("")
@@ -48,8 +48,8 @@ func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstr
 		unmask(object)
 		refs := object.GetOwnerReferences()
 		for i := range refs {
-			if refs[i].Name == p.Owner.GetName() {
-				refs[i].UID = p.Owner.GetUID()
+			if refs[i].Name == options.Owner.GetName() {
+				refs[i].UID = options.Owner.GetUID()
 			}
 		}
 		object.SetOwnerReferences(refs)
@@ -57,12 +57,12 @@ func (e *Env) CreateRecording(ctx context.Context, objects []*unstructured.Unstr
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		for key, value := range p.Annotations {
+		for key, value := range options.Annotations {
 			annotations[key] = value
 		}
 		object.SetAnnotations(annotations)
 		gomega.Eventually(func() error { // an object of an earlier attempt may still be terminating
-			return e.Admin.Create(ctx, object, client.FieldOwner(p.Manager))
+			return e.Admin.Create(ctx, object, client.FieldOwner(options.Manager))
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPoll).Should(gomega.Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
@@ -79,7 +79,7 @@ func unmask(object *unstructured.Unstructured) {
 	object.Object["data"] = data
 }
 
-// Live reads the live object of a recorded one.
+// Live reads the live version of a recorded object.
 func (e *Env) Live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	ginkgo.GinkgoHelper()
 	live := &unstructured.Unstructured{}

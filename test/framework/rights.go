@@ -18,37 +18,37 @@ import (
 // usedRights records the requests of the managers of this suite, on all its control planes.
 var usedRights rights.Record
 
-// watched has the managers of a control plane whose permissions are recorded.
-type watched struct {
+// recordedManagers holds the managers of a control plane, whose used permissions are recorded.
+type recordedManagers struct {
 	accounts []account
 	// components of all managers; nil for all components.
-	components []string
-	expected   []expectation
+	components      []string
+	allowedRefusals []allowedRefusal
 }
 
 // account is the user of a manager and its namespace.
 type account struct{ user, namespace string }
 
-// expectation allows refusals of a resource from a position in the audit log.
-type expectation struct {
+// allowedRefusal allows refusals of a resource from a position in the audit log.
+type allowedRefusal struct {
 	resource string
 	from     AuditPosition
 }
 
 // add registers a manager.
-func (w *watched) add(user, namespace string, args []string) {
-	first := len(w.accounts) == 0
-	if who := (account{user: user, namespace: namespace}); !slices.Contains(w.accounts, who) {
-		w.accounts = append(w.accounts, who)
+func (m *recordedManagers) add(user, namespace string, args []string) {
+	first := len(m.accounts) == 0
+	if added := (account{user: user, namespace: namespace}); !slices.Contains(m.accounts, added) {
+		m.accounts = append(m.accounts, added)
 	}
 	components := componentsOf(args)
-	if components == nil || !first && w.components == nil {
-		w.components = nil
+	if components == nil || !first && m.components == nil {
+		m.components = nil
 		return
 	}
-	w.components = append(w.components, components...)
-	slices.Sort(w.components)
-	w.components = slices.Compact(w.components)
+	m.components = append(m.components, components...)
+	slices.Sort(m.components)
+	m.components = slices.Compact(m.components)
 }
 
 // componentsOf returns the components of the flag --components; nil if it is not set or has a wildcard.
@@ -66,34 +66,34 @@ func componentsOf(args []string) []string {
 // refusal fails the test of the shipped permissions, see package rbac.
 func (e *Env) AllowForbidden(resource string) {
 	ginkgo.GinkgoHelper()
-	e.watched.expected = append(e.watched.expected, expectation{resource: resource, from: e.AuditPosition()})
+	e.managers.allowedRefusals = append(e.managers.allowedRefusals, allowedRefusal{resource: resource, from: e.AuditPosition()})
 }
 
-// expects reports whether AllowForbidden allows a refusal.
-func (w *watched) expects(use rights.Use, offset int64) bool {
+// allows reports whether AllowForbidden allows a refusal.
+func (m *recordedManagers) allows(use rights.Use, offset int64) bool {
 	resource, _, _ := strings.Cut(use.Resource, "/")
 	if use.Group != "" {
 		resource += "." + use.Group
 	}
-	return slices.ContainsFunc(w.expected, func(x expectation) bool { return x.resource == resource && int64(x.from) <= offset })
+	return slices.ContainsFunc(m.allowedRefusals, func(a allowedRefusal) bool { return a.resource == resource && int64(a.from) <= offset })
 }
 
 // recordRights reads the requests of the managers from the audit log, which is deleted with the control plane.
 func (e *Env) recordRights(context.Context) {
-	for _, who := range e.watched.accounts {
+	for _, account := range e.managers.accounts {
 		log, err := os.Open(e.Audit().path)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		collector := &rights.Collector{User: who.user, Namespace: who.namespace, Expected: e.watched.expects}
+		collector := &rights.Collector{User: account.user, Namespace: account.namespace, Expected: e.managers.allows}
 		run, err := collector.Collect(log)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		gomega.Expect(log.Close()).To(gomega.Succeed())
-		run.Components = e.watched.components
+		run.Components = e.managers.components
 		usedRights.Add(run)
 	}
 }
 
-// writeRights stores the record and prints the refusals. Only package rbac, which reads the records of all suites, fails for them. A suite
-// without a manager has no record.
+// writeRights stores the record and prints the unexpected refusals. Package rbac reads the records of all suites and fails for refusals. A
+// suite without a manager has no record.
 func writeRights(report ginkgo.Report) error {
 	if len(usedRights.Runs) == 0 {
 		return nil
@@ -117,8 +117,8 @@ func writeRights(report ginkgo.Report) error {
 	return usedRights.Write(dir)
 }
 
-// allRan reports whether no spec but the nightly ones was excluded by a flag or a focus, and none failed. Specs that skip themselves count as
-// run.
+// allRan reports whether no spec failed, and no spec other than a nightly one was excluded by a flag or a focus. Specs that skip themselves
+// count as run.
 func allRan(report ginkgo.Report) bool {
 	return report.SuiteSucceeded && !report.SuiteHasProgrammaticFocus && !slices.ContainsFunc(report.SpecReports, func(spec ginkgo.SpecReport) bool {
 		return spec.State == types.SpecStateSkipped && spec.NumAttempts == 0 && !slices.Contains(spec.Labels(), nightly)

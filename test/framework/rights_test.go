@@ -22,21 +22,21 @@ func TestComponentsOfManagers(t *testing.T) {
 		"one and all":     {[][]string{{"--components=mlflow"}, {}}, nil},
 		"all and one":     {[][]string{{}, {"--components=mlflow"}}, nil},
 	} {
-		w := &watched{}
+		w := &recordedManagers{}
 		for _, args := range c.managers {
 			w.add("manager", "ns", args)
 		}
 		if difference := cmp.Diff(c.want, w.components); difference != "" {
-			t.Errorf("%s: got %s, want an empty string", name, difference)
+			t.Errorf("%s: unexpected components (-want +got):\n%s", name, difference)
 		}
 		if len(w.accounts) != 1 {
-			t.Errorf("%s: accounts %v", name, w.accounts)
+			t.Errorf("%s: got accounts %v, want 1", name, w.accounts)
 		}
 	}
 }
 
-func TestExpectedRefusals(t *testing.T) {
-	w := &watched{expected: []expectation{{resource: "gadgets.example.com", from: 10}, {resource: "pods"}}}
+func TestAllowedRefusals(t *testing.T) {
+	w := &recordedManagers{allowedRefusals: []allowedRefusal{{resource: "gadgets.example.com", from: 10}, {resource: "pods"}}}
 	for _, c := range []struct {
 		use    rights.Use
 		offset int64
@@ -48,7 +48,7 @@ func TestExpectedRefusals(t *testing.T) {
 		{rights.Use{Group: "example.org", Resource: "gadgets"}, 11, false},
 		{rights.Use{Resource: "pods"}, 0, true},
 	} {
-		if got := w.expects(c.use, c.offset); got != c.want {
+		if got := w.allows(c.use, c.offset); got != c.want {
 			t.Errorf("%v at %d: %v, want %v", c.use, c.offset, got, c.want)
 		}
 	}
@@ -70,18 +70,18 @@ func TestAllRan(t *testing.T) {
 		report ginkgo.Report
 		want   bool
 	}{
-		"all":     {report(true, false, types.SpecStatePassed, types.SpecStatePassed), true},
-		"failed":  {report(false, false, types.SpecStatePassed), false},
-		"focused": {report(true, true, types.SpecStatePassed), false},
-		"chosen":  {report(true, false, types.SpecStatePassed, types.SpecStateSkipped), false},
+		"all":      {report(true, false, types.SpecStatePassed, types.SpecStatePassed), true},
+		"failed":   {report(false, false, types.SpecStatePassed), false},
+		"focused":  {report(true, true, types.SpecStatePassed), false},
+		"filtered": {report(true, false, types.SpecStatePassed, types.SpecStateSkipped), false},
 	} {
 		if got := allRan(c.report); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
-	itself := report(true, false, types.SpecStatePassed)
-	itself.SpecReports = append(itself.SpecReports, ginkgo.SpecReport{State: types.SpecStateSkipped, NumAttempts: 1})
-	if !allRan(itself) {
+	selfSkipped := report(true, false, types.SpecStatePassed)
+	selfSkipped.SpecReports = append(selfSkipped.SpecReports, ginkgo.SpecReport{State: types.SpecStateSkipped, NumAttempts: 1})
+	if !allRan(selfSkipped) {
 		t.Error("a spec that skips itself does not count as run")
 	}
 	withoutNightly := report(true, false, types.SpecStatePassed, types.SpecStateSkipped)

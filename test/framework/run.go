@@ -22,9 +22,9 @@ const (
 	summaryVariable = "CI_SUMMARY"
 	// timingsVariable names the file to which the duration of each spec is appended.
 	timingsVariable = "TIMINGS_FILE"
-	// nightly is the label of specs whose peers take minutes to build. They run if a label filter selects them, as in `make test-nightly`.
+	// nightly is the label of specs whose peers take minutes to build. They run only if a label filter selects them, as in `make test-nightly`.
 	nightly = "nightly"
-	// attemptsInCI is the number of attempts of a spec in CI. Elsewhere a spec has one attempt, so that its author notices flakes.
+	// attemptsInCI is the number of attempts of a spec in CI. Outside CI a spec has one attempt, so its author notices flakes.
 	attemptsInCI = 2
 )
 
@@ -50,8 +50,8 @@ func Run(t *testing.T, name string) {
 			manager.reportLog()
 		}
 	})
-	ginkgo.ReportAfterSuite("unsteady specs", func(report ginkgo.Report) {
-		lines := unsteadySpecs(report)
+	ginkgo.ReportAfterSuite("failed and flaky specs", func(report ginkgo.Report) {
+		lines := failedAndFlakySpecs(report)
 		fmt.Print(lines)
 		gomega.Expect(appendTo(os.Getenv(summaryVariable), lines)).To(gomega.Succeed())
 		gomega.Expect(appendTo(os.Getenv(timingsVariable), timings(report))).To(gomega.Succeed())
@@ -70,8 +70,8 @@ func attempts(flag int, ci string) int {
 	return flag
 }
 
-// unsteadySpecs returns a line for each spec or node that failed, or passed at its second attempt.
-func unsteadySpecs(report ginkgo.Report) string {
+// failedAndFlakySpecs returns a line for each spec or node that failed, or passed at its second attempt.
+func failedAndFlakySpecs(report ginkgo.Report) string {
 	var lines string
 	for _, spec := range report.SpecReports {
 		result := ""
@@ -105,20 +105,20 @@ func timings(report ginkgo.Report) string {
 	return lines
 }
 
-// appendTo writes nothing if path is empty.
+// appendTo appends a text to a file. It does nothing if path is empty.
 func appendTo(path, text string) error {
 	if path == "" {
 		return nil
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("noting specs: %w", err)
+		return fmt.Errorf("opening the report of specs: %w", err)
 	}
 	if _, err := file.WriteString(text); err != nil {
-		return fmt.Errorf("noting specs in %s: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("noting specs in %s: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }

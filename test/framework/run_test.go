@@ -19,19 +19,19 @@ func TestAttempts(t *testing.T) {
 		{0, "", 0}, {0, "true", 2}, {0, "false", 0}, {3, "true", 3}, {1, "true", 1}, {3, "", 3},
 	} {
 		if got := attempts(c.flag, c.ci); got != c.want {
-			t.Errorf("with the flag %d and CI=%q a spec is tried %d times, not %d", c.flag, c.ci, got, c.want)
+			t.Errorf("attempts(%d, %q) = %d, want %d", c.flag, c.ci, got, c.want)
 		}
 	}
 }
 
-func TestUnsteadySpecsGetOneLineEach(t *testing.T) {
-	spec := func(text string, state types.SpecState, attempts, most int) types.SpecReport {
+func TestFailedAndFlakySpecsGetOneLineEach(t *testing.T) {
+	spec := func(text string, state types.SpecState, attempts, maxAttempts int) types.SpecReport {
 		return types.SpecReport{
 			ContainerHierarchyTexts: []string{"A thing"}, LeafNodeText: text, LeafNodeType: types.NodeTypeIt, State: state,
-			NumAttempts: attempts, MaxFlakeAttempts: most, RunTime: 61 * time.Second,
+			NumAttempts: attempts, MaxFlakeAttempts: maxAttempts, RunTime: 61 * time.Second,
 		}
 	}
-	got := unsteadySpecs(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
+	got := failedAndFlakySpecs(ginkgo.Report{SuiteDescription: "Suite", SpecReports: types.SpecReports{
 		spec("is steady", types.SpecStatePassed, 1, 2),
 		spec("needs a second attempt", types.SpecStatePassed, 2, 2),
 		spec("fails", types.SpecStateFailed, 2, 2),
@@ -56,7 +56,7 @@ func TestTimingsIncludeExecutedSpecsOnly(t *testing.T) {
 	}
 }
 
-func TestUnsteadySpecsOfEverySuiteAreKept(t *testing.T) {
+func TestAppendToKeepsEarlierLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "summary")
 	for _, line := range []string{"one\n", "", "two\n"} {
 		if err := appendTo(path, line); err != nil {

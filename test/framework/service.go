@@ -11,10 +11,10 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// Service is the address of the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint for its whole life,
-// without health checks.
+// Service forwards connections to the webhooks of several managers. Like kube-proxy, it forwards each connection to one endpoint without health
+// checks.
 type Service struct {
-	// Oldest makes the Service choose the oldest endpoint instead of each in turn: the worst choice during a rollout. Set it before Add.
+	// Oldest chooses the oldest endpoint instead of each in turn, which is the worst choice during a rollout. Set it before Add.
 	Oldest bool
 
 	mu    sync.Mutex
@@ -55,21 +55,21 @@ func (s *Service) endpointPort() int {
 	return s.ports[s.next%len(s.ports)]
 }
 
-func (s *Service) forward(caller net.Conn) {
-	defer func() { _ = caller.Close() }()
-	called, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.endpointPort()))
+func (s *Service) forward(client net.Conn) {
+	defer func() { _ = client.Close() }()
+	endpoint, err := net.Dial("tcp", fmt.Sprintf("localhost:%d", s.endpointPort()))
 	if err != nil {
 		return
 	}
-	defer func() { _ = called.Close() }()
-	var both sync.WaitGroup
-	for to, from := range map[net.Conn]net.Conn{caller: called, called: caller} {
-		both.Go(func() {
+	defer func() { _ = endpoint.Close() }()
+	var copies sync.WaitGroup
+	for to, from := range map[net.Conn]net.Conn{client: endpoint, endpoint: client} {
+		copies.Go(func() {
 			_, _ = io.Copy(to, from)
 			_ = to.(*net.TCPConn).CloseWrite()
 		})
 	}
-	both.Wait()
+	copies.Wait()
 }
 
 // Add adds the endpoint that listens on a port.
@@ -83,5 +83,5 @@ func (s *Service) Add(port int) {
 func (s *Service) Remove(port int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ports = slices.DeleteFunc(s.ports, func(other int) bool { return other == port })
+	s.ports = slices.DeleteFunc(s.ports, func(p int) bool { return p == port })
 }

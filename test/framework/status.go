@@ -31,7 +31,7 @@ func (e *Env) Events(ctx context.Context, object client.Object) ([]eventsv1.Even
 	return events, nil
 }
 
-// WaitForEvent waits for an Event of an object with a reason, whose note contains a text, and returns the note.
+// WaitForEvent waits for an Event with the reason whose note contains the text, and returns the note.
 func (e *Env) WaitForEvent(ctx context.Context, object client.Object, reason, text string) string {
 	ginkgo.GinkgoHelper()
 	note := ""
@@ -51,7 +51,7 @@ func (e *Env) WaitForEvent(ctx context.Context, object client.Object, reason, te
 	return note
 }
 
-// FindCondition returns the condition of a type, or an empty one.
+// FindCondition returns the condition of the given type, or an empty condition.
 func FindCondition(conditions []metav1.Condition, kind string) metav1.Condition {
 	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {
 		return *condition
@@ -71,7 +71,7 @@ func (e *Env) KStatus(ctx context.Context, object client.Object) (string, error)
 	}
 	result, err := kstatus.Compute(live)
 	if err != nil {
-		return "", fmt.Errorf("judging %s %s: %w", kind.Kind, object.GetName(), err)
+		return "", fmt.Errorf("computing the kstatus of %s %s: %w", kind.Kind, object.GetName(), err)
 	}
 	list, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
 	reason := "no condition Ready"

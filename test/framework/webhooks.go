@@ -48,7 +48,7 @@ func (e *Env) WaitAdmitted(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// HoldLease gives the Lease of the leader election to another client, so that a manager with leader election only serves webhooks.
+// HoldLease gives the Lease of the leader election to another client. A manager with leader election then only serves webhooks.
 func (e *Env) HoldLease(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	now := metav1.NowMicro()

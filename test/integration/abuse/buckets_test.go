@@ -24,11 +24,11 @@ func policy() []string {
 			return strings.Split(block.Text, "---\n")
 		}
 	}
-	Fail("docs/security.md shows no policy mlflow-buckets")
+	Fail("docs/security.md contains no policy mlflow-buckets")
 	return nil
 }
 
-var _ = Describe("An editor of Secrets, under the admission policy of the page about security", func() {
+var _ = Describe("An editor of Secrets, under the admission policy of docs/security.md", func() {
 	It("can use only buckets that an administrator lists in an annotation of the namespace [A-14]", func(ctx SpecContext) {
 		for _, text := range policy() {
 			o := object("", text)

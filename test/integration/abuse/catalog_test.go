@@ -15,7 +15,7 @@ const (
 )
 
 func catalog(name, spec string) string {
-	return "apiVersion: aihub.opendatahub.io/v1alpha1\nkind: Catalog\nmetadata: {name: " + name + "}\nspec:\n" + with("{}", spec)
+	return "apiVersion: aihub.opendatahub.io/v1alpha1\nkind: Catalog\nmetadata: {name: " + name + "}\nspec:\n" + mergeSpec("{}", spec)
 }
 
 // clusterRuntime returns a ClusterServingRuntime.
@@ -29,24 +29,24 @@ func clusterRuntime(name, spec string) *unstructured.Unstructured {
 var _ = Describe("An editor of Catalogs without other permissions", func() {
 	external := func(secret string) string { return "{database: {external: {host: db, secretName: " + secret + "}}}" }
 	for title, attempt := range map[string]struct{ namespace, name, spec, message string }{
-		"another name":                          {"", "mine", "{}", "catalog resource name must be 'catalog'"},
-		"the name of its server":                {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
-		"a foreign password":                    {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
-		"the password of etcd":                  {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
-		"a foreign Secret as its certificate":   {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
-		"the key of the CA, as a database":      {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
-		"the key of the CA, as its certificate": {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
-		"a token of the manager":                {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
-		"database with an unknown sslMode":      {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
-		"port 0":                                {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
-		"a name of a host without an end":       {"", "catalog", "{database: {external: {host: " + longName(254) + ", secretName: s}}}", "Too long"},
-		"negative volume size":                  {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
-		"invalid proxy mode":                    {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
-		"a folder of the node":                  {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
-		"a higher priority":                     {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
-		"readers by an unknown word":            {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
+		"another name":                                      {"", "mine", "{}", "catalog resource name must be 'catalog'"},
+		"the name of the catalog server":                    {"", "model-catalog", "{}", "catalog resource name must be 'catalog'"},
+		"a database password of another user":               {"", "catalog", external("other-credentials"), "get secrets other-credentials"},
+		"the etcd Secret as the database password":          {"", "catalog", external("model-serving-etcd"), "get secrets model-serving-etcd"},
+		"a Secret of another user as the proxy certificate": {"", "catalog", "{proxy: {certificateSecretName: other-credentials}}", "get secrets other-credentials"},
+		"the CA key as the database password":               {operatorNamespace, "catalog", external(webhookSecret), "it belongs to the manager"},
+		"the CA key as the proxy certificate":               {operatorNamespace, "catalog", "{proxy: {certificateSecretName: " + webhookSecret + "}}", "it belongs to the manager"},
+		"a token Secret of the manager":                     {operatorNamespace, "catalog", external(managerAccount + "-token-x"), "it belongs to the manager"},
+		"an invalid sslMode":                                {"", "catalog", "{database: {external: {host: db, secretName: s, sslMode: off}}}", "sslMode"},
+		"port 0":                                            {"", "catalog", "{database: {external: {host: db, secretName: s, port: 0}}}", "port"},
+		"a host name of 254 characters":                     {"", "catalog", "{database: {external: {host: " + longName(254) + ", secretName: s}}}", "Too long"},
+		"a negative volume size":                            {"", "catalog", "{database: {volume: {sizeLimit: '-1'}}}", "sizeLimit must be greater than zero"},
+		"an invalid proxy mode":                             {"", "catalog", "{proxy: {mode: Sometimes}}", "Unsupported value"},
+		"a hostPath volume":                                 {"", "catalog", "{volumes: [{name: v, hostPath: {path: /}}]}", "exactly one of configMap"},
+		"a system priority class":                           {"", "catalog", "{priorityClassName: system-node-critical}", "create pods"},
+		"an invalid access mode":                            {"", "catalog", "{access: {authenticated: Noone}}", "Unsupported value"},
 	} {
-		It("does not get "+title, func(ctx SpecContext) {
+		It("is denied "+title, func(ctx SpecContext) {
 			namespace := attempt.namespace
 			if namespace == "" {
 				namespace = team
@@ -65,7 +65,7 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 			env.WaitDeleted(ctx, c)
 		}, NodeTimeout(specTimeout))
 		Expect(c.Object).NotTo(HaveKey("status"))
-		Expect(c.Object["spec"]).To(HaveLen(2), "only resources are a field of a Catalog, and replicas have a default")
+		Expect(c.Object["spec"]).To(HaveLen(2), "the spec must have only resources and the default of replicas")
 		server := &appsv1.Deployment{}
 		Eventually(func() error {
 			return env.Admin.Get(ctx, client.ObjectKey{Namespace: team, Name: "model-catalog"}, server)
@@ -79,7 +79,7 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 		}
 		By("creating a second Catalog in another namespace, which would share host and permissions")
 		expectRejected(catalogEditor, operatorNamespace, catalog("catalog", "{}"), "a cluster has only one Catalog")(ctx)
-		By("setting a database as a developer: only this one may get the password")
+		By("setting a database as a developer, the only host that may receive the password")
 		Expect(as(developer).Patch(ctx, c, merge(`{"spec":{"database":{"external":{"host":"db","secretName":"other-credentials"}}}}`))).To(Succeed())
 		for _, change := range []string{`"host":"evil.example.com"`, `"host":"169.254.169.254"`, `"host":"kubernetes.default.svc"`, `"port":1234`} {
 			err := as(catalogEditor).Patch(ctx, c.DeepCopy(), merge(`{"spec":{"database":{"external":{`+change+`}}}}`))
@@ -90,29 +90,29 @@ var _ = Describe("An editor of Catalogs without other permissions", func() {
 })
 
 var _ = Describe("An editor of ClusterServingRuntimes without other permissions", func() {
-	container := func(more string) string { return "{containers: [{name: server, image: i, " + more + "}]}" }
-	for title, attempt := range map[string]struct{ who, spec, message string }{
-		"an image":                               {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
-		"an image by rights in one namespace":    {developer, "{}", "create pods in all namespaces"},
-		"another command":                        {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
-		"a Secret in a volume":                   {clusterRuntimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
-		"a Secret by rights in one namespace":    {developer, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
-		"a Secret for images":                    {clusterRuntimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
-		"the password of etcd in a variable":     {clusterRuntimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
-		"a ConfigMap":                            {clusterRuntimeEditor, container("envFrom: [{configMapRef: {name: others}}]"), "get configmaps others"},
-		"a token":                                {clusterRuntimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
-		"a foreign claim":                        {clusterRuntimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
-		"labels that select other pods":          {clusterRuntimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
-		"the key of the CA, as an administrator": {admin, "{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
-		"the key of the CA in a variable":        {admin, container("env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]"), "it belongs to the manager"},
-		"the traffic of the manager":             {admin, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
-		"the traffic of the mesh":                {admin, "{labels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
-		"the folders of the node":                {admin, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
-		"a port of the node":                     {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
-		"root on the node":                       {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
+	container := func(fields string) string { return "{containers: [{name: server, image: i, " + fields + "}]}" }
+	for title, attempt := range map[string]struct{ user, spec, message string }{
+		"an image": {clusterRuntimeEditor, "{}", "create pods in all namespaces"},
+		"an image with permissions in one namespace": {developer, "{}", "create pods in all namespaces"},
+		"another command":                                                 {clusterRuntimeEditor, container("command: [sh]"), `container "server"`},
+		"a Secret in a volume":                                            {clusterRuntimeEditor, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"a Secret with permissions in one namespace":                      {developer, "{volumes: [{name: v, secret: {secretName: other-credentials}}]}", "get secrets other-credentials in all namespaces"},
+		"an image pull Secret":                                            {clusterRuntimeEditor, "{imagePullSecrets: [{name: other-credentials}]}", "get secrets other-credentials"},
+		"the etcd Secret in an environment variable":                      {clusterRuntimeEditor, container("env: [{name: A, valueFrom: {secretKeyRef: {name: model-serving-etcd, key: k}}}]"), "get secrets model-serving-etcd"},
+		"a ConfigMap":                                                     {clusterRuntimeEditor, container("envFrom: [{configMapRef: {name: others}}]"), "get configmaps others"},
+		"a ServiceAccount token":                                          {clusterRuntimeEditor, "{volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token, audience: vault}}]}}]}", "token of a ServiceAccount"},
+		"a PersistentVolumeClaim":                                         {clusterRuntimeEditor, "{volumes: [{name: v, persistentVolumeClaim: {claimName: others}}]}", `volume "v"`},
+		"labels that select other pods":                                   {clusterRuntimeEditor, "{labels: {app: mlflow}}", `label of pods "app"`},
+		"the CA key in a volume, even as an administrator":                {admin, "{volumes: [{name: v, secret: {secretName: " + webhookSecret + "}}]}", "it belongs to the manager"},
+		"the CA key in an environment variable, even as an administrator": {admin, container("env: [{name: A, valueFrom: {secretKeyRef: {name: " + webhookSecret + ", key: ca.key}}}]"), "it belongs to the manager"},
+		"the pod label of the manager":                                    {admin, "{labels: {platform.opendatahub.io/manager: odh-platform-operator}}", "the platform selects pods by it"},
+		"the pod label of ModelMesh":                                      {admin, "{labels: {modelmesh-service: modelmesh-serving}}", "the platform selects pods by it"},
+		"a hostPath volume":                                               {admin, "{volumes: [{name: v, hostPath: {path: /}}]}", "Pod Security level baseline"},
+		"a host port":                                                     {admin, container("ports: [{containerPort: 9000, hostPort: 80}]"), "Pod Security level baseline"},
+		"a privileged container":                                          {admin, container("securityContext: {privileged: true}"), "Pod Security level baseline"},
 	} {
-		It("does not get "+title, func(ctx SpecContext) {
-			err := as(attempt.who).Create(ctx, clusterRuntime("attempt", attempt.spec), client.DryRunAll)
+		It("is denied "+title, func(ctx SpecContext) {
+			err := as(attempt.user).Create(ctx, clusterRuntime("attempt", attempt.spec), client.DryRunAll)
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 			Expect(err).To(MatchError(ContainSubstring(attempt.message)))
 		}, NodeTimeout(specTimeout))

@@ -30,11 +30,11 @@ import (
 )
 
 const (
-	floodTimeout = 10 * time.Minute
-	listed       = 1000
-	writes       = 20
-	// mostRefused bounds how long a client may continue to send a body after its rejection.
-	mostRefused = 20 * time.Second
+	floodTimeout  = 10 * time.Minute
+	registryCount = 1000
+	writeCount    = 20
+	// rejectionTimeout bounds the time for which a client continues to send a body after its rejection.
+	rejectionTimeout = 20 * time.Second
 )
 
 // Every pod that reaches the webhook port can post to it, even without RBAC permissions.
@@ -47,8 +47,8 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		limit = env.Installed.Deployment.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 		manager.StopTemporarily(ctx)
-		withoutWebhooks(ctx, makeRegistries)
-		// Built without the race detector, which multiplies the memory and time that the limits are about.
+		withoutWebhooks(ctx, createPausedRegistries)
+		// The binary has no race detector, which multiplies memory and time.
 		binary, err := cluster.BuildProgram(ctx, "./cmd/manager", []string{"grpcnotrace"}, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
 		limited = env.StartManager(ctx, framework.ManagerOptions{
@@ -62,35 +62,35 @@ var _ = Describe("A pod that posts to the webhook port", Ordered, func() {
 		}
 		DeferCleanup(func(ctx SpecContext) { limited.Stop(ctx) })
 		DeferCleanup(func() { AddReportEntry("highest resident memory, MiB", memory(limited, "VmHWM")>>20) })
-		Eventually(func() error { return write(ctx) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
+		Eventually(func() error { return createRegistry(ctx) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
 	}, NodeTimeout(floodTimeout))
 
 	const mutate = "/mutate-modelregistry-opendatahub-io-modelregistry"
-	large := func() string { return conversionReview(`{"a":"`+longName(60<<20)+`"}`, 1) }
+	largeReview := func() string { return conversionReview(`{"a":"`+longName(60<<20)+`"}`, 1) }
 	objects := func(size int) string { return `{"a":[` + strings.Repeat(`{"":0},`, size/7) + `0]}` }
 	for title, flood := range map[string]struct {
 		path    string
 		body    func() string
-		posters int
+		clients int
 		chunked bool
 	}{
-		"four large registries at a time":       {"/convert", large, 4, false},
-		"sixteen large registries":              {"/convert", large, 16, false},
-		"a registry of many small objects":      {"/convert", func() string { return conversionReview(objects(60<<20), 1) }, 16, false},
-		"many registries of small objects":      {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, false},
-		"bodies of unknown length":              {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, true},
-		"large reviews of admission":            {mutate, func() string { return admissionReview(objects(6 << 20)) }, 16, false},
-		"reviews of admission that are decoded": {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
-		"small reviews of admission":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
+		"four large registries at a time":    {"/convert", largeReview, 4, false},
+		"sixteen large registries at a time": {"/convert", largeReview, 16, false},
+		"a registry with many small objects": {"/convert", func() string { return conversionReview(objects(60<<20), 1) }, 16, false},
+		"many registries with small objects": {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, false},
+		"bodies of unknown length":           {"/convert", func() string { return conversionReview(objects(700<<10), 80) }, 16, true},
+		"large reviews of admission":         {mutate, func() string { return admissionReview(objects(6 << 20)) }, 16, false},
+		"admission reviews that are decoded": {mutate, func() string { return admissionReview(objects(800 << 10)) }, 16, false},
+		"small admission reviews":            {mutate, func() string { return admissionReview(objects(60 << 10)) }, 32, false},
 	} {
 		It("neither stops the manager nor blocks writes: "+title, func(ctx SpecContext) {
-			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", env.Installed.WebhookPort, flood.path), flood.body(), flood.posters, flood.chunked)
+			stop := post(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", env.Installed.WebhookPort, flood.path), flood.body(), flood.clients, flood.chunked)
 			defer stop()
-			for range writes {
-				Expect(write(ctx)).To(Succeed())
+			for range writeCount {
+				Expect(createRegistry(ctx)).To(Succeed())
 			}
-			Expect(list(ctx)).To(Equal(listed))
-			Expect(stop()).To(BeNumerically(">=", flood.posters), "requests")
+			Expect(countRegistries(ctx)).To(Equal(registryCount))
+			Expect(stop()).To(BeNumerically(">=", flood.clients), "requests")
 			Expect(limited.Process.Running()).To(BeTrue(), limited.Process.LogTail())
 			Expect(memory(limited, "VmHWM")).To(BeNumerically("<", limit))
 		}, NodeTimeout(floodTimeout))
@@ -109,8 +109,8 @@ func memory(m *framework.Manager, field string) int64 {
 	return kib << 10
 }
 
-// withoutWebhooks calls do while the webhooks of registries are disabled: the API server could not reach the stopped manager.
-func withoutWebhooks(ctx context.Context, do func(context.Context)) {
+// withoutWebhooks calls a function while the webhooks of registries are disabled, because the API server cannot reach the stopped manager.
+func withoutWebhooks(ctx context.Context, call func(context.Context)) {
 	GinkgoHelper()
 	for _, change := range []string{
 		`[{"op":"add","path":"/webhooks/0/matchConditions","value":[{"name":"never","expression":"false"}]}]`, `[{"op":"remove","path":"/webhooks/0/matchConditions"}]`,
@@ -121,22 +121,22 @@ func withoutWebhooks(ctx context.Context, do func(context.Context)) {
 		} {
 			Expect(env.Admin.Patch(ctx, configuration, client.RawPatch(types.JSONPatchType, []byte(change)))).To(Succeed())
 		}
-		if do != nil {
-			do(ctx)
-			do = nil
+		if call != nil {
+			call(ctx)
+			call = nil
 		}
 	}
 }
 
-// makeRegistries creates paused registries, which the manager does not reconcile.
-func makeRegistries(ctx context.Context) {
+// createPausedRegistries creates paused registries, which the manager does not reconcile.
+func createPausedRegistries(ctx context.Context) {
 	GinkgoHelper()
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	next := atomic.Int64{}
-	failed := make(chan error, listed)
+	errs := make(chan error, registryCount)
 	for range 8 {
-		all.Go(func() {
-			for i := next.Add(1); i <= listed; i = next.Add(1) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= registryCount; i = next.Add(1) {
 				o := &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "modelregistry.opendatahub.io/v1beta1", "kind": "ModelRegistry",
 					"spec": map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}},
@@ -148,24 +148,24 @@ func makeRegistries(ctx context.Context) {
 				for apierrors.IsInternalError(err) && ctx.Err() == nil { // the API server may still call the disabled webhook
 					err = env.Admin.Create(ctx, o)
 				}
-				failed <- err
+				errs <- err
 			}
 		})
 	}
-	all.Wait()
-	close(failed)
-	for err := range failed {
+	workers.Wait()
+	close(errs)
+	for err := range errs {
 		Expect(err).NotTo(HaveOccurred())
 	}
 }
 
-func write(ctx context.Context) error {
+func createRegistry(ctx context.Context) error {
 	return as(registryEditor).Create(ctx, object(team, registry("quiet", "{}")), client.DryRunAll)
 }
 
-// list returns the number of registries, read in the version that is not stored. The change of the CRD clears the converted
-// objects from the cache of the API server. An attempt takes up to a minute, and several of them if other suites use the processors.
-func list(ctx context.Context) int {
+// countRegistries lists the registries in the version that is not stored. The change of the CRD clears the converted objects from the cache of
+// the API server. An attempt takes up to a minute; several attempts may be needed if other suites use the processors.
+func countRegistries(ctx context.Context) int {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -185,16 +185,16 @@ func list(ctx context.Context) int {
 	return count
 }
 
-// post sends the body repeatedly from a number of callers. The returned function stops them and returns the number of requests.
-func post(ctx context.Context, url, body string, callers int, chunked bool) func() int64 {
+// post sends the body repeatedly from the given number of clients. The returned function stops them and returns the number of requests.
+func post(ctx context.Context, url, body string, clients int, chunked bool) func() int64 {
 	ctx, cancel := context.WithCancel(ctx)
-	foreign := &http.Client{Timeout: mostRefused, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: callers, //nolint:gosec // the certificate is for other names
+	httpClient := &http.Client{Timeout: rejectionTimeout, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: clients, //nolint:gosec // the certificate is for other names
 	}}
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	var sent atomic.Int64
-	for range callers {
-		all.Go(func() {
+	for range clients {
+		workers.Go(func() {
 			for ctx.Err() == nil {
 				request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 				if err != nil {
@@ -204,7 +204,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 					request.ContentLength = -1
 				}
 				request.Header.Set("Content-Type", "application/json")
-				if response, err := foreign.Do(request); err == nil {
+				if response, err := httpClient.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body) // the status code is irrelevant
 					_ = response.Body.Close()
 				}
@@ -214,7 +214,7 @@ func post(ctx context.Context, url, body string, callers int, chunked bool) func
 	}
 	return func() int64 {
 		cancel()
-		all.Wait()
+		workers.Wait()
 		return sent.Load()
 	}
 }

@@ -20,8 +20,8 @@ const (
 	notPublished = "DashboardNotPublished"
 )
 
-// exact creates a namespace with a given name, which models are served in.
-func exact(ctx context.Context, name string) {
+// createMeshNamespace creates a namespace with the given name and a published ServingRuntime.
+func createMeshNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	ns := framework.NamespaceNamed(name)
 	ns.Labels = map[string]string{"modelmesh-enabled": "true"}
@@ -35,26 +35,26 @@ func ingress(namespace, name string) *networkingv1.Ingress {
 	return &networkingv1.Ingress{ObjectMeta: meta(namespace, name)}
 }
 
-// put creates an object and deletes it after the spec.
-func put(ctx context.Context, namespace, text string) *unstructured.Unstructured {
+// create creates an object and deletes it after the spec.
+func create(ctx context.Context, namespace, text string) *unstructured.Unstructured {
 	GinkgoHelper()
 	o := object(namespace, text)
 	env.Create(ctx, o)
 	return o
 }
 
-// [B-5] Ingress controllers serve all Ingresses of a host, whichever namespace they are in.
-var _ = Describe("Two tenants whose objects have one host", Serial, func() {
-	It("do not share it: the later object is not published, and names the earlier one", func(ctx SpecContext) {
-		const named = "{model: {modelFormat: {name: onnx}, storage: {key: s3, path: m}}}"
+// [B-5] Ingress controllers serve the Ingresses of a host from all namespaces.
+var _ = Describe("Objects of two tenants with the same host", Serial, func() {
+	It("are not published together: the later object reports the Ingress of the earlier one", func(ctx SpecContext) {
+		const predictorSpec = "{model: {modelFormat: {name: onnx}, storage: {key: s3, path: m}}}"
 		manager.StopTemporarily(ctx)
-		other := env.StartManager(ctx, framework.ManagerOptions{
+		ingressManager := env.StartManager(ctx, framework.ManagerOptions{
 			Name: "hosts", WebhookPort: env.Installed.WebhookPort, Env: append(images[:len(images):len(images)], "EXPOSURE=ingress", "INGRESS_DOMAIN="+hostDomain),
 		})
 		for _, namespace := range []string{"a-rest", "c-x-rest", "x-rest", "rest", "catalog", "b-c", "c"} {
-			exact(ctx, namespace)
+			createMeshNamespace(ctx, namespace)
 		}
-		first := map[*networkingv1.Ingress]string{
+		earlierHosts := map[*networkingv1.Ingress]string{
 			ingress(team, "team-a-https"):            "team-a-rest",
 			ingress("x-rest", "ray-dashboard-c"):     "ray-dashboard-c-x-rest",
 			ingress(team, "model-catalog-https"):     "model-catalog",
@@ -63,32 +63,32 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 			ingress("a-rest", "data"):                "data-a-rest",
 			ingress("c-x-rest", "not-ray-dashboard"): "not-ray-dashboard-c-x-rest",
 		}
-		earlier := put(ctx, team, registry("team-a", "{}"))
-		put(ctx, "x-rest", rayCluster("c", "{}"))
-		put(ctx, team, catalog("catalog", "{}"))
+		earlier := create(ctx, team, registry("team-a", "{}"))
+		create(ctx, "x-rest", rayCluster("c", "{}"))
+		create(ctx, team, catalog("catalog", "{}"))
 		for namespace, name := range map[string]string{"b-c": "a", "catalog": "registry", "a-rest": "data", "c-x-rest": "not-ray-dashboard"} {
-			put(ctx, namespace, service(name, named))
+			create(ctx, namespace, service(name, predictorSpec))
 		}
-		for published, host := range first {
+		for published, host := range earlierHosts {
 			env.WaitExists(ctx, published)
 			Expect(published.Spec.Rules[0].Host).To(Equal(host + "." + hostDomain))
 		}
 
 		By("creating models and a Ray cluster of other tenants")
-		for _, late := range []struct{ namespace, text, ingress, reason, holder string }{
-			{"a-rest", service("team", named), "team", noRoute, "the older Ingress " + team + "/team-a-https of ModelRegistry team-a has the host team-a-rest." + hostDomain},
-			{"c-x-rest", service("ray-dashboard", named), "ray-dashboard", noRoute, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
-			{"catalog", service("model", named), "model", noRoute, "the older Ingress " + team + "/model-catalog-https of Catalog catalog has the host model-catalog." + hostDomain},
-			{"c", service("a-b", named), "a-b", noRoute, "the older Ingress b-c/a of InferenceService a has the host a-b-c." + hostDomain},
+		for _, later := range []struct{ namespace, text, ingress, reason, message string }{
+			{"a-rest", service("team", predictorSpec), "team", noRoute, "the older Ingress " + team + "/team-a-https of ModelRegistry team-a has the host team-a-rest." + hostDomain},
+			{"c-x-rest", service("ray-dashboard", predictorSpec), "ray-dashboard", noRoute, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
+			{"catalog", service("model", predictorSpec), "model", noRoute, "the older Ingress " + team + "/model-catalog-https of Catalog catalog has the host model-catalog." + hostDomain},
+			{"c", service("a-b", predictorSpec), "a-b", noRoute, "the older Ingress b-c/a of InferenceService a has the host a-b-c." + hostDomain},
 			{"rest", rayCluster("c-x", "{}"), "ray-dashboard-c-x", notPublished, "the older Ingress x-rest/ray-dashboard-c of RayCluster c has the host ray-dashboard-c-x-rest." + hostDomain},
 		} {
-			o := put(ctx, late.namespace, late.text)
-			env.WaitForEvent(ctx, o, late.reason, late.holder)
-			env.ExpectAbsent(ctx, ingress(late.namespace, late.ingress))
+			o := create(ctx, later.namespace, later.text)
+			env.WaitForEvent(ctx, o, later.reason, later.message)
+			env.ExpectAbsent(ctx, ingress(later.namespace, later.ingress))
 		}
 
 		By("creating a registry with the host of a model")
-		m := put(ctx, team, registry("data-a", "{}"))
+		m := create(ctx, team, registry("data-a", "{}"))
 		env.WaitForCondition(ctx, m, routestatus.Condition, metav1.ConditionFalse, routestatus.ReasonHostTaken)
 		reported, _, err := unstructured.NestedSlice(m.Object, "status", "conditions")
 		Expect(err).NotTo(HaveOccurred())
@@ -102,12 +102,12 @@ var _ = Describe("Two tenants whose objects have one host", Serial, func() {
 		for _, served := range []*unstructured.Unstructured{earlier, m} {
 			env.WaitForCondition(ctx, served, "Available", metav1.ConditionTrue, "")
 		}
-		env.WaitIdle(other.User, quiet, specTimeout)
-		env.ExpectIdle(other.User, quiet)
-		for published := range first {
+		env.WaitIdle(ingressManager.User, quiet, specTimeout)
+		env.ExpectIdle(ingressManager.User, quiet)
+		for published := range earlierHosts {
 			Expect(env.Exists(ctx, published)).To(BeTrue(), published.Name)
 		}
-		other.Stop(ctx)
+		ingressManager.Stop(ctx)
 		manager.Restart(ctx)
 	}, NodeTimeout(3*specTimeout))
 })

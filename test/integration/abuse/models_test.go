@@ -22,13 +22,13 @@ const (
 )
 
 func predictor(name, spec string) string {
-	return "apiVersion: serving.kserve.io/v1alpha1\nkind: Predictor\nmetadata: {name: " + name + "}\nspec:\n" + with("{modelType: {name: sklearn}}", spec)
+	return "apiVersion: serving.kserve.io/v1alpha1\nkind: Predictor\nmetadata: {name: " + name + "}\nspec:\n" + mergeSpec("{modelType: {name: sklearn}}", spec)
 }
 
 // service returns an InferenceService in ModelMesh mode.
 func service(name, predictor string) string {
 	return "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: " + name +
-		", annotations: {serving.kserve.io/deploymentMode: ModelMesh}}\nspec:\n" + with("{}", "{predictor: "+predictor+"}")
+		", annotations: {serving.kserve.io/deploymentMode: ModelMesh}}\nspec:\n" + mergeSpec("{}", "{predictor: "+predictor+"}")
 }
 
 // failure returns the reason and message of lastFailureInfo in the status.
@@ -45,7 +45,7 @@ func failure(ctx context.Context, o *unstructured.Unstructured) string {
 	return fmt.Sprint(info["reason"], ": ", info["message"])
 }
 
-// expectFailures creates all attempts, then waits until the status of each reports its failure: no webhook validates models.
+// expectFailures creates all attempts, then waits until the status of each reports its failure, because no webhook validates models.
 func expectFailures(ctx context.Context, user string, attempts map[string]string, build func(name, spec string) string) {
 	GinkgoHelper()
 	stored := map[string]*unstructured.Unstructured{}
@@ -61,15 +61,15 @@ func expectFailures(ctx context.Context, user string, attempts map[string]string
 	}
 }
 
-const astray = "points outside the storage: remove every '..'"
+const outsideStorage = "points outside the storage: remove every '..'"
 
 var _ = Describe("An editor of Predictors without other permissions", func() {
 	It("cannot read outside the storage, nor use objects that a Predictor is not allowed to reference", func(ctx SpecContext) {
 		expectFailures(ctx, predictorEditor, map[string]string{
 			"{storage: {key: s3, path: ../../../var/run/secrets/kubernetes.io/serviceaccount/token}}": "spec.storage.path",
-			"{storage: {key: s3, path: a/../../other-model/weights}}":                                 astray,
-			"{path: ../other-model, storage: {key: s3}}":                                              astray,
-			"{storage: {key: s3, path: .., parameters: {bucket: b}}}":                                 astray,
+			"{storage: {key: s3, path: a/../../other-model/weights}}":                                 outsideStorage,
+			"{path: ../other-model, storage: {key: s3}}":                                              outsideStorage,
+			"{storage: {key: s3, path: .., parameters: {bucket: b}}}":                                 outsideStorage,
 			"{storage: {key: s3, path: m, schemaPath: ../../etc/passwd}}":                             "spec.storage.schemaPath",
 			"{path: m, schemaPath: ../s, storage: {key: s3}}":                                         "spec.storage.schemaPath",
 			"{storage: {key: ../etcd/etcd_connection, path: m}}":                                      "spec.storage.key",
@@ -82,7 +82,7 @@ var _ = Describe("An editor of Predictors without other permissions", func() {
 		}, predictor)
 	}, NodeTimeout(specTimeout))
 
-	It("cannot write a status that was not observed", func(ctx SpecContext) {
+	It("cannot set the status of a Predictor when creating or updating it", func(ctx SpecContext) {
 		p := object(team, predictor("liar", "{storage: {path: ..}}"))
 		Expect(unstructured.SetNestedMap(p.Object, map[string]any{
 			"available": true, "activeModelState": "Loaded", "transitionStatus": "UpToDate", "grpcEndpoint": "grpc://evil.example.com:1",
@@ -92,20 +92,20 @@ var _ = Describe("An editor of Predictors without other permissions", func() {
 		status, _, err := unstructured.NestedMap(p.Object, "status")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(status).To(And(HaveKeyWithValue("available", false), Not(HaveKey("grpcEndpoint"))))
-		lie := merge(`{"status":{"available":true,"grpcEndpoint":"grpc://evil.example.com:1"}}`)
-		Expect(as(predictorEditor).Patch(ctx, p, lie)).To(Succeed())
+		forgedStatus := merge(`{"status":{"available":true,"grpcEndpoint":"grpc://evil.example.com:1"}}`)
+		Expect(as(predictorEditor).Patch(ctx, p, forgedStatus)).To(Succeed())
 		Expect(fmt.Sprint(p.Object["status"])).NotTo(ContainSubstring("evil"))
 	}, NodeTimeout(specTimeout))
 })
 
 var _ = Describe("An editor of InferenceServices without other permissions", func() {
-	It("cannot read outside the storage, nor have forbidden addresses fetched", func(ctx SpecContext) {
+	It("cannot read outside the storage, nor load from forbidden addresses", func(ctx SpecContext) {
 		in := func(storage string) string { return "{model: {modelFormat: {name: sklearn}, " + storage + "}}" }
 		expectFailures(ctx, serviceEditor, map[string]string{
-			in("storageUri: 's3://bucket/../../other'"):                                                          astray,
+			in("storageUri: 's3://bucket/../../other'"):                                                          outsideStorage,
 			in("storageUri: 'pvc://../etc/passwd'"):                                                              "spec.storage.parameters[name]",
-			in("storageUri: 'pvc://others/../../token'"):                                                         astray,
-			in("storageUri: 'https://example.com/a/%2e%2e/%2e%2e/b'"):                                            astray,
+			in("storageUri: 'pvc://others/../../token'"):                                                         outsideStorage,
+			in("storageUri: 'https://example.com/a/%2e%2e/%2e%2e/b'"):                                            outsideStorage,
 			in("storageUri: 'file:///var/run/secrets/kubernetes.io/serviceaccount/token'"):                       "unsupported storageUri scheme",
 			in("storageUri: 'hostpath:///etc/shadow'"):                                                           "unsupported storageUri scheme",
 			in("storageUri: 'oci://evil.example.com/image'"):                                                     "unsupported storageUri scheme",
@@ -123,13 +123,13 @@ var _ = Describe("An editor of InferenceServices without other permissions", fun
 
 var _ = Describe("An editor of MLflow", func() {
 	for title, attempt := range map[string]struct{ name, spec, message string }{
-		"a foreign Secret":        {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
-		"foreign artifacts":       {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
-		"the root of the bucket":  {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
-		"a second configuration":  {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
-		"a path without a length": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longName(513) + "}", "Too long"},
+		"the Secret of another user":       {"mlflow", "{artifactRootSecret: other-credentials}", "artifactRootSecret must be 'mlflow-artifact-connection'"},
+		"a path outside the artifact root": {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: a/../../other}", "artifactRootPath must not contain '..'"},
+		"the root of the bucket":           {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: /other}", "artifactRootPath must be relative"},
+		"a second configuration":           {"other", "{artifactRootSecret: mlflow-artifact-connection}", "MLflowConfig resource name must be 'mlflow'"},
+		"a path of 513 characters":         {"mlflow", "{artifactRootSecret: mlflow-artifact-connection, artifactRootPath: " + longName(513) + "}", "Too long"},
 	} {
-		It("does not get "+title+" by an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
+		It("is denied "+title+" in an MLflowConfig", expectRejected(mlflowEditor, metav1.NamespaceDefault,
 			"{apiVersion: mlflow.kubeflow.org/v1, kind: MLflowConfig, metadata: {name: "+attempt.name+"}, spec: "+attempt.spec+"}", attempt.message),
 			NodeTimeout(specTimeout))
 	}
@@ -157,7 +157,7 @@ var _ = Describe("A user who creates thousands of invalid objects", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-// The spec of a model reaches a runtime only through ModelMesh: no field of a pod depends on it.
+// ModelMesh passes the spec of a model to its runtime. No field of a pod depends on that spec.
 var _ = Describe("Editors of models", func() {
 	It("cannot change pods, ServiceAccounts, Secrets and Services", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "served")
@@ -210,10 +210,10 @@ var _ = Describe("Editors of models", func() {
 			Expect(as(serviceEditor).Create(ctx, object(namespace, service(fmt.Sprintf("service-%d", i), spec)))).To(Succeed(), spec)
 		}
 		env.WaitIdle(manager.User, quiet, waitTimeout)
-		written := env.Since(start).ChildWrites(manager.User)
-		Expect(written.Where(func(e framework.Entry) bool {
+		writes := env.Since(start).ChildWrites(manager.User)
+		Expect(writes.Where(func(e framework.Entry) bool {
 			return e.Namespace == namespace && (e.Subresource != "status" || e.Resource != "predictors" && e.Resource != "inferenceservices")
-		})).To(BeEmpty(), "all that follows models is their status")
+		})).To(BeEmpty(), "a model must change nothing but its status")
 	}, NodeTimeout(specTimeout))
 
 	It("cannot write the status, nor store objects that are too large", func(ctx SpecContext) {

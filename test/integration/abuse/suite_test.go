@@ -29,7 +29,7 @@ const (
 	webhookSecret     = "odh-platform-operator-webhook-cert"
 
 	specTimeout = 2 * time.Minute
-	// waitTimeout bounds how long the manager may take to publish its CA.
+	// waitTimeout bounds the time in which the manager publishes its CA.
 	waitTimeout = time.Minute
 	poll        = 200 * time.Millisecond
 	quiet       = time.Second
@@ -55,17 +55,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		} {
 			bind(ctx, namespace, editorOf(role), role)
 		}
-		bind(ctx, namespace, rayUser, editor(ctx, "ray.io", "rayclusters"))
-		bind(ctx, namespace, catalogEditor, editor(ctx, "aihub.opendatahub.io", "catalogs"))
+		bind(ctx, namespace, rayUser, editorRole(ctx, "ray.io", "rayclusters"))
+		bind(ctx, namespace, catalogEditor, editorRole(ctx, "aihub.opendatahub.io", "catalogs"))
 		for _, role := range []string{
-			"edit", "modelregistry-editor-role", "modelmesh-servingruntime-editor-role", editor(ctx, "aihub.opendatahub.io", "catalogs"),
+			"edit", "modelregistry-editor-role", "modelmesh-servingruntime-editor-role", editorRole(ctx, "aihub.opendatahub.io", "catalogs"),
 		} {
 			bind(ctx, namespace, developer, role)
 		}
 	}
 	bindAll(ctx, mlflowEditor, "mlflow-operator-mlflow-edit")
-	for _, who := range []string{clusterRuntimeEditor, developer} {
-		bindAll(ctx, who, editor(ctx, "serving.kserve.io", "clusterservingruntimes"))
+	for _, username := range []string{clusterRuntimeEditor, developer} {
+		bindAll(ctx, username, editorRole(ctx, "serving.kserve.io", "clusterservingruntimes"))
 	}
 	for _, name := range []string{"other-credentials", "model-serving-etcd"} {
 		Expect(env.Admin.Create(ctx, &corev1.Secret{ObjectMeta: meta(team, name)})).To(Succeed())
@@ -83,7 +83,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 }, NodeTimeout(framework.StartTimeout))
 
-// images that the manager requires.
+// images are the environment variables of images that the manager requires.
 var images = []string{
 	"MLFLOW_IMAGE=quay.io/example/mlflow:v3", "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
 	"KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
@@ -98,7 +98,7 @@ var clients = map[string]client.Client{}
 // as returns a client that impersonates a user with the groups of every authenticated user.
 func as(name string) client.Client {
 	GinkgoHelper()
-	if c, known := clients[name]; known {
+	if c, found := clients[name]; found {
 		return c
 	}
 	if name == admin {
@@ -130,8 +130,8 @@ func bindAll(ctx context.Context, name, role string) {
 
 func editorOf(role string) string { return "editor-of-" + strings.SplitN(role, "-editor", 2)[0] }
 
-// editor creates a role for a kind without a shipped editor role.
-func editor(ctx context.Context, group, resource string) string {
+// editorRole creates an editor role for a kind without a shipped one, and returns its name.
+func editorRole(ctx context.Context, group, resource string) string {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: meta("", resource+"-editor-role"),
@@ -167,40 +167,40 @@ func object(namespace, text string) *unstructured.Unstructured {
 	return o
 }
 
-// with merges the fields of a flow mapping into a spec.
-func with(base, spec string) string {
+// mergeSpec merges the fields of a flow mapping into a spec.
+func mergeSpec(base, spec string) string {
 	GinkgoHelper()
-	all := map[string]any{}
-	Expect(yaml.Unmarshal([]byte(base), &all)).To(Succeed())
-	Expect(yaml.Unmarshal([]byte(spec), &all)).To(Succeed(), spec)
-	text, err := yaml.Marshal(all)
+	fields := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(base), &fields)).To(Succeed())
+	Expect(yaml.Unmarshal([]byte(spec), &fields)).To(Succeed(), spec)
+	text, err := yaml.Marshal(fields)
 	Expect(err).NotTo(HaveOccurred())
 	return strings.ReplaceAll("  "+strings.TrimSpace(string(text)), "\n", "\n  ")
 }
 
 func mlflow(spec string) string {
 	return "apiVersion: mlflow.opendatahub.io/v1\nkind: MLflow\nmetadata: {name: mlflow}\nspec:\n" +
-		with("{backendStoreUri: 'postgresql://db/mlflow', serveArtifacts: true, artifactsDestination: 's3://bucket'}", spec)
+		mergeSpec("{backendStoreUri: 'postgresql://db/mlflow', serveArtifacts: true, artifactsDestination: 's3://bucket'}", spec)
 }
 
 func registry(name, spec string) string {
 	return "apiVersion: modelregistry.opendatahub.io/v1beta1\nkind: ModelRegistry\nmetadata: {name: " + name + "}\nspec:\n" +
-		with("{rest: {}, postgres: {host: db, username: u, database: d}, kubeRBACProxy: {}}", spec)
+		mergeSpec("{rest: {}, postgres: {host: db, username: u, database: d}, kubeRBACProxy: {}}", spec)
 }
 
 // runtime returns a ModelMesh ServingRuntime with an image that the administrators of the team allow.
 func runtime(name, spec string) string {
 	return "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadata: {name: " + name + "}\nspec:\n" +
-		with("{multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: quay.io/example/server}]}", spec)
+		mergeSpec("{multiModel: true, grpcEndpoint: 'port:9000', containers: [{name: server, image: quay.io/example/server}]}", spec)
 }
 
 func rayCluster(name, pod string) string {
 	return "{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: " + name + "}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: " +
-		flow(with("{containers: [{name: head, image: i}]}", pod)) + "}}}}"
+		flow(mergeSpec("{containers: [{name: head, image: i}]}", pod)) + "}}}}"
 }
 
 func job(name, pod string) string {
-	return "{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + "}, spec: {template: {spec: " + flow(with("{restartPolicy: Never, containers: [{name: c, image: i}]}", pod)) + "}}}"
+	return "{apiVersion: batch/v1, kind: Job, metadata: {name: " + name + "}, spec: {template: {spec: " + flow(mergeSpec("{restartPolicy: Never, containers: [{name: c, image: i}]}", pod)) + "}}}"
 }
 
 // flow converts YAML into a single line.

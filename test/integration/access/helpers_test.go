@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	label = "opendatahub.io/global-mlflow-workspace"
-	view  = "odh-group-mlflow-view"
-	edit  = "odh-group-mlflow-edit"
+	workspaceLabel = "opendatahub.io/global-mlflow-workspace"
+	viewBinding    = "odh-group-mlflow-view"
+	editBinding    = "odh-group-mlflow-edit"
 )
 
 // server returns an MLflow without volumes.
@@ -31,7 +31,7 @@ func server() *mlflowv1.MLflow {
 	return m
 }
 
-// auth returns the singleton Auth with the given lists.
+// auth returns the singleton Auth with the given groups.
 func auth(allowed, admin any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"allowedGroups": allowed, "adminGroups": admin}}}
 	u.SetAPIVersion("services.platform.opendatahub.io/v1alpha1")
@@ -40,17 +40,17 @@ func auth(allowed, admin any) *unstructured.Unstructured {
 	return u
 }
 
-func list(names ...any) []any { return append([]any{}, names...) }
+func groups(names ...any) []any { return append([]any{}, names...) }
 
 // create creates an object and deletes it at the end of the spec.
 func create[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, object) }, NodeTimeout(specTimeout))
 	return object
 }
 
-func remove(ctx context.Context, object client.Object) {
+func deleteAndWait(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	err := env.Admin.Delete(ctx, object)
 	if apierrors.IsNotFound(err) || isNoMatch(err) {
@@ -63,11 +63,11 @@ func remove(ctx context.Context, object client.Object) {
 	}
 }
 
-// createServerAndAuth creates an MLflow and an Auth with one group of users and one of admins, and waits until both conditions are True: until
-// the server runs, the manager keeps updating the status.
+// createServerAndAuth creates an MLflow and an Auth with a group of users and a group of admins, and waits until both conditions are True,
+// because the manager updates the status until then.
 func createServerAndAuth(ctx context.Context) (*mlflowv1.MLflow, *unstructured.Unstructured) {
 	GinkgoHelper()
-	a := create(ctx, auth(list("users"), list("admins")))
+	a := create(ctx, auth(groups("users"), groups("admins")))
 	m := create(ctx, server())
 	env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "RoleBindingsReady")
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
@@ -84,15 +84,15 @@ func createTeamNamespace(ctx context.Context, mlflow string) string {
 
 func setWorkspaceLabel(ctx context.Context, namespace string, value any) {
 	GinkgoHelper()
-	env.SetLabel(ctx, framework.NamespaceNamed(namespace), label, value)
+	env.SetLabel(ctx, framework.NamespaceNamed(namespace), workspaceLabel, value)
 }
 
 func binding(namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// groupsOf returns the subjects of a RoleBinding.
-func groupsOf(b *rbacv1.RoleBinding) []string {
+// subjectsOf returns the kind and name of each subject of a RoleBinding.
+func subjectsOf(b *rbacv1.RoleBinding) []string {
 	var out []string
 	for _, s := range b.Subjects {
 		out = append(out, s.Kind+" "+s.Name)
@@ -108,27 +108,27 @@ func groupSubjects(names ...string) []string {
 	return out
 }
 
-// waitForBinding waits until a RoleBinding has exactly these groups and the role that belongs to its name.
+// waitForBinding waits until a RoleBinding has exactly the given groups and the ClusterRole for its name.
 func waitForBinding(ctx context.Context, namespace, name string, groups ...string) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	b := binding(namespace, name)
-	role := map[string]string{view: "mlflow-operator-mlflow-view", edit: "mlflow-operator-mlflow-edit"}[name]
+	role := map[string]string{viewBinding: "mlflow-operator-mlflow-view", editBinding: "mlflow-operator-mlflow-edit"}[name]
 	env.WaitFor(ctx, b, func(g Gomega) {
-		g.Expect(groupsOf(b)).To(Equal(groupSubjects(groups...)))
+		g.Expect(subjectsOf(b)).To(Equal(groupSubjects(groups...)))
 		g.Expect(b.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}))
 	})
 	return b
 }
 
-// expectBindings waits until a number of namespaces have a RoleBinding of viewers with exactly these groups.
-func expectBindings(ctx context.Context, count int, groups ...string) {
+// waitForViewBindings waits until a number of namespaces have a RoleBinding of viewers with exactly the given groups.
+func waitForViewBindings(ctx context.Context, count int, groups ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		found := &rbacv1.RoleBindingList{}
 		g.Expect(env.Admin.List(ctx, found)).To(Succeed())
 		n := 0
 		for i := range found.Items {
-			if b := &found.Items[i]; b.Name == view && fmt.Sprint(groupsOf(b)) == fmt.Sprint(groupSubjects(groups...)) {
+			if b := &found.Items[i]; b.Name == viewBinding && fmt.Sprint(subjectsOf(b)) == fmt.Sprint(groupSubjects(groups...)) {
 				n++
 			}
 		}
@@ -136,8 +136,8 @@ func expectBindings(ctx context.Context, count int, groups ...string) {
 	}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(time.Second).Should(Succeed())
 }
 
-// createForeign creates a RoleBinding as another client. The namespace deletes it: by the end of the spec the name may belong to a new
-// object.
+// createForeign creates a RoleBinding as another client. The RoleBinding is deleted with its namespace, because at the end of the spec another
+// object may have its name.
 func createForeign(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBinding {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, b)).To(Succeed())
@@ -146,7 +146,7 @@ func createForeign(ctx context.Context, b *rbacv1.RoleBinding) *rbacv1.RoleBindi
 
 func waitBindingsDeleted(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	env.WaitDeleted(ctx, binding(namespace, view), binding(namespace, edit))
+	env.WaitDeleted(ctx, binding(namespace, viewBinding), binding(namespace, editBinding))
 }
 
 func waitIdle() {
@@ -154,7 +154,7 @@ func waitIdle() {
 	env.WaitIdle(manager.User, quiet/2, specTimeout)
 }
 
-func ofAuth(a *unstructured.Unstructured) *unstructured.Unstructured {
+func authRef(a *unstructured.Unstructured) *unstructured.Unstructured {
 	u := auth(nil, nil)
 	u.Object["metadata"] = map[string]any{"name": a.GetName()}
 	return u

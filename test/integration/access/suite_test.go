@@ -1,5 +1,4 @@
-// Package access_test covers namespace RBAC of MLflow on a real control plane that serves no optional API but Auth of the
-// platform.
+// Package access_test covers namespace RBAC of MLflow on a real control plane whose only optional API is Auth of the platform.
 package access_test
 
 import (
@@ -15,7 +14,7 @@ import (
 
 const (
 	specTimeout = 5 * time.Minute
-	// quiet is the time without a request that a spec observes; it exceeds the timer of a reconcile that waits for Auth.
+	// quiet is the time for which a spec expects no request. It exceeds the requeue interval of a reconcile that waits for Auth.
 	quiet = 6 * time.Second
 )
 

@@ -19,56 +19,57 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// workload is a kind with pods, in its own namespace or the given one.
+// workload is a sample whose pods are prevented from running, in a generated namespace or the given one.
 type workload struct {
 	name, file, change, namespace string
-	// reporter is another object whose status has the cause in place of the workload's status.
+	// reporter is the kind of another object that reports the cause in its status, for workloads without a status.
 	reporter string
 	labels   map[string]string
-	// image and class set a bad image and a missing StorageClass, for kinds with such fields.
-	image, class string
+	// image and storageClass set an image that cannot be pulled and a missing StorageClass, for kinds with such fields.
+	image, storageClass string
 }
 
-var withPods = []workload{
+var podWorkloads = []workload{
 	{name: "a registry", file: "modelregistry_proxy.yaml", image: `spec: {rest: {image: "` + badImage + `"}}`},
-	// A server exits without its database, but its pod on a fake node does not.
+	// A real server exits without its database, so crash-loop simulates it on the fake node.
 	{name: "the database of a registry", file: "modelregistry_generated.yaml",
-		image: `spec: {postgres: {image: "` + badImage + `"}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`,
-		class: `spec: {postgres: {storage: {storageClassName: none}}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`},
+		image:        `spec: {postgres: {image: "` + badImage + `"}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`,
+		storageClass: `spec: {postgres: {storage: {storageClassName: none}}, rest: {image: "` + cluster.PodBehaviorRegistry + `crash-loop:1"}}`},
 	{name: "a catalog", file: "aihub_catalog.yaml"},
-	// The next MLflow would take over a retained PersistentVolumeClaim.
+	// The next MLflow would adopt a retained PersistentVolumeClaim.
 	{name: "an MLflow", file: "mlflow.yaml", namespace: operatorNamespace, change: `spec: {storageRetentionPolicy: Delete}`,
-		image: `spec: {image: {image: "` + badImage + `"}}`, class: `spec: {storage: {storageClassName: none}}`},
+		image: `spec: {image: {image: "` + badImage + `"}}`, storageClass: `spec: {storage: {storageClassName: none}}`},
 	{name: "a model", file: "modelmesh_runtime_custom.yaml", reporter: "Predictor", labels: map[string]string{"modelmesh-enabled": "true"},
 		image: `spec: {containers: [{name: modelserver, image: "` + badImage + `", resources: {limits: {cpu: 1, memory: 1Gi}}}]}`},
 	{name: "a Deployment in an AppWrapper", file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`},
 	{name: "a Job in an AppWrapper", file: "appwrapper_job.yaml", change: `metadata: {labels: null}`},
 }
 
-// situations prevent pods from running. Their messages are in the second column of the table in docs/troubleshooting.md.
-var situations = map[string]struct {
-	// limit changes the namespace, edit returns a change of the object, or "" if the kind has no such field.
-	limit func(ctx context.Context, namespace string)
-	edit  func(workload) string
+// causes prevent pods from running. Their messages are in the second column of the table in docs/troubleshooting.md.
+var causes = map[string]struct {
+	// restrict changes the namespace or the nodes.
+	restrict func(ctx context.Context, namespace string)
+	// change returns a change of the object, or "" if the kind has no such field.
+	change func(workload) string
 }{
-	"quota": {limit: func(ctx context.Context, namespace string) {
-		limitQuota(ctx, namespace, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "tight"},
+	"quota": {restrict: func(ctx context.Context, namespace string) {
+		createRestriction(ctx, namespace, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "tight"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
 	}},
-	"LimitRange": {limit: func(ctx context.Context, namespace string) {
-		limitQuota(ctx, namespace, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+	"LimitRange": {restrict: func(ctx context.Context, namespace string) {
+		createRestriction(ctx, namespace, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "large"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 			Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")},
 		}}}})
 	}},
-	"no node": {limit: func(ctx context.Context, _ string) {
+	"no node": {restrict: func(ctx context.Context, _ string) {
 		cordon(ctx, true)
 		DeferCleanup(cordon, false)
 	}},
-	"image": {edit: func(w workload) string { return w.image }},
-	"claim": {edit: func(w workload) string { return w.class }},
+	"image": {change: func(w workload) string { return w.image }},
+	"claim": {change: func(w workload) string { return w.storageClass }},
 }
 
-func limitQuota(ctx context.Context, namespace string, o client.Object) {
+func createRestriction(ctx context.Context, namespace string, o client.Object) {
 	GinkgoHelper()
 	o.SetNamespace(namespace)
 	Expect(env.Admin.Create(ctx, o)).To(Succeed())
@@ -84,8 +85,8 @@ func cordon(ctx context.Context, on bool) {
 	}
 }
 
-// documented returns the documented message of each situation.
-func documented() map[string]string {
+// documentedMessages returns the message in docs/troubleshooting.md of each cause.
+func documentedMessages() map[string]string {
 	GinkgoHelper()
 	root, err := cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -102,28 +103,28 @@ func documented() map[string]string {
 }
 
 var _ = Describe("The status of models without pods", Serial, func() {
-	for situation, s := range situations {
-		for _, w := range withPods {
+	for cause, c := range causes {
+		for _, w := range podWorkloads {
 			change := ""
-			if s.edit != nil {
-				if change = s.edit(w); change == "" {
+			if c.change != nil {
+				if change = c.change(w); change == "" {
 					continue
 				}
 			}
-			It(fmt.Sprintf("names the cause: %s, %s", situation, w.name), func(ctx SpecContext) {
+			It(fmt.Sprintf("reports the cause: %s, %s", cause, w.name), func(ctx SpecContext) {
 				e := example{file: w.file, change: w.change + "\n---\n" + change, namespace: w.namespace, labels: w.labels}
 				if e.namespace == "" {
 					e.namespace = component{labels: w.labels}.namespace(ctx, "causes")
 				}
-				if s.limit != nil {
-					s.limit(ctx, e.namespace)
+				if c.restrict != nil {
+					c.restrict(ctx, e.namespace)
 				}
 				object := e.create(ctx)
 				if w.reporter != "" {
 					object = example{file: "modelmesh_predictor.yaml", namespace: e.namespace, change: `spec: {modelType: {name: ml-type1, version: "1"}}`}.create(ctx)
 				}
-				want := documented()[situation]
-				Expect(want).NotTo(BeEmpty(), "the page has no row of %q", situation)
+				want := documentedMessages()[cause]
+				Expect(want).NotTo(BeEmpty(), "docs/troubleshooting.md has no row %q", cause)
 				Eventually(func(g Gomega) {
 					live := object.DeepCopy()
 					g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(object), live)).To(Succeed())

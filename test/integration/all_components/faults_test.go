@@ -13,19 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fault is a namespace in which writes fail, with an affected resource.
+// fault is a namespace in which the writes of a resource are refused, with a custom resource in it.
 type fault struct {
 	component
 
 	namespace string
 	object    *unstructured.Unstructured
-	refused   string
-	// foreign has the name of one of our children; may be nil.
+	// refused is the resource whose writes are refused.
+	refused string
+	// foreign has the name of a child; nil for a single fault.
 	foreign *unstructured.Unstructured
-	// unguarded reports whether a guard is refused or a foreign object has its name.
+	// unguarded reports whether the fault affects a guard.
 	unguarded bool
-	// all are the children that the component creates without a fault.
-	all []child
+	// children are those that the component creates without a fault.
+	children []child
 }
 
 func (f fault) String() string {
@@ -42,17 +43,17 @@ func createWithoutFault(ctx context.Context) map[string][]child {
 	start := env.AuditPosition()
 	namespaces := map[string]string{}
 	for _, c := range components {
-		namespaces[c.kind] = c.namespace(ctx, "well")
+		namespaces[c.kind] = c.namespace(ctx, "healthy")
 		Expect(env.Admin.Create(ctx, c.object(namespaces[c.kind], namespaces[c.kind]))).To(Succeed())
 	}
-	made := func(kind string) []child { return children(env.Since(start), namespaces[kind]) }
+	createdChildren := func(kind string) []child { return children(env.Since(start), namespaces[kind]) }
 	for _, c := range components {
-		Eventually(made).WithContext(ctx).WithArguments(c.kind).WithTimeout(waitTimeout).ShouldNot(BeEmpty())
+		Eventually(createdChildren).WithContext(ctx).WithArguments(c.kind).WithTimeout(waitTimeout).ShouldNot(BeEmpty())
 	}
 	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	all := map[string][]child{}
 	for _, c := range components {
-		all[c.kind] = made(c.kind)
+		all[c.kind] = createdChildren(c.kind)
 		AddReportEntry(c.kind, fmt.Sprint(all[c.kind]))
 	}
 	return all
@@ -69,15 +70,15 @@ func resources(all []child) []string {
 	return kinds
 }
 
-// occupy creates a foreign object with the name of a child of another kind than the refused one.
-func (f *fault) occupy(ctx context.Context, from int) {
+// createForeign creates a foreign object with the name of a child whose writes are not refused.
+func (f *fault) createForeign(ctx context.Context, from int) {
 	GinkgoHelper()
-	for i := range f.all {
-		c := f.all[(from+i)%len(f.all)]
+	for i := range f.children {
+		c := f.children[(from+i)%len(f.children)]
 		if c.resource == f.refused {
 			continue
 		}
-		if f.foreign = foreign(f.namespace, c); f.foreign != nil {
+		if f.foreign = foreignObject(f.namespace, c); f.foreign != nil {
 			Expect(env.Admin.Create(ctx, f.foreign)).To(Succeed())
 			f.unguarded = f.unguarded || slices.Contains(f.guards, c.resource)
 			return
@@ -85,40 +86,40 @@ func (f *fault) occupy(ctx context.Context, from int) {
 	}
 }
 
-// disturb creates one resource for each kind of child, with that kind refused and, for pairs, a foreign object with the name of another
-// child.
-func (c component) disturb(ctx context.Context, all []child, pairs bool) []fault {
+// createWithFaults creates one custom resource for each kind of child, whose writes are refused. For pairs, a foreign object has the name of
+// another child.
+func (c component) createWithFaults(ctx context.Context, all []child, pairs bool) []fault {
 	GinkgoHelper()
 	var faults []fault
 	for i, refused := range resources(all) {
-		f := fault{component: c, refused: refused, all: all, namespace: env.Namespace(ctx, "ill"), unguarded: slices.Contains(c.guards, refused)}
+		f := fault{component: c, refused: refused, children: all, namespace: env.Namespace(ctx, "faulty"), unguarded: slices.Contains(c.guards, refused)}
 		f.object = c.object(f.namespace, f.namespace)
-		annotate(ctx, f.namespace, refused)
+		refuseWrites(ctx, f.namespace, refused)
 		if pairs {
-			f.occupy(ctx, i+1)
+			f.createForeign(ctx, i+1)
 		}
-		c.admit(ctx, f.namespace)
+		c.setNamespaceLabels(ctx, f.namespace)
 		Expect(env.Admin.Create(ctx, f.object)).To(Succeed())
 		faults = append(faults, f)
 	}
 	return faults
 }
 
-// expectNamed waits until the conditions or Events of the resource name one of the causes.
-func (f fault) expectNamed(ctx context.Context) {
+// expectReported waits until the conditions or Events of the custom resource report a fault.
+func (f fault) expectReported(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string { return conditionsAndEvents(ctx, f.object) }).WithContext(ctx).WithTimeout(waitTimeout).
-		Should(Or(ContainSubstring(refusal), ContainSubstring("was not created by this operator")), f.String())
+		Should(Or(ContainSubstring(refusalMessage), ContainSubstring("was not created by this operator")), f.String())
 }
 
-// running returns the Deployments that run without one of their guards. Databases have other guards.
-func (f fault) running(ctx context.Context) []string {
+// unguardedDeployments returns the Deployments that exist without one of their guards. Databases have fewer guards.
+func (f fault) unguardedDeployments(ctx context.Context) []string {
 	GinkgoHelper()
 	if !f.unguarded {
 		return nil
 	}
-	shared := slices.Contains([]string{"networkpolicies", "secrets", "persistentvolumeclaims"}, f.refused)
-	names := slices.DeleteFunc(workloads(ctx, f.namespace), func(name string) bool { return !shared && strings.HasSuffix(name, "-postgres") })
+	guardsDatabase := slices.Contains([]string{"networkpolicies", "secrets", "persistentvolumeclaims"}, f.refused)
+	names := slices.DeleteFunc(deploymentNames(ctx, f.namespace), func(name string) bool { return !guardsDatabase && strings.HasSuffix(name, "-postgres") })
 	for i := range names {
 		names[i] = f.String() + ": " + names[i]
 	}
@@ -128,67 +129,68 @@ func (f fault) running(ctx context.Context) []string {
 // removeFaults removes all faults.
 func (f fault) removeFaults(ctx context.Context) {
 	GinkgoHelper()
-	annotate(ctx, f.namespace, "none")
+	refuseWrites(ctx, f.namespace, "none")
 	if f.foreign != nil {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, f.foreign))).To(Succeed())
 	}
 	touch(ctx, f.object)
 }
 
-func (f fault) expectWhole(ctx context.Context) {
+// expectAllChildren waits until all children exist.
+func (f fault) expectAllChildren(ctx context.Context) {
 	GinkgoHelper()
 	want := map[schema.GroupVersionKind]int{}
-	for _, c := range f.all {
+	for _, c := range f.children {
 		want[c.kind()]++
 	}
 	for kind, count := range want {
 		Eventually(countManaged).WithContext(ctx).WithArguments(f.namespace, kind).WithTimeout(waitTimeout).
 			Should(BeNumerically(">=", count), func() string {
-				return fmt.Sprintf("%s: %s; it says:\n%s", f, kind.Kind, conditionsAndEvents(ctx, f.object))
+				return fmt.Sprintf("%s: %s is missing; conditions and Events:\n%s", f, kind.Kind, conditionsAndEvents(ctx, f.object))
 			})
 	}
 }
 
-// Faults of all kinds run in parallel, so that the backoffs elapse at the same time.
+// Faults of all kinds run in parallel, because each waits for a backoff.
 var _ = Describe("Faults", func() {
-	It("at each step and in pairs are reported, start no pod without its guards, stop no other component, and leave no trace", func(ctx SpecContext) {
-		process := manager.Process.PID
-		made := createWithoutFault(ctx)
+	It("at each step and in pairs are reported, start no pod without its guards, affect no other component, and are recovered from", func(ctx SpecContext) {
+		pid := manager.Process.PID
+		createdChildren := createWithoutFault(ctx)
 		var faults []fault
 		for _, c := range components {
-			if c.kind != "AppWrapper" { // the AppWrapper retries its resources by its own rules
-				faults = append(append(faults, c.disturb(ctx, made[c.kind], false)...), c.disturb(ctx, made[c.kind], true)...)
+			if c.kind != "AppWrapper" { // an AppWrapper has its own retry rules
+				faults = append(append(faults, c.createWithFaults(ctx, createdChildren[c.kind], false)...), c.createWithFaults(ctx, createdChildren[c.kind], true)...)
 			}
 		}
 		for _, f := range faults {
-			f.expectNamed(ctx)
+			f.expectReported(ctx)
 		}
 		Consistently(func() (all []string) {
 			for _, f := range faults {
-				all = append(all, f.running(ctx)...)
+				all = append(all, f.unguardedDeployments(ctx)...)
 			}
 			return all
 		}).WithContext(ctx).WithTimeout(idlePeriod).Should(BeEmpty())
-		By("serving all other components meanwhile")
-		var served []fault
+		By("creating a resource of each component without a fault")
+		var faultless []fault
 		for _, c := range components {
-			namespace := c.namespace(ctx, "meanwhile")
-			f := fault{component: c, namespace: namespace, object: c.object(namespace, namespace), all: made[c.kind]}
+			namespace := c.namespace(ctx, "faultless")
+			f := fault{component: c, namespace: namespace, object: c.object(namespace, namespace), children: createdChildren[c.kind]}
 			Expect(env.Admin.Create(ctx, f.object)).To(Succeed())
-			served = append(served, f)
+			faultless = append(faultless, f)
 		}
-		for _, f := range served {
-			f.expectWhole(ctx)
+		for _, f := range faultless {
+			f.expectAllChildren(ctx)
 		}
 		By("removing the faults")
 		for _, f := range faults {
 			f.removeFaults(ctx)
 		}
 		for _, f := range faults {
-			f.expectWhole(ctx)
+			f.expectAllChildren(ctx)
 		}
 		Expect(manager.Process.Running()).To(BeTrue())
-		Expect(manager.Process.PID).To(Equal(process), "the manager did not restart")
+		Expect(manager.Process.PID).To(Equal(pid), "the manager has restarted")
 		env.WaitIdle(manager.User, idlePeriod, waitTimeout)
 	}, NodeTimeout(specTimeout))
 })

@@ -56,35 +56,36 @@ var components = []component{
 func (c component) namespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, prefix)
-	c.admit(ctx, namespace)
+	c.setNamespaceLabels(ctx, namespace)
 	return namespace
 }
 
-// admit sets the labels of a namespace that the component requires.
-func (c component) admit(ctx context.Context, namespace string) {
+// setNamespaceLabels sets the labels of a namespace that the component requires.
+func (c component) setNamespaceLabels(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	if c.labels != nil {
 		env.Patch(ctx, framework.NamespaceNamed(namespace), map[string]any{"metadata": map[string]any{"labels": c.labels}})
 	}
 }
 
-func annotate(ctx context.Context, namespace string, refused ...string) {
+// refuseWrites sets the resources whose writes the policy denies in a namespace.
+func refuseWrites(ctx context.Context, namespace string, refused ...string) {
 	GinkgoHelper()
 	env.Patch(ctx, framework.NamespaceNamed(namespace),
-		map[string]any{"metadata": map[string]any{"annotations": map[string]any{refuse: strings.Join(refused, ",")}}})
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{refuseAnnotation: strings.Join(refused, ",")}}})
 }
 
-// child is an object that the manager writes for a custom resource. Resources are named after their namespace, because names of registries
-// are unique in the cluster; {} is the placeholder in the names of children.
+// child is an object that the manager writes for a custom resource. A custom resource has the name of its namespace, because names of
+// registries are unique in the cluster. In the names of children, {} replaces that name.
 type child struct{ group, resource, name string }
 
 func (c child) String() string { return c.resource + "/" + c.name }
 
-// hashed matches names with a hash, which differ for each resource.
-var hashed = regexp.MustCompile(`-[0-9a-f]{8}(-|$)`)
+// hashedName matches names with a hash, which differ for each custom resource.
+var hashedName = regexp.MustCompile(`-[0-9a-f]{8}(-|$)`)
 
-// in returns the name of a child in a namespace.
-func (c child) in(namespace string) string { return strings.ReplaceAll(c.name, "{}", namespace) }
+// nameIn returns the name of a child in a namespace.
+func (c child) nameIn(namespace string) string { return strings.ReplaceAll(c.name, "{}", namespace) }
 
 func (c child) kind() schema.GroupVersionKind {
 	GinkgoHelper()
@@ -125,8 +126,8 @@ func conditionsAndEvents(ctx context.Context, object *unstructured.Unstructured)
 	return strings.Join(text, "\n")
 }
 
-// workloads returns the names of the Deployments of a namespace.
-func workloads(ctx context.Context, namespace string) []string {
+// deploymentNames returns the names of the Deployments in a namespace.
+func deploymentNames(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	list := &appsv1.DeploymentList{}
 	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -137,8 +138,8 @@ func workloads(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// foreign returns an object of another client with the name of a child; nil for hashed names and other kinds.
-func foreign(namespace string, c child) *unstructured.Unstructured {
+// foreignObject returns an object of another client with the name of a child; nil for hashed names and other kinds.
+func foreignObject(namespace string, c child) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	switch c.resource {
@@ -152,23 +153,23 @@ func foreign(namespace string, c child) *unstructured.Unstructured {
 	default:
 		return nil
 	}
-	if hashed.MatchString(c.name) {
+	if hashedName.MatchString(c.name) {
 		return nil
 	}
 	object.SetGroupVersionKind(c.kind())
 	object.SetNamespace(namespace)
-	object.SetName(c.in(namespace))
+	object.SetName(c.nameIn(namespace))
 	return object
 }
 
-// touch changes a resource without effect, like a user who has removed the cause of a failure.
+// touch adds an annotation to a custom resource, which triggers a reconcile.
 func touch(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"all-components.test/touched":"yes"}}}`))
 	Expect(env.Admin.Patch(ctx, object.DeepCopy(), patch)).To(Succeed())
 }
 
-// countManaged counts the objects of a kind in a namespace with the label of this operator or an owner of that name.
+// countManaged counts the objects of a kind in a namespace with the label of this operator or an owner with the name of the namespace.
 func countManaged(ctx context.Context, namespace string, kind schema.GroupVersionKind) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)

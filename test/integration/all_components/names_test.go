@@ -30,9 +30,9 @@ func deleteAndWait(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// Names that several components would use, in one namespace or in several.
-var _ = Describe("Colliding names", func() {
-	It("reach the steady state with all names", func(ctx SpecContext) {
+// Each name is also the name of a child object.
+var _ = Describe("Resources with colliding names", func() {
+	It("reach the steady state", func(ctx SpecContext) {
 		var created []*unstructured.Unstructured
 		for _, name := range []string{"demo", "mlflow", "modelmesh-serving", "model-serving-etcd"} {
 			namespace := env.Namespace(ctx, "collide")
@@ -46,7 +46,7 @@ var _ = Describe("Colliding names", func() {
 				}
 			}
 		}
-		env.WaitIdle(manager.User, idlePeriod, waitTimeout) // no two owners overwrite each other's object
+		env.WaitIdle(manager.User, idlePeriod, waitTimeout) // two owners of an object would overwrite it forever
 		for _, object := range created {
 			Expect(env.Admin.Delete(ctx, object)).To(Succeed())
 		}

@@ -76,36 +76,36 @@ func createAndCleanUp(ctx context.Context, o client.Object) {
 	}, NodeTimeout(specTimeout))
 }
 
-func merge(into, change map[string]any) {
+func merge(target, change map[string]any) {
 	for key, value := range change {
-		below, isMap := value.(map[string]any)
-		present, wasMap := into[key].(map[string]any)
+		nested, isMap := value.(map[string]any)
+		existing, wasMap := target[key].(map[string]any)
 		switch {
 		case value == nil:
-			delete(into, key)
+			delete(target, key)
 		case isMap && wasMap:
-			merge(present, below)
+			merge(existing, nested)
 		default:
-			into[key] = value
+			target[key] = value
 		}
 	}
 }
 
-// expectJudged waits until the object has the expected kstatus, and checks that it is unchanged in the steady state.
-func (e example) expectJudged(ctx context.Context, object *unstructured.Unstructured) {
+// expectKStatus waits until the object has the expected kstatus, and checks that it is unchanged in the steady state.
+func (e example) expectKStatus(ctx context.Context, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	want := string(e.want) + " " + e.reason
 	Eventually(env.KStatus).WithContext(ctx).WithArguments(object).WithTimeout(waitTimeout).Should(Equal(want))
 	env.WaitIdle(manager.User, idlePeriod, waitTimeout)
-	Expect(env.KStatus(ctx, object)).To(Equal(want), "at rest")
+	Expect(env.KStatus(ctx, object)).To(Equal(want), "in the steady state")
 }
 
 const badImage = "testcluster.invalid/image-pull:1"
 
-// Flux, Argo CD and helm --wait decide by kstatus whether a rollout has ended.
+// Flux, Argo CD and helm --wait use kstatus to detect the end of a rollout.
 var _ = Describe("Tools based on kstatus", func() {
 	DescribeTable("derive Current, InProgress and Failed from the conditions", func(ctx SpecContext, e example) {
-		e.expectJudged(ctx, e.create(ctx))
+		e.expectKStatus(ctx, e.create(ctx))
 	},
 		Entry("a registry", example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
 		Entry("a registry with a proxy", example{file: "modelregistry_proxy.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
@@ -114,7 +114,7 @@ var _ = Describe("Tools based on kstatus", func() {
 			want: kstatus.InProgressStatus, reason: "DeploymentUnavailable"}, SpecTimeout(specTimeout)),
 		Entry("a catalog", example{file: "aihub_catalog.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}, SpecTimeout(specTimeout)),
 		Entry("a workload", example{file: "appwrapper_deployment.yaml", change: `metadata: {labels: null}`, want: kstatus.CurrentStatus, reason: "SufficientPodsReady"}, SpecTimeout(specTimeout)),
-		Entry("a workload that waits", example{file: "appwrapper_job.yaml", change: `{metadata: {labels: null}, spec: {suspend: true}}`,
+		Entry("a suspended workload", example{file: "appwrapper_job.yaml", change: `{metadata: {labels: null}, spec: {suspend: true}}`,
 			want: kstatus.InProgressStatus, reason: "Suspended"}, SpecTimeout(specTimeout)),
 		Entry("a workload whose pods fail", example{file: "appwrapper_pod.yaml", want: kstatus.FailedStatus, reason: "Failed", change: `
 metadata:
@@ -126,10 +126,10 @@ spec:
   components:
   - template: {apiVersion: v1, kind: Pod, metadata: {name: sample-pod}, spec: {restartPolicy: Never, containers: [{name: main, image: "testcluster.invalid/failed:1"}]}}
 `}, SpecTimeout(specTimeout)),
-		Entry("a model in a namespace that is not served", example{file: "modelmesh_predictor.yaml", want: kstatus.InProgressStatus, reason: "RuntimeUnhealthy"}, SpecTimeout(specTimeout)),
-		Entry("a model whose spec contradicts itself", example{file: "modelmesh_predictor.yaml", change: `spec: {path: sklearn/other.joblib}`,
+		Entry("a model in a namespace without ModelMesh", example{file: "modelmesh_predictor.yaml", want: kstatus.InProgressStatus, reason: "RuntimeUnhealthy"}, SpecTimeout(specTimeout)),
+		Entry("a model with a contradictory spec", example{file: "modelmesh_predictor.yaml", change: `spec: {path: sklearn/other.joblib}`,
 			labels: map[string]string{"modelmesh-enabled": "true"}, want: kstatus.FailedStatus, reason: "InvalidPredictorSpec"}, SpecTimeout(specTimeout)),
-		Entry("a workspace without its bucket", example{file: "mlflowconfig.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
+		Entry("a workspace without its Secret", example{file: "mlflowconfig.yaml", want: kstatus.InProgressStatus, reason: "ReferencesMissing"}, SpecTimeout(specTimeout)),
 		Entry("a workspace", example{file: "mlflowconfig.yaml", objects: []client.Object{secret("mlflow-artifact-connection", "AWS_S3_BUCKET")},
 			want: kstatus.CurrentStatus, reason: "ReferencesFound"}, SpecTimeout(specTimeout)),
 		Entry("an MLflow", example{file: "mlflow_minimal.yaml", namespace: operatorNamespace, want: kstatus.CurrentStatus, reason: "DeploymentReady"}, SpecTimeout(specTimeout)),
@@ -141,22 +141,22 @@ spec:
 	)
 
 	It("do not report a server as Current while its rollout fails", func(ctx SpecContext) {
-		well := example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}
-		registry := well.create(ctx)
-		well.expectJudged(ctx, registry)
+		healthy := example{file: "modelregistry_generated.yaml", want: kstatus.CurrentStatus, reason: "DeploymentAvailable"}
+		registry := healthy.create(ctx)
+		healthy.expectKStatus(ctx, registry)
 		patch := func(image any) {
 			env.Patch(ctx, registry.DeepCopy(), map[string]any{"spec": map[string]any{"rest": map[string]any{"image": image}}})
 		}
 		patch(badImage)
-		example{want: kstatus.InProgressStatus, reason: "RolloutInProgress"}.expectJudged(ctx, registry)
+		example{want: kstatus.InProgressStatus, reason: "RolloutInProgress"}.expectKStatus(ctx, registry)
 		patch(nil)
-		well.expectJudged(ctx, registry)
+		healthy.expectKStatus(ctx, registry)
 	}, SpecTimeout(specTimeout))
 
-	It("find all kinds under one name", func() {
-		served, err := discovery.NewDiscoveryClientForConfig(env.Config)
+	It("find all kinds by the category odh", func() {
+		discoveryClient, err := discovery.NewDiscoveryClientForConfig(env.Config)
 		Expect(err).NotTo(HaveOccurred())
-		_, lists, err := served.ServerGroupsAndResources()
+		_, lists, err := discoveryClient.ServerGroupsAndResources()
 		Expect(err).NotTo(HaveOccurred())
 		var kinds []string
 		for _, list := range lists {

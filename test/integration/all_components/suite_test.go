@@ -25,13 +25,13 @@ const (
 	waitTimeout = 2 * time.Minute
 	idlePeriod  = 4 * time.Second
 
-	// refuse is an annotation of namespaces with the resources that the manager must not write there.
-	refuse = "all-components.test/refuse"
-	// refusal is the message of the policy that reads the annotation.
-	refusal = "refused by the policy of this namespace"
+	// refuseAnnotation of a namespace lists the resources that the manager must not write in the namespace.
+	refuseAnnotation = "all-components.test/refuse"
+	// refusalMessage is the message of the policy that reads the annotation.
+	refusalMessage = "refused by the policy of this namespace"
 )
 
-// One control plane, and one manager with all components and exactly the shipped rights.
+// One control plane, and one manager with all components and exactly the shipped permissions.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	installPolicy(ctx)
 }, NodeTimeout(framework.StartTimeout))
 
-// installPolicy denies the manager's writes to the resources in the annotation of a namespace, like Gatekeeper or Kyverno.
+// installPolicy denies the manager's writes to the resources in refuseAnnotation of a namespace, like Gatekeeper or Kyverno.
 func installPolicy(ctx context.Context) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -71,9 +71,9 @@ func installPolicy(ctx context.Context) {
 			},
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: `namespaceObject == null || !has(namespaceObject.metadata.annotations) ||
-					!("` + refuse + `" in namespaceObject.metadata.annotations) ||
-					!(request.resource.resource in namespaceObject.metadata.annotations["` + refuse + `"].split(","))`,
-				Message: refusal,
+					!("` + refuseAnnotation + `" in namespaceObject.metadata.annotations) ||
+					!(request.resource.resource in namespaceObject.metadata.annotations["` + refuseAnnotation + `"].split(","))`,
+				Message: refusalMessage,
 			}},
 		},
 	}
@@ -85,9 +85,9 @@ func installPolicy(ctx context.Context) {
 		},
 	})).To(Succeed())
 	probe := env.Namespace(ctx, "probe")
-	annotate(ctx, probe, "configmaps")
-	as := env.Impersonate(rest.ImpersonationConfig{UserName: manager.User})
+	refuseWrites(ctx, probe, "configmaps")
+	managerClient := env.Impersonate(rest.ImpersonationConfig{UserName: manager.User})
 	Eventually(func() error {
-		return as.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: probe, Name: "probe"}}, client.DryRunAll)
-	}).WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring(refusal)), "the policy is in force")
+		return managerClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: probe, Name: "probe"}}, client.DryRunAll)
+	}).WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring(refusalMessage)), "the policy is not enforced")
 }

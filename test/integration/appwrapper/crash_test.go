@@ -20,11 +20,11 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 	for _, run := range []struct {
 		title, image string
 		end          awv1beta2.AppWrapperPhase
-		// retries is the expected count in the status; made is how often each component is created.
-		retries, made int
+		// retries is the expected value in the status, creations the expected number for each component.
+		retries, creations int
 	}{
 		{"brings a workload to success and cleans up", runningImage, awv1beta2.PhaseSucceeded, 0, 1},
-		{"tries a workload again and fails it once", failingImage, awv1beta2.PhaseFailed, 1, 2},
+		{"retries a workload and fails it once", failingImage, awv1beta2.PhaseFailed, 1, 2},
 	} {
 		It(run.title, func(ctx SpecContext) {
 			ns := env.Namespace(ctx, "killed")
@@ -39,23 +39,23 @@ var _ = Describe("A manager that is killed after any write", Serial, func() {
 				aw = create(ctx, wrap(ns, fmt.Sprintf("aw-%d", count), []string{service, job(fmt.Sprintf("job-%d", count), run.image, 2)},
 					withAnnotations("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "1", "successTTLDuration", "1s")))
 			}
-			ended := func(g Gomega) {
+			done := func(g Gomega) {
 				g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 				g.Expect(aw.Status.Phase).To(Equal(run.end))
 				hasConditions(aw, "QuotaReserved=False", "ResourcesDeployed=False")(g)
 			}
-			crashes := crasher.CrashAfterEvery(ctx, begin, ended, func(write int) {
+			crashes := crasher.CrashAfterEvery(ctx, begin, done, func(write int) {
 				Expect(aw.Status.Retries).To(BeEquivalentTo(run.retries), "write %d", write)
 				Expect(podsOf(ctx, aw)).To(BeEmpty(), "write %d", write)
 				for _, resource := range []string{"jobs", "services"} {
 					created := env.Since(start).ByUser(manager.User).Of(resource).Where(func(e framework.Entry) bool {
 						return e.Verb == "create" && e.Code == http.StatusCreated && e.Namespace == ns
 					})
-					Expect(created).To(HaveLen(run.made), "write %d: %s", write, created)
+					Expect(created).To(HaveLen(run.creations), "write %d: %s", write, created)
 				}
 			})
 			Expect(crashes).To(BeNumerically(">=", 8))
-			AddReportEntry("killed after each of", crashes)
+			AddReportEntry("crashes", crashes)
 		}, SpecTimeout(crashTimeout))
 	}
 })

@@ -22,14 +22,14 @@ var _ = Describe("A workload that fails", func() {
 		start := env.AuditPosition()
 		aw := create(ctx, wrap(ns, "doomed", []string{pod("good", runningImage), pod("bad", failingImage)},
 			withAnnotations("failureGracePeriodDuration", "0s", "retryLimit", "0", "deletionOnFailureGracePeriodDuration", "4s")))
-		early := waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
-		Expect(meta.FindStatusCondition(early.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
+		failed := waitForWrittenStatus(ctx, start, aw, awv1beta2.PhaseFailed, "ResourcesDeployed=True", "QuotaReserved=True", "Unhealthy=True/FoundFailedPods", "PodsReady=False")
+		Expect(meta.FindStatusCondition(failed.Status.Conditions, "Unhealthy").Message).To(BeEmpty())
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed", "DeletingResources=False/DeletionComplete"))
 		Expect(aw.Spec.Suspend).To(BeFalse())
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(aw.Status.LastFailure.Message).To(And(ContainSubstring("1 failed pods; pod bad on node node-"), ContainSubstring("container main ended with exit code 1 (Error)")))
 
-		By("telling it in Events [D31]")
+		By("reporting the failure in Events [D31]")
 		Eventually(func(g Gomega) {
 			list := &eventsv1.EventList{}
 			g.Expect(env.Admin.List(ctx, list, client.InNamespace(ns))).To(Succeed())
@@ -40,7 +40,7 @@ var _ = Describe("A workload that fails", func() {
 				}
 			}
 			g.Expect(reported).To(ConsistOf("Normal Running", "Warning Unhealthy", "Warning Failed"))
-		}).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
+		}).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
 	It("is retried up to its limit, with a pause between the attempts [appwrapper-44]", func(ctx SpecContext) {
@@ -66,18 +66,18 @@ var _ = Describe("A workload that fails", func() {
 
 	It("is reset when its pods are not ready in time, for example because of an init container [appwrapper-47]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		waiting := strings.Replace(job("stuck", unpullableImage, 1), "containers: [", `initContainers: [{name: wait, image: "`+runningImage+`"}], containers: [`, 1)
-		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{waiting},
+		template := strings.Replace(job("stuck", unpullableImage, 1), "containers: [", `initContainers: [{name: wait, image: "`+runningImage+`"}], containers: [`, 1)
+		aw := create(ctx, wrap(env.Namespace(ctx, "stuck"), "init", []string{template},
 			withAnnotations("warmupGracePeriodDuration", "4s", "admissionGracePeriodDuration", "3s", "retryLimit", "1", "retryPausePeriodDuration", "0s")))
 		Eventually(func(g Gomega) {
 			for _, p := range podsOf(ctx, aw) {
 				if p.Status.Phase == corev1.PodPending && len(p.Status.ContainerStatuses) > 0 && len(p.Status.InitContainerStatuses) == 0 {
-					g.Expect(client.IgnoreNotFound(stayInInit(ctx, &p))).To(Succeed())
+					g.Expect(client.IgnoreNotFound(setInitContainerRunning(ctx, &p))).To(Succeed())
 				}
 			}
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(awv1beta2.PhaseFailed))
-		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
 		Expect(countTransitions(start, aw, awv1beta2.PhaseResetting)).To(Equal(1))
 		Expect(aw.Status.Retries).To(BeEquivalentTo(1))
@@ -91,10 +91,10 @@ var _ = Describe("A workload that fails", func() {
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
 		start := env.AuditPosition()
 		setPhase(ctx, ns, "one", corev1.PodUnknown)
-		dipped := waitForPassedPhase(ctx, start, aw, "", "PodsReady=False/InsufficientPodsReady")
-		dip := meta.FindStatusCondition(dipped.Status.Conditions, "PodsReady").LastTransitionTime
+		degraded := waitForWrittenStatus(ctx, start, aw, "", "PodsReady=False/InsufficientPodsReady")
+		notReadySince := meta.FindStatusCondition(degraded.Status.Conditions, "PodsReady").LastTransitionTime
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "Unhealthy=True/InsufficientPodsReady"))
-		Expect(aw.Status.CompletionTime.Sub(dip.Time)).To(BeNumerically(">=", 5*time.Second))
+		Expect(aw.Status.CompletionTime.Sub(notReadySince.Time)).To(BeNumerically(">=", 5*time.Second))
 	}, SpecTimeout(specTimeout))
 
 	It("fails when its JobSet or RayJob reports a failure [D5]", func(ctx SpecContext) {
@@ -113,38 +113,38 @@ var _ = Describe("A workload that fails", func() {
 		Expect(set.Status.LastFailure.Message).To(ContainSubstring("JobSet set (FailedJobs: jobset failed)"))
 	}, SpecTimeout(specTimeout))
 
-	It("does not fail because of a stale cache, and waits for the objects of an earlier AppWrapper of its name [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
+	It("does not fail because of a stale cache, and waits for the objects of an earlier AppWrapper with its name [D7] [D9] [appwrapper-56]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "again")
 		first := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		waitForPhase(ctx, first, awv1beta2.PhaseRunning, hasConditions(first, "PodsReady=True"))
 		By("deleting the AppWrapper and creating it again while its objects exist")
-		held := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
-		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
+		blocked := &corev1.Pod{ObjectMeta: podsOf(ctx, first)[0].ObjectMeta}
+		env.Patch(ctx, blocked, map[string]any{"metadata": map[string]any{"finalizers": []string{"test.example.com/hold"}}})
 		env.Patch(ctx, first, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 		Expect(env.Admin.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		env.WaitDeleted(ctx, first)
 		second := create(ctx, wrap(ns, "same", []string{deployment("web", 2)}))
 		waitForPhase(ctx, second, awv1beta2.PhaseRunning, hasConditions(second, "PodsReady=True"))
 		Expect(second.Status.Retries).To(BeZero())
-		env.Patch(ctx, held, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+		env.Patch(ctx, blocked, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 
 		By("rejecting an existing object with another owner")
-		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
-		third := create(ctx, wrap(ns, "robber", []string{pod("taken", runningImage)}))
+		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "existing"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: runningImage}}}})).To(Succeed())
+		third := create(ctx, wrap(ns, "conflicting", []string{pod("existing", runningImage)}))
 		waitForPhase(ctx, third, awv1beta2.PhaseFailed, hasConditions(third, "Unhealthy=True/CreateFailed", "ResourcesDeployed=False"))
-		env.Get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}})
+		env.Get(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "existing"}})
 	}, SpecTimeout(specTimeout))
 })
 
-// stayInInit sets the status that a kubelet reports for a pod whose first init container never ends.
-func stayInInit(ctx context.Context, p *corev1.Pod) error {
-	before := p.DeepCopy()
+// setInitContainerRunning sets the status that a kubelet reports for a pod whose first init container never ends.
+func setInitContainerRunning(ctx context.Context, p *corev1.Pod) error {
+	original := p.DeepCopy()
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait", Image: runningImage, State: corev1.ContainerState{
 		Running: &corev1.ContainerStateRunning{StartedAt: p.CreationTimestamp}}}}
 	for i := range p.Status.ContainerStatuses {
 		p.Status.ContainerStatuses[i].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
 	}
-	return env.Admin.Status().Patch(ctx, p, client.MergeFrom(before))
+	return env.Admin.Status().Patch(ctx, p, client.MergeFrom(original))
 }
 
 func rayJob(name string) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -59,7 +58,7 @@ func withAnnotations(pairs ...string) mutator {
 
 func suspended(aw *awv1beta2.AppWrapper) { aw.Spec.Suspend = true }
 
-// failFast disables the grace period and the retries, so that the first failure is final.
+// failFast disables the grace period and the retries, so the first failure is final.
 var failFast = withAnnotations("failureGracePeriodDuration", "0s", "retryPausePeriodDuration", "0s", "retryLimit", "0", "successTTLDuration", "168h")
 
 func create(ctx context.Context, aw *awv1beta2.AppWrapper) *awv1beta2.AppWrapper {
@@ -99,28 +98,28 @@ func waitForPhase(ctx context.Context, aw *awv1beta2.AppWrapper, phase awv1beta2
 func hasConditions(aw *awv1beta2.AppWrapper, conditions ...string) func(Gomega) {
 	return func(g Gomega) {
 		GinkgoHelper()
-		have := conditionsOf(aw)
+		actual := conditionsOf(aw)
 		for _, c := range conditions {
-			g.Expect(have).To(ContainElement(c))
+			g.Expect(actual).To(ContainElement(c))
 		}
 	}
 }
 
 // conditionsOf returns each condition of an AppWrapper twice: as "Type=Status" and as "Type=Status/Reason".
 func conditionsOf(aw *awv1beta2.AppWrapper) []string {
-	var have []string
+	var actual []string
 	for _, c := range aw.Status.Conditions {
-		have = append(have, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
+		actual = append(actual, c.Type+"="+string(c.Status), c.Type+"="+string(c.Status)+"/"+c.Reason)
 	}
-	return have
+	return actual
 }
 
 // writtenStatuses returns the phase and conditions of an AppWrapper after each write of the manager since a position in the log, short-lived states
 // included.
 func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []awv1beta2.AppWrapperStatus {
 	GinkgoHelper()
-	var now awv1beta2.AppWrapperStatus
-	var all []awv1beta2.AppWrapperStatus
+	var current awv1beta2.AppWrapperStatus
+	var statuses []awv1beta2.AppWrapperStatus
 	for _, e := range env.Since(start).ByUser(manager.User).Of("appwrappers").Writes() {
 		if e.Namespace != aw.Namespace || e.Name != aw.Name || e.Subresource != "status" || e.Code != http.StatusOK {
 			continue
@@ -128,31 +127,31 @@ func writtenStatuses(start framework.AuditPosition, aw *awv1beta2.AppWrapper) []
 		var patch struct{ Status awv1beta2.AppWrapperStatus }
 		Expect(json.Unmarshal(e.Request, &patch)).To(Succeed())
 		if patch.Status.Phase != "" {
-			now.Phase = patch.Status.Phase
+			current.Phase = patch.Status.Phase
 		}
 		if patch.Status.Conditions != nil { // a merge patch replaces the whole list
-			now.Conditions = patch.Status.Conditions
+			current.Conditions = patch.Status.Conditions
 		}
-		all = append(all, now)
+		statuses = append(statuses, current)
 	}
-	return all
+	return statuses
 }
 
-// waitForPassedPhase waits until the manager has written the phase with these conditions, even if only briefly, and returns that status. The
-// phase is empty if it has not changed since that position.
-func waitForPassedPhase(ctx context.Context, start framework.AuditPosition, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
+// waitForWrittenStatus waits until the manager has written the phase with the given conditions, even if only briefly, and returns that status.
+// The phase is empty if it has not changed since the position in the log.
+func waitForWrittenStatus(ctx context.Context, start framework.AuditPosition, aw *awv1beta2.AppWrapper, phase awv1beta2.AppWrapperPhase, conditions ...string) *awv1beta2.AppWrapper {
 	GinkgoHelper()
-	seen := &awv1beta2.AppWrapper{}
+	observed := &awv1beta2.AppWrapper{}
 	Eventually(func(g Gomega) {
-		all := writtenStatuses(start, aw)
-		g.Expect(slices.ContainsFunc(all, func(status awv1beta2.AppWrapperStatus) bool {
-			seen.Status = status
-			have := conditionsOf(seen)
-			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(have, c) })
+		statuses := writtenStatuses(start, aw)
+		g.Expect(slices.ContainsFunc(statuses, func(status awv1beta2.AppWrapperStatus) bool {
+			observed.Status = status
+			actual := conditionsOf(observed)
+			missing := slices.ContainsFunc(conditions, func(c string) bool { return !slices.Contains(actual, c) })
 			return status.Phase == phase && !missing
-		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, all)
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(Succeed())
-	return seen
+		})).To(BeTrue(), "%s with %v is not among %v", phase, conditions, statuses)
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
+	return observed
 }
 
 // countTransitions returns how often the manager has set the phase of an AppWrapper since a position in the log.
@@ -188,10 +187,10 @@ func podsOf(ctx context.Context, aw *awv1beta2.AppWrapper) []corev1.Pod {
 
 func waitForNoPods(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
-	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(often).Should(BeEmpty())
+	Eventually(func() []corev1.Pod { return podsOf(ctx, aw) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeEmpty())
 }
 
-// setPhase sets the phase of a pod, in place of a kubelet.
+// setPhase sets the phase of a pod, like a kubelet.
 func setPhase(ctx context.Context, namespace, name string, phase corev1.PodPhase) {
 	GinkgoHelper()
 	env.Patch(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
@@ -216,7 +215,7 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// componentReason returns the reason of ResourcesDeployed of a component.
+// componentReason returns the reason of the condition ResourcesDeployed of a component.
 func componentReason(aw *awv1beta2.AppWrapper, index int) string {
 	if c := meta.FindStatusCondition(aw.Status.ComponentStatus[index].Conditions, awv1beta2.ConditionResourcesDeployed); c != nil {
 		return c.Reason
@@ -224,8 +223,8 @@ func componentReason(aw *awv1beta2.AppWrapper, index int) string {
 	return ""
 }
 
-// asController creates a pod for a component, in place of the controller of its kind.
-func asController(ctx context.Context, apiVersion, kind, namespace, name, appWrapper string) {
+// createPodAsController creates a pod for a component, like the controller of its kind.
+func createPodAsController(ctx context.Context, apiVersion, kind, namespace, name, appWrapper string) {
 	GinkgoHelper()
 	owner := object(apiVersion, kind, namespace, name)
 	env.Get(ctx, owner)
@@ -236,32 +235,28 @@ func asController(ctx context.Context, apiVersion, kind, namespace, name, appWra
 	})).To(Succeed())
 }
 
-// asJobSetController creates a Job for each replica from the pod template of a JobSet, in place of its controller. The real Job
-// controller creates the pods.
-func asJobSetController(ctx context.Context, namespace, name string) {
+// createJobsAsController creates a Job for each replica in a JobSet, like its controller. The real Job controller creates the pods.
+func createJobsAsController(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	set := object("jobset.x-k8s.io/v1alpha2", "JobSet", namespace, name)
 	env.Get(ctx, set)
 	jobs, _, err := unstructured.NestedSlice(set.Object, "spec", "replicatedJobs")
 	Expect(err).NotTo(HaveOccurred())
-	for _, entry := range jobs {
-		template := entry.(map[string]any)
+	for _, replicatedJob := range jobs {
+		template := replicatedJob.(map[string]any)
 		for i := range template["replicas"].(int64) {
-			made := object("batch/v1", "Job", namespace, fmt.Sprintf("%s-%s-%d", name, template["name"], i))
-			made.Object["spec"], _, _ = unstructured.NestedMap(template, "template", "spec")
-			Expect(unstructured.SetNestedField(made.Object, name, "spec", "template", "metadata", "labels", "jobset.sigs.k8s.io/jobset-name")).To(Succeed())
-			made.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())})
-			Expect(env.Admin.Create(ctx, made)).To(Succeed())
+			created := object("batch/v1", "Job", namespace, fmt.Sprintf("%s-%s-%d", name, template["name"], i))
+			created.Object["spec"], _, _ = unstructured.NestedMap(template, "template", "spec")
+			Expect(unstructured.SetNestedField(created.Object, name, "spec", "template", "metadata", "labels", "jobset.sigs.k8s.io/jobset-name")).To(Succeed())
+			created.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(set, set.GroupVersionKind())})
+			Expect(env.Admin.Create(ctx, created)).To(Succeed())
 		}
 	}
 }
 
-// expectNoRequestsIn checks for some time that the manager sends no write and no live read for objects in the namespace. Objects of
-// earlier specs may still be terminating in other namespaces.
+// expectNoRequestsIn expects that the manager sends no write and no live read in the namespace for some time. Objects of earlier specs may
+// still be terminating in other namespaces.
 func expectNoRequestsIn(namespace string) {
 	GinkgoHelper()
-	start := env.AuditPosition()
-	Consistently(func() framework.Entries {
-		return framework.UnexpectedWhenIdle(env.Since(start), manager.User).Where(func(e framework.Entry) bool { return e.Namespace == namespace })
-	}).WithTimeout(quiet).WithPolling(time.Second / 4).Should(BeEmpty())
+	env.ExpectNoRequests(env.RequestsIn(manager.User, namespace), quiet)
 }

@@ -17,41 +17,41 @@ import (
 )
 
 var _ = Describe("Kinds of components", func() {
-	It("do not hold up a deletion when their API was deleted, and are watched again when it is back", func(ctx SpecContext) {
+	It("do not block a deletion after their API is removed, and are watched again when it is restored", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "api-gone")
 		group := []string{`{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: group}, spec: {minMember: 1}}`, pod("member", runningImage)}
 		aw := create(ctx, wrap(ns, "gang", group))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning)
-		definition := framework.SampleCRD("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
-		Expect(env.Admin.Delete(ctx, definition.DeepCopy())).To(Succeed())
-		env.WaitDeleted(ctx, definition.DeepCopy())
+		crd := framework.SampleCRD("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
+		Expect(env.Admin.Delete(ctx, crd.DeepCopy())).To(Succeed())
+		env.WaitDeleted(ctx, crd.DeepCopy())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 		env.WaitDeleted(ctx, aw)
 
-		Expect(env.Admin.Create(ctx, definition)).To(Succeed())
-		env.WaitForCondition(ctx, definition, "Established", "True", "")
-		again := create(ctx, wrap(ns, "again", group))
-		waitForPhase(ctx, again, awv1beta2.PhaseRunning)
+		Expect(env.Admin.Create(ctx, crd)).To(Succeed())
+		env.WaitForCondition(ctx, crd, "Established", "True", "")
+		recreated := create(ctx, wrap(ns, "recreated", group))
+		waitForPhase(ctx, recreated, awv1beta2.PhaseRunning)
 		Expect(env.Admin.Delete(ctx, object("scheduling.x-k8s.io/v1alpha1", "PodGroup", ns, "group"))).To(Succeed())
-		waitForPhase(ctx, again, awv1beta2.PhaseFailed, hasConditions(again, "Unhealthy=True/MissingComponent"))
+		waitForPhase(ctx, recreated, awv1beta2.PhaseFailed, hasConditions(recreated, "Unhealthy=True/MissingComponent"))
 	}, SpecTimeout(specTimeout))
 
 	It("become ready and stay ready, without a request in the steady state [appwrapper-38] [D13] [D15]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "kinds")
-		set := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
+		statefulSet := `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 2, serviceName: db, selector: {matchLabels: {app: db}},
   template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "registry.example.com/db:1"}]}}}}`
 		service := `{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`
-		mixed := create(ctx, wrap(ns, "mixed", []string{service, set, deployment("web", 2), pod("extra", runningImage)}))
+		mixed := create(ctx, wrap(ns, "mixed", []string{service, statefulSet, deployment("web", 2), pod("extra", runningImage)}))
 		waitForPhase(ctx, mixed, awv1beta2.PhaseRunning, hasConditions(mixed, "PodsReady=True"))
 		Expect(podsOf(ctx, mixed)).To(HaveLen(5))
 		torch := create(ctx, wrap(ns, "torch", []string{`{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: torch}, spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: i}]}}}}}}`}))
 		waitForPhase(ctx, torch, awv1beta2.PhaseRunning)
-		asController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
+		createPodAsController(ctx, "kubeflow.org/v1", "PyTorchJob", ns, "torch", "torch")
 		waitForPhase(ctx, torch, awv1beta2.PhaseRunning, hasConditions(torch, "PodsReady=True"))
 		batch := create(ctx, wrap(ns, "batch", []string{job("steady", neverReadyImage, 2), `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {replicatedJobs: [
   {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "testcluster.invalid/not-ready:1"}]}}}}}]}}`}))
 		waitForPhase(ctx, batch, awv1beta2.PhaseRunning)
-		asJobSetController(ctx, ns, "set")
+		createJobsAsController(ctx, ns, "set")
 		waitForPhase(ctx, batch, awv1beta2.PhaseRunning, hasConditions(batch, "PodsReady=True"))
 		Expect(podsOf(ctx, batch)).To(HaveLen(4))
 
@@ -62,7 +62,7 @@ var _ = Describe("Kinds of components", func() {
 		expectNoRequestsIn(ns)
 	}, SpecTimeout(specTimeout))
 
-	It("may be Ray clusters and jobs without a controller [appwrapper-39]", func(ctx SpecContext) {
+	It("can be RayClusters and RayJobs without a controller [appwrapper-39]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "ray")
 		cluster := create(ctx, wrap(ns, "cluster", []string{`{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: c}, spec: {headGroupSpec: {rayStartParams: {}, template: {spec: {containers: [{name: head, image: i}]}}}}}`}))
 		job := create(ctx, wrap(ns, "job", []string{rayJob("j")}))
@@ -123,12 +123,12 @@ var _ = Describe("Kinds of components", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("cause a bounded number of requests for a hundred AppWrappers [appwrapper-48] [appwrapper-51]", func(ctx SpecContext) {
-		const number = 100
+		const appWrapperCount = 100
 		ns := env.Namespace(ctx, "many")
 		start := env.AuditPosition()
-		var all []*awv1beta2.AppWrapper
-		for i := range number {
-			all = append(all, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), runningImage), pod(fmt.Sprintf("b%d", i), runningImage)})))
+		var appWrappers []*awv1beta2.AppWrapper
+		for i := range appWrapperCount {
+			appWrappers = append(appWrappers, create(ctx, wrap(ns, fmt.Sprintf("w%d", i), []string{pod(fmt.Sprintf("a%d", i), runningImage), pod(fmt.Sprintf("b%d", i), runningImage)})))
 		}
 		Eventually(func(g Gomega) {
 			list := &awv1beta2.AppWrapperList{}
@@ -141,22 +141,22 @@ var _ = Describe("Kinds of components", func() {
 					}
 				}
 			}
-			g.Expect(ready).To(Equal(number))
+			g.Expect(ready).To(Equal(appWrapperCount))
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		// Objects of earlier specs may still be terminating in their namespaces.
 		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutDiscovery().Where(func(e framework.Entry) bool {
 			return e.Namespace == ns || e.Namespace == ""
 		})
-		perAW := float64(len(requests.Writes())) / number
-		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in all", perAW, len(requests.Reads())), ReportEntryVisibilityAlways)
+		perAW := float64(len(requests.Writes())) / appWrapperCount
+		AddReportEntry("requests per AppWrapper until ready", fmt.Sprintf("%.1f writes, %d live reads in total", perAW, len(requests.Reads())), ReportEntryVisibilityAlways)
 		Expect(perAW).To(BeNumerically("<=", 8.5), "writes")
-		Expect(len(requests.Reads())).To(BeNumerically("<=", number/10), "%s", requests.Reads())
+		Expect(len(requests.Reads())).To(BeNumerically("<=", appWrapperCount/10), "%s", requests.Reads())
 		expectNoRequestsIn(ns)
 
-		By("deleting them in the foreground")
+		By("deleting the AppWrappers in the foreground")
 		Expect(env.Admin.DeleteAllOf(ctx, &awv1beta2.AppWrapper{}, client.InNamespace(ns), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-		for _, aw := range all {
+		for _, aw := range appWrappers {
 			env.WaitDeleted(ctx, aw)
 		}
 		list := &corev1.PodList{}

@@ -9,7 +9,7 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-var _ = Describe("The life of an AppWrapper", func() {
+var _ = Describe("An AppWrapper", func() {
 	It("runs from suspended to succeeded, and releases its quota [appwrapper-1] [appwrapper-2] [appwrapper-3] [appwrapper-4] [appwrapper-5] [appwrapper-6] [appwrapper-7]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "life")
 		start := env.AuditPosition()
@@ -20,7 +20,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(aw.Finalizers).To(BeEmpty())
 
 		resume(ctx, aw)
-		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
+		waitForWrittenStatus(ctx, start, aw, awv1beta2.PhaseRunning, "QuotaReserved=True/Resuming", "ResourcesDeployed=True/Resuming", "PodsReady=False/Resuming", "Unhealthy=False/Resuming")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=False"))
 		Expect(aw.Finalizers).To(ConsistOf(awv1beta2.Finalizer))
 		Expect(podsOf(ctx, aw)).To(HaveLen(2))
@@ -34,7 +34,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 			g.Expect(meta.FindStatusCondition(aw.Status.Conditions, "PodsReady").Message).To(Equal("1 pods running; 1 pods succeeded"))
 		})
 		setPhase(ctx, ns, "other", corev1.PodSucceeded)
-		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
+		waitForWrittenStatus(ctx, start, aw, awv1beta2.PhaseSucceeded, "ResourcesDeployed=True/Succeeded", "QuotaReserved=False/Succeeded", "PodsReady=True/SufficientPodsReady")
 		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded)
 		Expect(aw.Status.CompletionTime).NotTo(BeNil())
 		waitForPhase(ctx, aw, awv1beta2.PhaseSucceeded, hasConditions(aw, "ResourcesDeployed=False/Succeeded", "DeletingResources=False/DeletionComplete"))
@@ -50,7 +50,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 
 		start := env.AuditPosition()
 		suspend(ctx, aw)
-		waitForPassedPhase(ctx, start, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
+		waitForWrittenStatus(ctx, start, aw, awv1beta2.PhaseSuspending, "QuotaReserved=True", "ResourcesDeployed=True", "DeletingResources=True")
 		waitForPhase(ctx, aw, awv1beta2.PhaseSuspended, hasConditions(aw, "QuotaReserved=False/Suspended", "ResourcesDeployed=False/Suspended", "PodsReady=False/Suspended"))
 		Expect(podsOf(ctx, aw)).To(BeEmpty())
 		Expect(componentReason(aw, 0)).To(Equal("CompononetDeleted"))
@@ -90,7 +90,7 @@ var _ = Describe("The life of an AppWrapper", func() {
 		Expect(aw.Status.Retries).To(BeZero())
 		Expect(aw.Status.LastFailure.Message).To(ContainSubstring("image"))
 
-		By("suspending, which ends the delay [appwrapper-53]")
+		By("suspending the AppWrapper, which ends the delay [appwrapper-53]")
 		suspend(ctx, aw)
 		waitForPhase(ctx, aw, awv1beta2.PhaseFailed, hasConditions(aw, "ResourcesDeployed=False/Failed", "QuotaReserved=False/Failed"))
 		Expect(meta.FindStatusCondition(aw.Status.Conditions, "ResourcesDeployed").Message).To(Equal("Kueue forced resource deletion by suspending AppWrapper"))
@@ -104,14 +104,14 @@ var _ = Describe("The life of an AppWrapper", func() {
 		env.WaitDeleted(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
-	It("is not reconciled if another manager owns it, but still loses its finalizer on deletion [D36]", func(ctx SpecContext) {
+	It("is not reconciled if spec.managedBy names another controller, but its finalizer is removed on deletion [D36]", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "elsewhere")
-		aw := create(ctx, wrap(ns, "theirs", []string{pod("p", runningImage)}, func(aw *awv1beta2.AppWrapper) {
+		aw := create(ctx, wrap(ns, "unmanaged", []string{pod("p", runningImage)}, func(aw *awv1beta2.AppWrapper) {
 			aw.Spec.ManagedBy = new("kueue.x-k8s.io/multikueue")
 			aw.Finalizers = []string{awv1beta2.Finalizer}
 		}))
-		mine := create(ctx, wrap(ns, "ours", []string{pod("q", runningImage)}))
-		waitForPhase(ctx, mine, awv1beta2.PhaseRunning)
+		managed := create(ctx, wrap(ns, "managed", []string{pod("q", runningImage)}))
+		waitForPhase(ctx, managed, awv1beta2.PhaseRunning)
 		env.Get(ctx, aw)
 		Expect(aw.Status.Phase).To(BeEmpty())
 		Expect(env.Admin.Delete(ctx, aw)).To(Succeed())

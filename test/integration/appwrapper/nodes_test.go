@@ -14,8 +14,8 @@ import (
 	awv1beta2 "github.com/odh-platform/odh-platform-operator/apis/appwrapper/v1beta2"
 )
 
-// gpuNodes creates nodes with eight GPUs each and deletes them at the end of the spec.
-func gpuNodes(ctx context.Context, names ...string) {
+// createGPUNodes creates nodes with eight GPUs each and deletes them at the end of the spec.
+func createGPUNodes(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
 		capacity := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
@@ -44,8 +44,8 @@ func setHealthLabel(ctx context.Context, node, value string) {
 		map[string]any{"metadata": map[string]any{"labels": map[string]any{awv1beta2.LabelAutopilot: value}}})
 }
 
-// remove deletes an AppWrapper, for use before its node is deleted.
-func remove(ctx context.Context, aw *awv1beta2.AppWrapper) {
+// deleteAndWait deletes an AppWrapper before its node is deleted.
+func deleteAndWait(ctx context.Context, aw *awv1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(env.Admin.Delete(ctx, aw)).To(Succeed())
 	env.WaitDeleted(ctx, aw)
@@ -57,42 +57,42 @@ const gpuPod = `{apiVersion: v1, kind: Pod, metadata: {name: gpu}, spec: {restar
 // Serial: nodes and their labels affect every spec.
 var _ = Describe("Unhealthy GPUs", Serial, func() {
 	It("move a workload to another node without counting a retry [appwrapper-46] [appwrapper-12]", func(ctx SpecContext) {
-		gpuNodes(ctx, "gpu-a", "gpu-b")
+		createGPUNodes(ctx, "gpu-a", "gpu-b")
 		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "moves", []string{gpuPod}, withAnnotations("retryPausePeriodDuration", "0s", "retryLimit", "1")))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
-		before := podsOf(ctx, aw)[0]
-		Expect(before.Spec.NodeName).To(HavePrefix("gpu-"))
-		Expect(before.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
+		original := podsOf(ctx, aw)[0]
+		Expect(original.Spec.NodeName).To(HavePrefix("gpu-"))
+		Expect(original.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(HaveLen(1))
 
 		By("reporting a warning, which does not evict")
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
-		setHealthLabel(ctx, before.Spec.NodeName, "WARN")
+		setHealthLabel(ctx, original.Spec.NodeName, "WARN")
 		expectNoRequestsIn(aw.Namespace)
-		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
+		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", original.UID)))
 
 		By("reporting a fault that evicts")
-		setHealthLabel(ctx, before.Spec.NodeName, "EVICT")
+		setHealthLabel(ctx, original.Spec.NodeName, "EVICT")
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True", "Unhealthy=False"), func(g Gomega) {
 			pods := podsOf(ctx, aw)
 			g.Expect(pods).To(HaveLen(1))
-			g.Expect(pods[0].UID).NotTo(Equal(before.UID))
-			g.Expect(pods[0].Spec.NodeName).To(And(HavePrefix("gpu-"), Not(Equal(before.Spec.NodeName))))
+			g.Expect(pods[0].UID).NotTo(Equal(original.UID))
+			g.Expect(pods[0].Spec.NodeName).To(And(HavePrefix("gpu-"), Not(Equal(original.Spec.NodeName))))
 		})
 		Expect(aw.Status.Retries).To(BeZero())
 		Expect(meta.FindStatusCondition(aw.Status.Conditions, awv1beta2.ConditionResourcesDeployed).Message).To(Equal("Reset complete; resuming"))
-		remove(ctx, aw)
+		deleteAndWait(ctx, aw)
 	}, SpecTimeout(specTimeout))
 
 	It("do not affect pods without GPUs", func(ctx SpecContext) {
-		gpuNodes(ctx, "gpu-c")
-		bound := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + runningImage + `"}]}}`
-		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{bound}))
+		createGPUNodes(ctx, "gpu-c")
+		cpuPod := `{apiVersion: v1, kind: Pod, metadata: {name: cpu}, spec: {restartPolicy: Never, nodeSelector: {kubernetes.io/hostname: gpu-c}, containers: [{name: main, image: "` + runningImage + `"}]}}`
+		aw := create(ctx, wrap(env.Namespace(ctx, "gpu"), "stays", []string{cpuPod}))
 		waitForPhase(ctx, aw, awv1beta2.PhaseRunning, hasConditions(aw, "PodsReady=True"))
-		before := podsOf(ctx, aw)[0]
+		original := podsOf(ctx, aw)[0]
 		env.WaitIdle(manager.User, quiet, specTimeout) // the Events are written after the status
 		setHealthLabel(ctx, "gpu-c", "EVICT")
 		expectNoRequestsIn(aw.Namespace)
-		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", before.UID)))
-		remove(ctx, aw)
+		Expect(podsOf(ctx, aw)).To(ConsistOf(HaveField("UID", original.UID)))
+		deleteAndWait(ctx, aw)
 	}, SpecTimeout(specTimeout))
 })

@@ -20,7 +20,7 @@ func withoutOwnerReferences(live *unstructured.Unstructured) *unstructured.Unstr
 	} {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}
-	if o.GetKind() == "Job" { // Velero removes these fields: the API server sets them
+	if o.GetKind() == "Job" { // Velero removes these fields, because the API server sets them
 		unstructured.RemoveNestedField(o.Object, "spec", "selector")
 		for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid"} {
 			unstructured.RemoveNestedField(o.Object, "metadata", "labels", label)
@@ -30,8 +30,8 @@ func withoutOwnerReferences(live *unstructured.Unstructured) *unstructured.Unstr
 	return o
 }
 
-var _ = Describe("A restore without owner references", func() {
-	It("is adopted, of every kind, with one write for each object", func(ctx SpecContext) {
+var _ = Describe("An object restored without owner references", func() {
+	It("is adopted, whatever its kind, with one write", func(ctx SpecContext) {
 		ns := env.Namespace(ctx, "restore")
 		templates := []string{
 			`{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {clusterIP: None, selector: {app: db}, ports: [{port: 80}]}}`,
@@ -89,9 +89,9 @@ var _ = Describe("A restore without owner references", func() {
 		second := create(ctx, wrap(ns, "web", []string{deployment("web", 1)}, failFast))
 		waitForPhase(ctx, second, awv1beta2.PhaseFailed)
 		Expect(second.Status.LastFailure.Message).To(ContainSubstring("exists, but is not controlled by appwrapper"))
-		before := changed.GetUID()
+		uid := changed.GetUID()
 		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(changed), changed)).To(Succeed())
-		Expect(changed.GetUID()).To(Equal(before))
+		Expect(changed.GetUID()).To(Equal(uid))
 		Expect(changed.GetDeletionTimestamp()).To(BeNil())
 		Expect(changed.GetOwnerReferences()).To(BeEmpty())
 	}, SpecTimeout(specTimeout))

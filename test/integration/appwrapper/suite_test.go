@@ -14,8 +14,8 @@ import (
 const (
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
-	often       = 100 * time.Millisecond
-	// quiet is how long a spec observes that no request is sent; see [framework.Env.ExpectIdle] for the check of the whole suite.
+	poll        = 100 * time.Millisecond
+	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
 	quiet = time.Second
 )
 

@@ -89,22 +89,22 @@ func expectAdmitted(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWra
 	return aw
 }
 
-// update changes an AppWrapper, retried after a conflict.
-func update(ctx context.Context, who client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
+// update changes an AppWrapper as a user, and retries after a conflict.
+func update(ctx context.Context, user client.Client, aw *v1beta2.AppWrapper, change func(*v1beta2.AppWrapper)) error {
 	GinkgoHelper()
-	return env.Update(ctx, who, aw, func() { change(aw) })
+	return env.Update(ctx, user, aw, func() { change(aw) })
 }
 
 // newLimitedClient returns a client of a user who has all permissions for AppWrappers and Pods of one namespace, and only get for
 // Deployments.
 func newLimitedClient(ctx context.Context, namespace string) client.Client {
 	GinkgoHelper()
-	all := []string{"*"}
+	allVerbs := []string{"*"}
 	Expect(env.Admin.Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limited"},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1beta2.GroupVersion.Group}, Resources: []string{"appwrappers"}, Verbs: all},
-			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: all},
+			{APIGroups: []string{v1beta2.GroupVersion.Group}, Resources: []string{"appwrappers"}, Verbs: allVerbs},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: allVerbs},
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
 		},
 	})).To(Succeed())
@@ -133,11 +133,11 @@ func raw(text string) runtime.RawExtension {
 // disabledOptions returns the options of a manager with the component disabled, on the same webhook port.
 func disabledOptions() framework.ManagerOptions {
 	return framework.ManagerOptions{
-		Name: "manager-off", WebhookPort: env.Installed.WebhookPort,
+		Name: "manager-disabled", WebhookPort: env.Installed.WebhookPort,
 		Args: []string{"--components=*,-appwrapper"}, Env: []string{"MLFLOW_IMAGE=example.com/mlflow:1"},
 	}
 }
 
-func configMap() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: olderConfig}}
+func legacyConfig() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: legacyConfigMap}}
 }

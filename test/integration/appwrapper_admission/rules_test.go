@@ -31,10 +31,10 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelQueue, defaultQueue))
 		Expect(plain.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "testcluster_admin"))
 
-		given := wrapper(namespace, component(pod))
-		given.Labels = map[string]string{v1beta2.LabelQueue: "own", v1beta2.LabelUser: "bad", v1beta2.LabelUserID: "bad", "free": "x"}
-		Expect(newLimitedClient(ctx, namespace).Create(ctx, given)).To(Succeed())
-		Expect(given.Labels).To(Equal(map[string]string{
+		labelled := wrapper(namespace, component(pod))
+		labelled.Labels = map[string]string{v1beta2.LabelQueue: "own", v1beta2.LabelUser: "bad", v1beta2.LabelUserID: "bad", "free": "x"}
+		Expect(newLimitedClient(ctx, namespace).Create(ctx, labelled)).To(Succeed())
+		Expect(labelled.Labels).To(Equal(map[string]string{
 			v1beta2.LabelQueue: "own", v1beta2.LabelUser: "limited", v1beta2.LabelUserID: "uid_of_limited", "free": "x",
 		}))
 	}, NodeTimeout(specTimeout))
@@ -78,7 +78,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(env.Admin.Create(ctx, wrapper(namespace, strings.Repeat(component(pod), 19)))).To(MatchError(ContainSubstring("at most 18 are allowed")))
 	}, NodeTimeout(specTimeout))
 
-	It("is refused without a path by its schema [appwrapper-28]", func(ctx SpecContext) {
+	It("is rejected by its schema without a path [appwrapper-28]", func(ctx SpecContext) {
 		aw := &unstructured.Unstructured{Object: map[string]any{}}
 		Expect(yaml.Unmarshal([]byte("apiVersion: workload.codeflare.dev/v1beta2\nkind: AppWrapper\nmetadata: {name: x}\nspec:\n  components:\n"+
 			"  - podSets: [{replicas: 1}]\n    template: "+pod), &aw.Object)).To(Succeed())
@@ -86,7 +86,7 @@ var _ = Describe("A new AppWrapper", func() {
 		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("spec.components[0].podSets[0].path")))
 	}, NodeTimeout(specTimeout))
 
-	It("is refused when its name is too long for labels and pod sets [D12]", func(ctx SpecContext) {
+	It("is rejected when its name is too long for labels and pod sets [D12]", func(ctx SpecContext) {
 		aw := wrapper(namespace, component(pod))
 		aw.Name, aw.GenerateName = strings.Repeat("a", 62), ""
 		Expect(env.Admin.Create(ctx, aw)).To(MatchError(ContainSubstring("metadata.name: Invalid value")))
@@ -106,12 +106,12 @@ var _ = Describe("A new AppWrapper", func() {
 		Entry("RayJob", component(rayJob)),
 	)
 
-	It("may name its own namespace in a template [appwrapper-34]", func(ctx SpecContext) {
-		own := fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}, spec: {containers: [{name: a, image: a}]}}", namespace)
-		expectAdmitted(ctx, wrapper(namespace, component(own)))
+	It("can set its own namespace in a template [appwrapper-34]", func(ctx SpecContext) {
+		template := fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}, spec: {containers: [{name: a, image: a}]}}", namespace)
+		expectAdmitted(ctx, wrapper(namespace, component(template)))
 	}, NodeTimeout(specTimeout))
 
-	It("may contain only objects that its creator may create [appwrapper-33]", func(ctx SpecContext) {
+	It("can contain only objects that its creator is allowed to create [appwrapper-33]", func(ctx SpecContext) {
 		user := newLimitedClient(ctx, namespace)
 		start := env.AuditPosition()
 		Expect(user.Create(ctx, wrapper(namespace, component(pod)))).To(Succeed())
@@ -150,12 +150,12 @@ var _ = Describe("A new AppWrapper", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("gets warnings for annotations without effect [D24], and for unknown fields of pods [D19]", func(ctx SpecContext) {
-		admin, heard := env.WithWarnings()
+		admin, warnings := env.WithWarnings()
 		aw := wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		aw.Labels = map[string]string{v1beta2.LabelQueue: ""}
 		aw.Annotations = map[string]string{v1beta2.AnnotationPrefix + "retryLimits": "1", v1beta2.AnnotationRetryLimit: "many"}
 		Expect(admin.Create(ctx, aw)).To(Succeed())
-		Expect(heard.Texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
+		Expect(warnings.Texts).To(ContainElements(ContainSubstring("retryLimits"), ContainSubstring("fieldOfTomorrow"), ContainSubstring("a whole number")))
 		By("rejecting a queued AppWrapper with such a field, which would never start")
 		aw = wrapper(namespace, component(strings.Replace(pod, "spec: {", "spec: {fieldOfTomorrow: 1, ", 1)))
 		Expect(admin.Create(ctx, aw)).To(MatchError(ContainSubstring("fieldOfTomorrow")))
@@ -174,9 +174,9 @@ var _ = Describe("A new AppWrapper", func() {
 			Expect(yaml.Unmarshal(content, &sample.Object)).To(Succeed(), file)
 			sample.SetNamespace(namespace)
 			Expect(unstructured.SetNestedField(sample.Object, true, "spec", "suspend")).To(Succeed())
-			admin, heard := env.WithWarnings()
+			admin, warnings := env.WithWarnings()
 			Expect(admin.Create(ctx, sample)).To(Succeed(), file)
-			misspelt := slices.ContainsFunc(heard.Texts, func(text string) bool { return strings.Contains(text, "delectionOnFailureGracePeriodDuration") })
+			misspelt := slices.ContainsFunc(warnings.Texts, func(text string) bool { return strings.Contains(text, "delectionOnFailureGracePeriodDuration") })
 			Expect(misspelt).To(Equal(strings.Contains(string(content), "delectionOnFailure")), file)
 		}
 	}, NodeTimeout(specTimeout))
@@ -194,8 +194,8 @@ var _ = Describe("An existing AppWrapper", func() {
 		Expect(update(ctx, other, aw, func(aw *v1beta2.AppWrapper) { aw.Annotations = map[string]string{"free": "x"} })).To(Succeed())
 		Expect(aw.Labels).To(HaveKeyWithValue(v1beta2.LabelUser, "limited"))
 		for _, label := range []string{v1beta2.LabelUser, v1beta2.LabelUserID} {
-			forge := func(aw *v1beta2.AppWrapper) { aw.Labels[label] = "bad" }
-			Expect(update(ctx, other, aw, forge)).To(MatchError(ContainSubstring("metadata.labels[" + label + "]: Forbidden: attempt to change immutable field")))
+			overwrite := func(aw *v1beta2.AppWrapper) { aw.Labels[label] = "bad" }
+			Expect(update(ctx, other, aw, overwrite)).To(MatchError(ContainSubstring("metadata.labels[" + label + "]: Forbidden: attempt to change immutable field")))
 		}
 	}, NodeTimeout(specTimeout))
 
@@ -207,7 +207,7 @@ var _ = Describe("An existing AppWrapper", func() {
 		env.SetAnnotation(ctx, aw, v1beta2.AnnotationRetryLimit, "1")
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("may not be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
+	DescribeTable("cannot be changed in [appwrapper-32]", func(ctx SpecContext, field string, change func(*v1beta2.AppWrapper)) {
 		aw := expectAdmitted(ctx, wrapper(namespace, component(deployment, "{path: template.spec.template, replicas: 2}"), component(pod)))
 		Expect(update(ctx, env.Admin, aw, change)).To(MatchError(ContainSubstring(field + ": Forbidden: attempt to change immutable field")))
 	},
@@ -226,8 +226,8 @@ var _ = Describe("An existing AppWrapper", func() {
 
 	It("can be applied again with nulls and other forms of numbers [D18]", func(ctx SpecContext) {
 		aw := expectAdmitted(ctx, wrapper(namespace, component(job("2", "4"))))
-		again := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
-		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(again) })).To(Succeed())
+		reapplied := strings.NewReplacer("metadata: {", "metadata: {creationTimestamp: null, ", "parallelism: 2", "parallelism: 2.0").Replace(job("2", "4"))
+		Expect(update(ctx, env.Admin, aw, func(aw *v1beta2.AppWrapper) { aw.Spec.Components[0].Template = raw(reapplied) })).To(Succeed())
 	}, NodeTimeout(specTimeout))
 })
 
@@ -248,21 +248,21 @@ var _ = Describe("The webhooks", Ordered, func() {
 		namespace := env.Namespace(ctx, "admission")
 		stopManager(ctx)
 		env.StartManager(ctx, disabledOptions())
-		admin, heard := env.WithWarnings()
+		admin, warnings := env.WithWarnings()
 		Eventually(func() error {
 			return admin.Create(ctx, wrapper(namespace, component(pod)))
-		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(webhookTimeout).WithPolling(poll).Should(Succeed())
 		Expect(admin.Create(ctx, wrapper(namespace, component(service)))).To(MatchError(ContainSubstring("components contains no podspecs")))
-		Expect(heard.Texts).To(ContainElement(ContainSubstring("the component appwrapper is disabled")))
+		Expect(warnings.Texts).To(ContainElement(ContainSubstring("the component appwrapper is disabled")))
 	}, NodeTimeout(specTimeout))
 
-	It("reject new AppWrappers while the legacy ConfigMap is invalid, and name the error", func(ctx SpecContext) {
+	It("reject new AppWrappers while the legacy ConfigMap is invalid, and report the error", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "admission")
-		config := configMap()
+		config := legacyConfig()
 		env.Get(ctx, config)
-		before := config.Data["config.yaml"]
+		original := config.Data["config.yaml"]
 		DeferCleanup(func(ctx SpecContext) {
-			env.Patch(ctx, configMap(), map[string]any{"data": map[string]any{"config.yaml": before}})
+			env.Patch(ctx, legacyConfig(), map[string]any{"data": map[string]any{"config.yaml": original}})
 			manager.Restart(ctx)
 			waitForWebhooks(ctx)
 		}, NodeTimeout(specTimeout))
@@ -271,14 +271,14 @@ var _ = Describe("The webhooks", Ordered, func() {
 		manager.Restart(ctx)
 		Eventually(func() error {
 			return env.Admin.Create(ctx, wrapper(namespace, component(pod)))
-		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(MatchError(And(
+		}).WithContext(ctx).WithTimeout(webhookTimeout).WithPolling(poll).Should(MatchError(And(
 			ContainSubstring("admissionGracePeriod"), ContainSubstring("warmupGracePeriod"), ContainSubstring("configuration of appwrapper"))))
-		Eventually(manager.Process.LogTail).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(ContainSubstring("admissionGracePeriod"))
-		By("taking up the mended ConfigMap without a restart, since the component has not started")
-		env.Patch(ctx, configMap(), map[string]any{"data": map[string]any{"config.yaml": before}})
+		Eventually(manager.Process.LogTail).WithContext(ctx).WithTimeout(webhookTimeout).WithPolling(poll).Should(ContainSubstring("admissionGracePeriod"))
+		By("reading the corrected ConfigMap without a restart, because the component has not started")
+		env.Patch(ctx, legacyConfig(), map[string]any{"data": map[string]any{"config.yaml": original}})
 		Eventually(func() error {
 			return env.Admin.Create(ctx, wrapper(namespace, component(pod)))
-		}).WithContext(ctx).WithTimeout(hooksTimeout).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(webhookTimeout).WithPolling(poll).Should(Succeed())
 	}, NodeTimeout(specTimeout))
 
 	It("send no request in the steady state", func(ctx SpecContext) {

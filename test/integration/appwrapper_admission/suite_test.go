@@ -16,17 +16,17 @@ import (
 
 const (
 	specTimeout = 4 * time.Minute
-	// hooksTimeout bounds how long the manager may take to publish its CA.
-	hooksTimeout = 2 * time.Minute
-	poll         = 100 * time.Millisecond
+	// webhookTimeout bounds the time in which the manager publishes its CA.
+	webhookTimeout = 2 * time.Minute
+	poll           = 100 * time.Millisecond
 
 	operatorNamespace = "opendatahub"
-	olderConfig       = "appwrapper-operator-config"
+	legacyConfigMap   = "appwrapper-operator-config"
 	defaultQueue      = "system-default-queue"
 )
 
-// All specs share one control plane and a manager with the shipped permissions, whose webhooks the API server calls as in a
-// cluster: by their Service and with the published CA. All AppWrappers are suspended, so that only admission takes place.
+// All specs share one control plane and a manager with the shipped permissions. As in a cluster, the API server calls the webhooks through
+// their Service and trusts the published CA. All AppWrappers are suspended, so the manager creates no objects for them.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -40,7 +40,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env.InstallCRDs(ctx, framework.SampleCRD("kubeflow.org", "v1", "PyTorchJob"), framework.SampleCRD("jobset.x-k8s.io", "v1alpha2", "JobSet"),
 		framework.SampleCRD("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"))
 	Expect(env.Admin.Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: olderConfig},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: legacyConfigMap},
 		Data: map[string]string{"config.yaml": "appwrapper:\n  defaultQueueName: " + defaultQueue + "\n  shedulerName: misspelt\n" +
 			"  enableKueueIntegrations: true\n  faultTolerance: {resetPause: 90000000000}\n"},
 	})).To(Succeed())

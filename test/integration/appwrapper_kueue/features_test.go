@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("Kueue", func() {
 	It("evicts an AppWrapper whose pods do not become ready, and admits the next one", func(ctx SpecContext) {
-		namespace := queue(ctx, "1")
+		namespace := createQueue(ctx, "1")
 		stuck := createWrapper(ctx, wrap(namespace, "stuck", job("stuck", 1, "1", "testcluster.invalid/image-pull:1")))
 		waitForPhase(ctx, stuck, v1beta2.PhaseRunning)
 		next := createWrapper(ctx, wrap(namespace, "next", pod("next", "1")))
@@ -23,7 +23,7 @@ var _ = Describe("Kueue", func() {
 		waitReady(ctx, next)
 		waitForPhase(ctx, stuck, v1beta2.PhaseSuspended)
 		Expect(podsOf(ctx, Default, stuck)).To(BeEmpty())
-		Expect(stuck.Status.Retries).To(BeZero(), "it did not fail")
+		Expect(stuck.Status.Retries).To(BeZero(), "an eviction is not a retry")
 		Expect(workloads(ctx, namespace)).To(ContainElement(HaveField("Object", HaveKeyWithValue("status", HaveKeyWithValue("conditions",
 			ContainElement(And(HaveKeyWithValue("type", "Evicted"), HaveKeyWithValue("reason", "PodsReadyTimeout"))))))))
 		deleteWrapper(ctx, next)
@@ -31,32 +31,32 @@ var _ = Describe("Kueue", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("schedules the pods of an AppWrapper by topology", func(ctx SpecContext) {
-		for _, shared := range []*unstructured.Unstructured{
-			framework.Manifest("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", queues, corev1.LabelHostname),
-			framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", queues, corev1.LabelOSStable),
+		for _, object := range []*unstructured.Unstructured{
+			framework.Manifest("{apiVersion: %s, kind: Topology, metadata: {name: hosts}, spec: {levels: [{nodeLabel: %s}]}}", kueueAPIVersion, corev1.LabelHostname),
+			framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: placed}, spec: {topologyName: hosts, nodeLabels: {%s: linux}}}", kueueAPIVersion, corev1.LabelOSStable),
 		} {
-			eventuallyCreate(ctx, shared)
-			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, shared)).To(Succeed()) }, NodeTimeout(specTimeout))
+			eventuallyCreate(ctx, object)
+			DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, object)).To(Succeed()) }, NodeTimeout(specTimeout))
 		}
-		namespace := queue(ctx, "0")
+		namespace := createQueue(ctx, "0")
 		env.Patch(ctx, clusterQueue(namespace), framework.Manifest(`{spec: {resourceGroups: [
 			{coveredResources: [cpu], flavors: [{name: placed, resources: [{name: cpu, nominalQuota: "2"}]}]}]}}`).Object)
 		template := strings.Replace(deployment("web", 2, "1"), "{labels: {app: web}}", fmt.Sprintf(
 			"{labels: {app: web}, annotations: {kueue.x-k8s.io/podset-required-topology: %s}}", corev1.LabelHostname), 1)
 		aw := createWrapper(ctx, wrap(namespace, "placed", template))
 		waitReady(ctx, aw)
-		all := workloads(ctx, namespace)
-		Expect(all).To(HaveLen(1))
-		sets, _, err := unstructured.NestedSlice(all[0].Object, "spec", "podSets")
+		queued := workloads(ctx, namespace)
+		Expect(queued).To(HaveLen(1))
+		podSets, _, err := unstructured.NestedSlice(queued[0].Object, "spec", "podSets")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(sets).To(ConsistOf(HaveKeyWithValue("topologyRequest", HaveKeyWithValue("required", corev1.LabelHostname))))
-		assigned, _, err := unstructured.NestedSlice(all[0].Object, "status", "admission", "podSetAssignments")
+		Expect(podSets).To(ConsistOf(HaveKeyWithValue("topologyRequest", HaveKeyWithValue("required", corev1.LabelHostname))))
+		assignments, _, err := unstructured.NestedSlice(queued[0].Object, "status", "admission", "podSetAssignments")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(assigned).To(ConsistOf(HaveKey("topologyAssignment")))
+		Expect(assignments).To(ConsistOf(HaveKey("topologyAssignment")))
 		pods := podsOf(ctx, Default, aw)
 		Expect(pods).To(HaveLen(2))
 		for _, pod := range pods {
-			Expect(pod.Spec.NodeSelector).To(HaveKeyWithValue(corev1.LabelHostname, pods[0].Spec.NodeName), "all on one node")
+			Expect(pod.Spec.NodeSelector).To(HaveKeyWithValue(corev1.LabelHostname, pods[0].Spec.NodeName), "all pods must be on one node")
 			Expect(pod.Spec.SchedulingGates).To(BeEmpty())
 		}
 	}, SpecTimeout(specTimeout))

@@ -20,7 +20,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const queues = "kueue.x-k8s.io/v1beta1"
+const kueueAPIVersion = "kueue.x-k8s.io/v1beta1"
 
 // eventuallyCreate retries until the admission webhooks respond. An attempt whose response was lost may have created the object.
 func eventuallyCreate(ctx context.Context, o client.Object) {
@@ -31,18 +31,18 @@ func eventuallyCreate(ctx context.Context, o client.Object) {
 // createQueueDefaults creates the objects that all queues share.
 func createQueueDefaults(ctx context.Context) {
 	GinkgoHelper()
-	eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", queues))
+	eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: ResourceFlavor, metadata: {name: default-flavor}}", kueueAPIVersion))
 	for name, value := range map[string]int{"low": 10, "high": 1000} {
-		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}", queues, name, value))
+		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: WorkloadPriorityClass, metadata: {name: %s}, value: %d}", kueueAPIVersion, name, value))
 	}
 	Eventually(func() error { // until the webhooks of Kueue and of the manager respond
 		return env.Admin.Create(ctx, wrap(metav1.NamespaceDefault, "probe", pod("p", "1")), client.DryRunAll)
 	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(Succeed())
 }
 
-// queue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue of its name with a quota of CPUs.
-// The end of the spec deletes the ClusterQueue.
-func queue(ctx context.Context, cpus string) string {
+// createQueue creates a namespace with the LocalQueue `queue` and the default one, and a ClusterQueue with the name of the namespace and the
+// given quota of CPUs. The end of the spec deletes the ClusterQueue.
+func createQueue(ctx context.Context, cpus string) string {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "kueue")
 	cq := clusterQueue(namespace)
@@ -53,23 +53,22 @@ func queue(ctx context.Context, cpus string) string {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, cq))).To(Succeed())
 	}, NodeTimeout(specTimeout))
 	for _, name := range []string{"queue", defaultQueue} {
-		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", queues, name, namespace, namespace))
+		eventuallyCreate(ctx, framework.Manifest("{apiVersion: %s, kind: LocalQueue, metadata: {name: %s, namespace: %s}, spec: {clusterQueue: %s}}", kueueAPIVersion, name, namespace, namespace))
 	}
 	return namespace
 }
 
-// withoutDefaults excludes a namespace from the mutating webhook for the rest of the spec: AppWrappers there get no default
-// queue.
-func withoutDefaults(ctx context.Context, namespace string) {
+// excludeFromDefaulting excludes a namespace from the mutating webhook for the rest of the spec, so its AppWrappers get no default queue.
+func excludeFromDefaulting(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	selects := func(ctx context.Context, selector string) {
+	setSelector := func(ctx context.Context, selector string) {
 		GinkgoHelper()
 		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "appwrapper-mutating-webhook-configuration"}}
 		Expect(env.Admin.Patch(ctx, configuration, client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op": "add", "path": "/webhooks/0/namespaceSelector", "value": `+selector+`}]`)))).To(Succeed())
 	}
-	selects(ctx, `{"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["`+namespace+`"]}]}`)
-	DeferCleanup(selects, "{}", NodeTimeout(specTimeout))
+	setSelector(ctx, `{"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["`+namespace+`"]}]}`)
+	DeferCleanup(setSelector, "{}", NodeTimeout(specTimeout))
 	Eventually(func(g Gomega) { // the API server applies the changed selector with a delay
 		probe := wrap(namespace, "probe", pod("p", "1"))
 		probe.Labels = nil
@@ -79,10 +78,10 @@ func withoutDefaults(ctx context.Context, namespace string) {
 }
 
 func clusterQueue(name string) *unstructured.Unstructured {
-	return framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", queues, name)
+	return framework.Manifest("{apiVersion: %s, kind: ClusterQueue, metadata: {name: %s}}", kueueAPIVersion, name)
 }
 
-// Templates of components:
+// pod and the functions below return templates of components.
 func pod(name, cpu string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/a:1', resources: {requests: {cpu: '%s'}}}]}}", name, cpu)
 }
@@ -144,10 +143,7 @@ func createWrapper(ctx context.Context, aw *v1beta2.AppWrapper) *v1beta2.AppWrap
 func deleteWrapper(ctx context.Context, aw *v1beta2.AppWrapper) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, aw))).To(Succeed())
-	Eventually(func() bool {
-		err := env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)
-		return client.IgnoreNotFound(err) == nil && err != nil
-	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(poll).Should(BeTrue(), "%s is still there", aw.Name)
+	env.WaitDeleted(ctx, aw)
 }
 
 func waitForPhase(ctx context.Context, aw *v1beta2.AppWrapper, phase v1beta2.AppWrapperPhase) {
@@ -172,7 +168,7 @@ func expectSuspended(ctx context.Context, aw *v1beta2.AppWrapper) {
 		g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseSuspended))
 		g.Expect(aw.Spec.Suspend).To(BeTrue())
 		g.Expect(podsOf(ctx, g, aw)).To(BeEmpty())
-	}).WithContext(ctx).WithTimeout(waits).WithPolling(poll).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(suspendedDuration).WithPolling(poll).Should(Succeed())
 }
 
 func podsOf(ctx context.Context, g Gomega, aw *v1beta2.AppWrapper) []corev1.Pod {
@@ -185,7 +181,7 @@ func podsOf(ctx context.Context, g Gomega, aw *v1beta2.AppWrapper) []corev1.Pod 
 func workloads(ctx context.Context, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion(queues)
+	list.SetAPIVersion(kueueAPIVersion)
 	list.SetKind("WorkloadList")
 	Expect(env.Admin.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 	return list.Items

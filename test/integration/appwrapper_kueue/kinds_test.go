@@ -18,17 +18,17 @@ import (
 
 var _ = Describe("The components of a queued AppWrapper", func() {
 	It("can be Pods, Deployments and a Service, which keep running [appwrapper-38] [appwrapper-50]", func(ctx SpecContext) {
-		namespace := queue(ctx, "4")
+		namespace := createQueue(ctx, "4")
 		aw := createWrapper(ctx, wrap(namespace, "mix", pod("a", "1"), pod("b", "1"), deployment("web", 2, "1"), service("web")))
 		waitReady(ctx, aw)
 		Consistently(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(aw), aw)).To(Succeed())
 			g.Expect(aw.Status.Phase).To(Equal(v1beta2.PhaseRunning))
-		}).WithContext(ctx).WithTimeout(waits / 2).WithPolling(poll).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(suspendedDuration / 2).WithPolling(poll).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
 	It("can be a Job, whose success completes the AppWrapper and releases the quota [appwrapper-40] [appwrapper-43] [appwrapper-50]", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
+		namespace := createQueue(ctx, "2")
 		done := createWrapper(ctx, wrap(namespace, "done", job("done", 2, "1", "example.com/a:1")))
 		waitForPhase(ctx, done, v1beta2.PhaseSucceeded)
 		next := createWrapper(ctx, wrap(namespace, "next", job("next", 2, "1", "example.com/a:1")))
@@ -36,7 +36,7 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("can be a Job that fails, which is retried until the AppWrapper fails [appwrapper-44]", func(ctx SpecContext) {
-		namespace := queue(ctx, "2")
+		namespace := createQueue(ctx, "2")
 		aw := wrap(namespace, "failing", job("failing", 1, "1", "testcluster.invalid/failed:1"))
 		aw.Annotations[v1beta2.AnnotationFailureGrace], aw.Annotations[v1beta2.AnnotationRetryLimit] = "0s", "2"
 		aw.Annotations[v1beta2.AnnotationRetryPause] = "1s"
@@ -48,11 +48,11 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("can be a RayCluster, which KubeRay starts, and which stops and restarts with its quota [appwrapper-39] [appwrapper-50]", func(ctx SpecContext) {
-		namespace := queue(ctx, "3")
+		namespace := createQueue(ctx, "3")
 		aw := createWrapper(ctx, wrap(namespace, "ray", rayCluster("ray")))
 		waitReady(ctx, aw)
 		Expect(podsOf(ctx, Default, aw)).To(HaveLen(3))
-		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster is not queued by itself")
+		Expect(workloads(ctx, namespace)).To(HaveLen(1), "the RayCluster must have no Workload")
 		ray := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: ray, namespace: %s}}", namespace)
 		env.WaitFor(ctx, ray, func(g Gomega) {
 			state, _, _ := unstructured.NestedString(ray.Object, "status", "state")
@@ -69,8 +69,8 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("can be a RayCronJob, which keeps the quota of one run between runs", func(ctx SpecContext) {
-		allow(ctx, rayv1.GroupVersion.Group, "raycronjobs")
-		namespace := queue(ctx, "3")
+		grantToManager(ctx, rayv1.GroupVersion.Group, "raycronjobs")
+		namespace := createQueue(ctx, "3")
 		cron := framework.Manifest("{apiVersion: ray.io/v1, kind: RayCronJob, metadata: {name: cron, namespace: %s}}", namespace)
 		aw := createWrapper(ctx, wrap(namespace, "cron", rayCronJob("cron", "0 0 1 1 *")))
 		waitReady(ctx, aw)
@@ -87,9 +87,9 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 		for _, pod := range podsOf(ctx, Default, aw) {
 			Expect(pod.Labels).To(HaveKey(raycluster.LabelCluster))
 		}
-		Expect(workloads(ctx, namespace)).To(HaveLen(2), "a run is not queued by itself")
+		Expect(workloads(ctx, namespace)).To(HaveLen(2), "a run must have no Workload")
 
-		By("stopping it")
+		By("draining the queue")
 		env.Patch(ctx, clusterQueue(namespace), map[string]any{"spec": map[string]any{"stopPolicy": "HoldAndDrain"}})
 		waitForPhase(ctx, aw, v1beta2.PhaseSuspended)
 		env.WaitDeleted(ctx, cron)
@@ -97,8 +97,8 @@ var _ = Describe("The components of a queued AppWrapper", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// allow allows the operator to manage a kind until the end of the spec.
-func allow(ctx context.Context, group, resource string) {
+// grantToManager grants the manager the permissions for a kind until the end of the spec.
+func grantToManager(ctx context.Context, group, resource string) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "appwrapper-" + resource}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},

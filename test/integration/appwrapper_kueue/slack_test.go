@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("The slack queue", func() {
-	It("lends the rest of its quota while a node is unavailable, with the permissions of its component", func(ctx SpecContext) {
+	It("lends only the rest of its quota while a node is unschedulable, with the permissions of its component", func(ctx SpecContext) {
 		const quota = 1000
 		slack := clusterQueue("slack")
 		slack.Object["spec"] = framework.Manifest(`{namespaceSelector: {}, cohort: all, resourceGroups: [
@@ -22,10 +22,10 @@ var _ = Describe("The slack queue", func() {
 		nodes := &corev1.NodeList{}
 		Expect(env.Admin.List(ctx, nodes)).To(Succeed())
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.Items[0].Name}}
-		serves := func(ctx SpecContext, out bool) {
-			env.Patch(ctx, node, map[string]any{"spec": map[string]any{"unschedulable": out}})
+		setUnschedulable := func(ctx SpecContext, unschedulable bool) {
+			env.Patch(ctx, node, map[string]any{"spec": map[string]any{"unschedulable": unschedulable}})
 		}
-		lends := func(want string) {
+		expectLendingLimit := func(want string) {
 			GinkgoHelper()
 			env.WaitFor(ctx, slack, func(g Gomega) {
 				groups, _, _ := unstructured.NestedSlice(slack.Object, "spec", "resourceGroups")
@@ -35,12 +35,12 @@ var _ = Describe("The slack queue", func() {
 				g.Expect(limit).To(Equal(want))
 			})
 		}
-		DeferCleanup(serves, false, NodeTimeout(specTimeout))
-		serves(ctx, true)
-		left := resource.NewQuantity(quota, resource.DecimalSI)
-		left.Sub(nodes.Items[0].Status.Capacity[corev1.ResourceCPU])
-		lends(left.String())
-		serves(ctx, false)
-		lends("")
+		DeferCleanup(setUnschedulable, false, NodeTimeout(specTimeout))
+		setUnschedulable(ctx, true)
+		remaining := resource.NewQuantity(quota, resource.DecimalSI)
+		remaining.Sub(nodes.Items[0].Status.Capacity[corev1.ResourceCPU])
+		expectLendingLimit(remaining.String())
+		setUnschedulable(ctx, false)
+		expectLendingLimit("")
 	}, SpecTimeout(specTimeout))
 })

@@ -21,16 +21,16 @@ const (
 	specTimeout = 5 * time.Minute
 	waitTimeout = 2 * time.Minute
 	poll        = 200 * time.Millisecond
-	// waits is how long an AppWrapper without quota is observed.
-	waits = 10 * time.Second
-	// unready is the time after which Kueue evicts a workload with pods that are not ready.
-	unready = time.Minute
+	// suspendedDuration is the time for which a spec expects that an AppWrapper stays suspended.
+	suspendedDuration = 10 * time.Second
+	// podsReadyTimeout is the time after which Kueue evicts a workload with pods that are not ready.
+	podsReadyTimeout = time.Minute
 
 	defaultQueue = "team-default"
 )
 
 // All specs share one control plane with the real Kueue and KubeRay, each with its own role, and Kueue with its webhooks. Each
-// spec has a namespace and a ClusterQueue of its own.
+// spec has its own namespace and ClusterQueue.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -56,9 +56,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	kueue, err = peers.StartKueue(ctx, env.Instance, GinkgoWriter, map[string]any{
 		"waitForPodsReady": map[string]any{
-			"timeout": unready.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
+			"timeout": podsReadyTimeout.String(), "blockAdmission": false, "requeuingStrategy": map[string]any{"backoffBaseSeconds": 1, "backoffLimitCount": 5},
 		},
-		// The shipped frameworks without those that are not served here: MultiKueue connects only to a cluster that serves all of them.
+		// The shipped frameworks whose APIs are served here: MultiKueue connects only to a cluster that serves all of them.
 		"integrations": map[string]any{"frameworks": []string{
 			"batch/job", "ray.io/rayjob", "ray.io/raycluster", "kubeflow.org/pytorchjob", "workload.codeflare.dev/appwrapper",
 		}},

@@ -15,17 +15,17 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// predictors is the CRD that the component modelmesh requires. The client of the specs writes no Predictors.
-const predictors = "predictors.serving.kserve.io"
+// predictorCRD is the CRD that the component modelmesh requires. The client of the specs writes no Predictors.
+const predictorCRD = "predictors.serving.kserve.io"
 
-// withoutPredictors deletes the CRD until the end of the spec.
-func withoutPredictors(ctx context.Context) {
+// deletePredictorCRD deletes the CRD until the end of the spec.
+func deletePredictorCRD(ctx context.Context) {
 	GinkgoHelper()
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: predictors}}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: predictorCRD}}
 	env.Get(ctx, crd)
-	fresh := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec}
+	restored := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec}
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(cluster.InstallCRDs(ctx, env.Config, fresh)).To(Succeed())
+		Expect(cluster.InstallCRDs(ctx, env.Config, restored)).To(Succeed())
 	}, NodeTimeout(specTimeout))
 	Expect(env.Admin.Delete(ctx, crd)).To(Succeed())
 }
@@ -59,46 +59,46 @@ var _ = Describe("Two replicas refuse no write", func() {
 
 	It("during an upgrade that replaces both", func(ctx SpecContext) {
 		third := newPod(ctx, service, "manager-3")
-		old, others := leading(ctx, first, second, third)
-		reportChange(ctx, old, old.remove(ctx, service))
+		leader, followers := waitForLeader(ctx, first, second, third)
+		reportNextLeader(ctx, leader, leader.remove(ctx, service))
 		newPod(ctx, service, "manager-4")
-		others[0].remove(ctx, service)
+		followers[0].remove(ctx, service)
 		writes.waitForWrites(ctx)
 		Expect(writes.failures(time.Time{})).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
 	It("during the drain of the node of the leader", func(ctx SpecContext) {
-		old, _ := leading(ctx, first, second)
-		reportChange(ctx, old, old.remove(ctx, service))
+		leader, _ := waitForLeader(ctx, first, second)
+		reportNextLeader(ctx, leader, leader.remove(ctx, service))
 		writes.waitForWrites(ctx)
 		newPod(ctx, service, "manager-3")
 		writes.waitForWrites(ctx)
 		Expect(writes.failures(time.Time{})).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("for lack of a listener when a required API is removed, and the leader starts again while it stays an endpoint", func(ctx SpecContext) {
-		old, _ := leading(ctx, first, second)
-		removed := time.Now()
-		withoutPredictors(ctx)
-		old.AwaitRestart(ctx)
-		reportChange(ctx, old, removed)
+	It("when a required API is removed, and the leader restarts in its process while it stays an endpoint", func(ctx SpecContext) {
+		leader, _ := waitForLeader(ctx, first, second)
+		removal := time.Now()
+		deletePredictorCRD(ctx)
+		leader.AwaitRestart(ctx)
+		reportNextLeader(ctx, leader, removal)
 		restarted := time.Now()
 		writes.waitForWrites(ctx)
 		Expect(withoutEOF(writes.failures(time.Time{}))).To(BeEmpty())
 		Expect(writes.failures(restarted)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 
-	It("after the leader was killed and the endpoints are updated; until then, only connections to its pod fail", func(ctx SpecContext) {
-		old, _ := leading(ctx, first, second)
+	It("after the leader is killed and the endpoints are updated; until then, only connections to its pod fail", func(ctx SpecContext) {
+		leader, _ := waitForLeader(ctx, first, second)
 		killed := time.Now()
-		old.Kill(ctx)
-		<-time.After(learning)
-		service.Remove(old.port)
-		<-time.After(time.Second) // for writes that are waiting
-		learnt := time.Now()
+		leader.Kill(ctx)
+		<-time.After(endpointDelay)
+		service.Remove(leader.port)
+		<-time.After(time.Second) // for pending writes
+		updated := time.Now()
 		Expect(writes.failures(killed)).To(And(Not(BeEmpty()), HaveEach(Satisfy(isConnectionError))))
-		reportChange(ctx, old, killed)
+		reportNextLeader(ctx, leader, killed)
 		writes.waitForWrites(ctx)
-		Expect(writes.failures(learnt)).To(BeEmpty())
+		Expect(writes.failures(updated)).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

@@ -1,5 +1,5 @@
-// Package availability tests that webhooks answer and a leader reconciles while replicas of the manager come and go. Processes are the pods,
-// and a Service of [framework.Serve] routes to them as kube-proxy does.
+// Package availability tests that webhooks respond and a leader reconciles while replicas of the manager are replaced. Each pod is a process,
+// and a Service of [framework.Serve] routes to the processes like kube-proxy.
 package availability
 
 import (
@@ -22,8 +22,8 @@ const (
 
 	suiteExpiry = 20 * time.Minute // the first run builds the control plane
 	specTimeout = 5 * time.Minute
-	// learning is how long the nodes of a slow cluster still send connections to a pod that ended.
-	learning = 4 * time.Second
+	// endpointDelay is the time for which nodes of a slow cluster route connections to a terminated pod.
+	endpointDelay = 4 * time.Second
 )
 
 var env *framework.Env
@@ -60,25 +60,25 @@ func newPod(ctx context.Context, service *framework.Service, name string) *pod {
 	return p
 }
 
-// remove deletes a pod in order: nodes learn late that it is no longer an endpoint, and it gets SIGTERM after the preStop hook. It returns when the
-// signal was sent.
+// remove deletes a pod as Kubernetes does: the pod gets SIGTERM after the preStop hook, and nodes update the endpoints with a delay. It returns
+// the time of the signal.
 func (p *pod) remove(ctx context.Context, service *framework.Service) time.Time {
 	GinkgoHelper()
-	notified := make(chan struct{})
-	time.AfterFunc(learning, func() {
+	updated := make(chan struct{})
+	time.AfterFunc(endpointDelay, func() {
 		service.Remove(p.port)
-		close(notified)
+		close(updated)
 	})
 	hook := env.Installed.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
 	<-time.After(time.Duration(hook.Seconds) * time.Second)
 	signalled := time.Now()
 	p.Stop(ctx)
-	<-notified
+	<-updated
 	return signalled
 }
 
-// leader returns the holder of the Lease, and when it acquired it; "" if it has none.
-func leader(ctx context.Context) (string, time.Time) {
+// leaseHolder returns the holder of the Lease and the time of its acquisition; "" if the Lease has no holder.
+func leaseHolder(ctx context.Context) (string, time.Time) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "odh-platform-operator"}}
 	Expect(client.IgnoreNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
@@ -88,23 +88,23 @@ func leader(ctx context.Context) (string, time.Time) {
 	return *lease.Spec.HolderIdentity, lease.Spec.AcquireTime.Time
 }
 
-// reportChange waits for a leader other than a pod, and reports how long after a moment it acquired the Lease.
-func reportChange(ctx context.Context, from *pod, start time.Time) {
+// reportNextLeader waits for a leader other than the given pod, and reports the time from start to the acquisition of the Lease.
+func reportNextLeader(ctx context.Context, previous *pod, start time.Time) {
 	GinkgoHelper()
 	var acquired time.Time
 	Eventually(func() string {
 		var holder string
-		holder, acquired = leader(ctx)
+		holder, acquired = leaseHolder(ctx)
 		return holder
-	}).WithContext(ctx).WithTimeout(specTimeout).ShouldNot(BeElementOf("", from.name))
+	}).WithContext(ctx).WithTimeout(specTimeout).ShouldNot(BeElementOf("", previous.name))
 	AddReportEntry("the next leader", acquired.Sub(start).Round(time.Millisecond).String(), ReportEntryVisibilityAlways)
 }
 
-// leading returns the pod that leads, followed by the others.
-func leading(ctx context.Context, pods ...*pod) (*pod, []*pod) {
+// waitForLeader returns the leader and the other pods.
+func waitForLeader(ctx context.Context, pods ...*pod) (*pod, []*pod) {
 	GinkgoHelper()
 	var holder string
-	Eventually(func() string { holder, _ = leader(ctx); return holder }).WithContext(ctx).ShouldNot(BeEmpty())
+	Eventually(func() string { holder, _ = leaseHolder(ctx); return holder }).WithContext(ctx).ShouldNot(BeEmpty())
 	var found *pod
 	var others []*pod
 	for _, p := range pods {
@@ -114,6 +114,6 @@ func leading(ctx context.Context, pods ...*pod) (*pod, []*pod) {
 			others = append(others, p)
 		}
 	}
-	Expect(found).NotTo(BeNil(), "%s leads", holder)
+	Expect(found).NotTo(BeNil(), "the leader %s is not among the pods", holder)
 	return found, others
 }

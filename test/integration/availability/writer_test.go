@@ -25,11 +25,11 @@ import (
 const (
 	// writesPerSecond is the number of writes of each kind in a second.
 	writesPerSecond = 10
-	// minWrites is the number of writes of each kind which confirm that all webhooks respond.
+	// minWrites is the number of writes of each kind after which all webhooks are known to respond.
 	minWrites = 20
 )
 
-// samples has a resource of each kind that has webhooks of the operator.
+// samples has a resource of each kind with webhooks of the operator.
 var samples = map[string]string{
 	"AppWrapper": "appwrapper_job.yaml", "Catalog": "aihub_catalog.yaml", "MLflow": "mlflow_minimal.yaml", "ModelRegistry": "modelregistry_postgres.yaml",
 	"RayCluster": "raycluster.yaml", "ServingRuntime": "modelmesh_runtime_custom.yaml",
@@ -115,7 +115,7 @@ func (w *writer) record(kind string, err error) {
 	}
 }
 
-// counts returns how often each kind was written.
+// counts returns the number of writes of each kind.
 func (w *writer) counts() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *writer) failures(since time.Time) []string {
 	return texts
 }
 
-// report adds the number of writes and failures to the report of the spec. Call stop first, while the pods still run.
+// report adds the number of writes and failures to the report of the spec. Call stop first, while the pods are running.
 func (w *writer) report() {
 	counts, total := w.counts(), 0
 	for _, count := range counts {

@@ -26,12 +26,12 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, nil)
 
-		available(ctx, namespace)
+		waitForAvailable(ctx, namespace)
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}}
 		env.WaitFor(ctx, claim, func(g Gomega) { g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound)) })
 	}, SpecTimeout(specTimeout))
 
-	It("starts with every value set, and so do the pods of its jobs", func(ctx SpecContext) {
+	It("starts with all values set, and its Jobs succeed", func(ctx SpecContext) {
 		data, err := os.ReadFile("../../parity/testdata/rich.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		var values map[string]any
@@ -41,9 +41,9 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, values)
 
-		available(ctx, namespace)
+		waitForAvailable(ctx, namespace)
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
-			job := runNow(ctx, namespace, name)
+			job := createJobFrom(ctx, namespace, name)
 			env.WaitFor(ctx, job, func(g Gomega) { g.Expect(job.Status.Succeeded).To(BeEquivalentTo(1)) })
 		}
 	}, SpecTimeout(specTimeout))
@@ -51,7 +51,7 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 	It("keeps the size of a retained claim", func(ctx SpecContext) {
 		namespace := createRestrictedNamespace(ctx)
 		install(ctx, namespace, map[string]any{"storage": map[string]any{"size": "20Gi"}})
-		available(ctx, namespace) // its volume is bound
+		waitForAvailable(ctx, namespace) // the volume of the claim is bound
 		install(ctx, namespace, nil)
 
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow-pvc"}}
@@ -68,17 +68,17 @@ var _ = Describe("The chart, in a namespace that enforces the restricted Pod Sec
 		env.Get(ctx, secret)
 		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 		Expect(err).NotTo(HaveOccurred())
-		authorities := x509.NewCertPool()
-		Expect(authorities.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
+		roots := x509.NewCertPool()
+		Expect(roots.AppendCertsFromPEM(secret.Data["ca.crt"])).To(BeTrue())
 		for _, name := range []string{"mlflow", "mlflow." + namespace + ".svc", "mlflow." + namespace + ".svc.cluster.local", "localhost"} {
-			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: authorities})
+			_, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots})
 			Expect(err).NotTo(HaveOccurred(), name)
 		}
 
 		install(ctx, namespace, values)
-		after := secret.DeepCopy()
-		env.Get(ctx, after)
-		Expect(after.Data).To(Equal(secret.Data))
+		upgraded := secret.DeepCopy()
+		env.Get(ctx, upgraded)
+		Expect(upgraded.Data).To(Equal(secret.Data))
 	}, SpecTimeout(specTimeout))
 })
 
@@ -118,14 +118,14 @@ func applyStrict(ctx context.Context, o *unstructured.Unstructured, options ...c
 	return env.Admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), options...)
 }
 
-func available(ctx context.Context, namespace string) {
+func waitForAvailable(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mlflow"}}
 	env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1)) })
 }
 
-// runNow creates a Job as `kubectl create job --from=cronjob/<name>` does.
-func runNow(ctx context.Context, namespace, name string) *batchv1.Job {
+// createJobFrom creates a Job as `kubectl create job --from=cronjob/<name>` does.
+func createJobFrom(ctx context.Context, namespace, name string) *batchv1.Job {
 	GinkgoHelper()
 	cronJob := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	env.Get(ctx, cronJob)

@@ -50,7 +50,7 @@ var _ = Describe("The sample databases of registries", func() {
 						Expect(variable.Value).To(BeEmpty())
 						Expect(variable.ValueFrom.SecretKeyRef).To(And(HaveField("Name", password["name"]), HaveField("Key", password["key"])))
 					default:
-						Fail("a variable of no meaning: " + variable.Name)
+						Fail("unexpected variable " + variable.Name)
 					}
 				}
 			}

@@ -28,30 +28,30 @@ import (
 )
 
 const (
-	passwords   = "etcd-passwords"
-	connections = "model-serving-etcd"
-	creator     = "etcd-secret-creator"
-	enabler     = "enable-auth"
+	passwordSecret   = "etcd-passwords"
+	connectionSecret = "model-serving-etcd"
+	creatorContainer = "etcd-secret-creator"
+	authContainer    = "enable-auth"
 
 	scriptTimeout = time.Minute
 )
 
-// etcdInstance is the etcd of the components, or another Deployment, in its own namespace. Its containers run as processes with the
-// commands and variables of the installed objects, but with folders and ports of this machine.
+// etcdInstance runs the containers of the etcd Deployment, or of another Deployment, as processes. They have the commands and variables of the
+// installed objects, but folders and ports of this machine.
 type etcdInstance struct {
 	deployment, namespace, user, dir, kubeconfig string
 	ports                                        []int
-	pods                                         corev1.PodSpec
+	podSpec                                      corev1.PodSpec
 	claims                                       []corev1.PersistentVolumeClaim
 }
 
 // objectsIn builds a kustomization and sets the namespace of its objects.
 func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	all, err := operator.Kustomize(dir)
+	objects, err := operator.Kustomize(dir)
 	Expect(err).NotTo(HaveOccurred())
-	all = slices.DeleteFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
-	for _, object := range all {
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+	for _, object := range objects {
 		Expect(object.GetNamespace()).To(Equal("opendatahub"), "%s %s", object.GetKind(), object.GetName())
 		object.SetNamespace(namespace)
 		subjects, found, err := unstructured.NestedSlice(object.Object, "subjects")
@@ -65,7 +65,7 @@ func objectsIn(ctx context.Context, dir, namespace string) []*unstructured.Unstr
 		}
 		Expect(unstructured.SetNestedSlice(object.Object, subjects, "subjects")).To(Succeed())
 	}
-	return all
+	return objects
 }
 
 // createRestrictedNamespace creates a namespace that enforces the restricted Pod Security level.
@@ -85,40 +85,40 @@ func installEtcd(ctx context.Context) *etcdInstance {
 // install creates the objects of a kustomization and returns the instance that runs the containers of the Deployment.
 func install(ctx context.Context, dir, deployment string) *etcdInstance {
 	GinkgoHelper()
-	w := &etcdInstance{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
-	w.kubeconfig = filepath.Join(w.dir, "kubeconfig")
-	Expect(os.MkdirAll(filepath.Join(w.dir, "run"), 0o700)).To(Succeed())
-	Expect(os.MkdirAll(filepath.Join(w.dir, "scripts"), 0o700)).To(Succeed())
-	for _, object := range objectsIn(ctx, dir, w.namespace) {
+	instance := &etcdInstance{deployment: deployment, namespace: createRestrictedNamespace(ctx, deployment), dir: GinkgoT().TempDir()}
+	instance.kubeconfig = filepath.Join(instance.dir, "kubeconfig")
+	Expect(os.MkdirAll(filepath.Join(instance.dir, "run"), 0o700)).To(Succeed())
+	Expect(os.MkdirAll(filepath.Join(instance.dir, "scripts"), 0o700)).To(Succeed())
+	for _, object := range objectsIn(ctx, dir, instance.namespace) {
 		if object.GetKind() == "Predictor" {
 			continue // its CRD is not installed
 		}
 		Expect(env.Admin.Create(ctx, object.DeepCopy())).To(Succeed(), "%s %s", object.GetKind(), object.GetName())
-		w.keep(object)
+		instance.store(object)
 	}
-	w.user = "system:serviceaccount:" + w.namespace + ":" + w.pods.ServiceAccountName
+	instance.user = "system:serviceaccount:" + instance.namespace + ":" + instance.podSpec.ServiceAccountName
 	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.pods.ServiceAccountName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, Name: instance.podSpec.ServiceAccountName}}
 	Expect(env.Admin.SubResource("token").Create(ctx, account, token)).To(Succeed())
-	Expect(env.Instance.WriteTokenKubeconfig(w.kubeconfig, token.Status.Token, "default")).To(Succeed())
+	Expect(env.Instance.WriteTokenKubeconfig(instance.kubeconfig, token.Status.Token, "default")).To(Succeed())
 	ports, err := env.Instance.ReservePorts(ctx, 2)
 	Expect(err).NotTo(HaveOccurred())
-	w.ports = ports
-	return w
+	instance.ports = ports
+	return instance
 }
 
-// keep stores the parts of an object that running a container requires.
-func (etcd *etcdInstance) keep(object *unstructured.Unstructured) {
+// store stores the parts of an object that are needed to run its containers.
+func (etcd *etcdInstance) store(object *unstructured.Unstructured) {
 	GinkgoHelper()
-	convert := func(into any) {
-		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)).To(Succeed())
+	convert := func(target any) {
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, target)).To(Succeed())
 	}
 	switch object.GetKind() {
 	case "Deployment":
 		var deployment appsv1.Deployment
 		convert(&deployment)
 		if deployment.Name == etcd.deployment {
-			etcd.pods = deployment.Spec.Template.Spec
+			etcd.podSpec = deployment.Spec.Template.Spec
 		}
 	case "ConfigMap":
 		var scripts corev1.ConfigMap
@@ -135,13 +135,13 @@ func (etcd *etcdInstance) keep(object *unstructured.Unstructured) {
 
 func (etcd *etcdInstance) container(name string) corev1.Container {
 	GinkgoHelper()
-	all := slices.Concat(etcd.pods.InitContainers, etcd.pods.Containers)
-	index := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
+	containers := slices.Concat(etcd.podSpec.InitContainers, etcd.podSpec.Containers)
+	index := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
 	Expect(index).NotTo(BeNumerically("<", 0), "no container %s", name)
-	return all[index]
+	return containers[index]
 }
 
-// localize replaces folders and ports of the pod with those of this machine.
+// localize replaces folders and ports of the pod with folders and ports of this machine.
 func (etcd *etcdInstance) localize(text string) string {
 	return strings.NewReplacer(
 		"$(NAMESPACE)", etcd.namespace, "/scripts/", etcd.dir+"/scripts/", "/run/"+etcd.deployment, etcd.dir+"/run", "/var/lib/etcd", etcd.dir+"/data",
@@ -149,11 +149,11 @@ func (etcd *etcdInstance) localize(text string) string {
 		"127.0.0.1:2380", fmt.Sprintf("127.0.0.1:%d", etcd.ports[1])).Replace(text)
 }
 
-// command returns a container as a process in its own process group; the folders before are prepended to PATH.
-func (etcd *etcdInstance) command(ctx context.Context, container string, before ...string) *exec.Cmd {
+// command returns a container as a process in its own process group, with the given folders at the start of PATH.
+func (etcd *etcdInstance) command(ctx context.Context, container string, pathPrefix ...string) *exec.Cmd {
 	GinkgoHelper()
 	c := etcd.container(container)
-	path := strings.Join(append(before, programs, "/usr/bin", "/bin"), ":")
+	path := strings.Join(append(pathPrefix, programs, "/usr/bin", "/bin"), ":")
 	variables := []string{"PATH=" + path, "KUBECONFIG=" + etcd.kubeconfig}
 	for _, variable := range c.Env {
 		value := etcd.localize(variable.Value)
@@ -178,11 +178,11 @@ func (etcd *etcdInstance) command(ctx context.Context, container string, before 
 }
 
 // run runs a container to completion and returns its output.
-func (etcd *etcdInstance) run(ctx context.Context, container string, before ...string) (string, error) {
+func (etcd *etcdInstance) run(ctx context.Context, container string, pathPrefix ...string) (string, error) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
-	output, err := etcd.command(ctx, container, before...).CombinedOutput()
+	output, err := etcd.command(ctx, container, pathPrefix...).CombinedOutput()
 	return string(output), err
 }
 
@@ -193,12 +193,12 @@ func (etcd *etcdInstance) runContainer(ctx context.Context, container string) st
 	return output
 }
 
-// stopping creates a program that kills its process group, as SIGKILL from the kubelet does, when an argument contains the text.
-// It returns the folder to prepend to PATH.
-func (etcd *etcdInstance) stopping(program, at string) string {
+// killAt creates a wrapper of a program that kills its process group, like SIGKILL from the kubelet, when its arguments contain the text. It
+// returns the folder to prepend to PATH.
+func (etcd *etcdInstance) killAt(program, argument string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", at, filepath.Join(programs, program))
+	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *%q*) kill -9 0 ;; esac\nexec %s \"$@\"\n", argument, filepath.Join(programs, program))
 	Expect(os.WriteFile(filepath.Join(dir, program), []byte(text), 0o700)).To(Succeed())
 	return dir
 }
@@ -207,7 +207,7 @@ func (etcd *etcdInstance) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.namespace, Name: name}}
 }
 
-// createSecret creates a Secret, in place of a user.
+// createSecret replaces a Secret, like a user.
 func (etcd *etcdInstance) createSecret(ctx context.Context, name, key, value string) {
 	GinkgoHelper()
 	secret := etcd.secret(name)
@@ -218,14 +218,14 @@ func (etcd *etcdInstance) createSecret(ctx context.Context, name, key, value str
 
 func (etcd *etcdInstance) password(ctx context.Context) string {
 	GinkgoHelper()
-	secret := etcd.secret(passwords)
+	secret := etcd.secret(passwordSecret)
 	env.Get(ctx, secret)
 	return string(secret.Data["root"])
 }
 
 func (etcd *etcdInstance) connection(ctx context.Context) meshetcd.Connection {
 	GinkgoHelper()
-	secret := etcd.secret(connections)
+	secret := etcd.secret(connectionSecret)
 	env.Get(ctx, secret)
 	connection, err := meshetcd.Parse(secret.Data)
 	Expect(err).NotTo(HaveOccurred())
@@ -245,25 +245,25 @@ func (etcd *etcdInstance) writePassword(password string) {
 	Expect(os.WriteFile(filepath.Join(etcd.dir, "run", "root-password"), []byte(password), 0o600)).To(Succeed())
 }
 
-// serve runs the container etcd until the returned function is called, or the spec ends.
-func (etcd *etcdInstance) serve(ctx context.Context) (end func()) {
+// serve runs the container etcd until the returned function is called or the spec ends.
+func (etcd *etcdInstance) serve(ctx context.Context) (stop func()) {
 	GinkgoHelper()
 	command := etcd.command(context.WithoutCancel(ctx), "etcd")
 	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
 	Expect(command.Start()).To(Succeed())
-	ended := false
-	end = func() {
-		if !ended {
-			ended = true
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
 			Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
 			_ = command.Wait() // exits by the signal, which Wait reports as an error
 		}
 	}
-	DeferCleanup(end)
-	return end
+	DeferCleanup(stop)
+	return stop
 }
 
-// list reads from etcd with a connection of a client, at the address of this machine.
+// list reads from etcd with the connection of a client, but at the local address.
 func (etcd *etcdInstance) list(ctx context.Context, connection meshetcd.Connection) error {
 	GinkgoHelper()
 	connection.Endpoints = fmt.Sprintf("http://127.0.0.1:%d", etcd.ports[0])

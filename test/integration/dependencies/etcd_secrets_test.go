@@ -17,122 +17,122 @@ import (
 )
 
 var _ = Describe("The Secrets of etcd", func() {
-	var w *etcdInstance
-	BeforeEach(func(ctx SpecContext) { w = installEtcd(ctx) }, NodeTimeout(specTimeout))
+	var instance *etcdInstance
+	BeforeEach(func(ctx SpecContext) { instance = installEtcd(ctx) }, NodeTimeout(specTimeout))
 
-	It("are created once, one from the other if one is missing, and never changed", func(ctx SpecContext) {
+	It("are created once, recreated from each other if one is missing, and never changed", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		w.runContainer(ctx, creator)
-		password := w.password(ctx)
+		instance.runContainer(ctx, creatorContainer)
+		password := instance.password(ctx)
 		Expect(password).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
-		Expect(w.connection(ctx)).To(Equal(meshetcd.Connection{
-			Endpoints: "http://etcd." + w.namespace + ".svc:2379", RootPrefix: "modelmesh-serving", UserID: "root", Password: password}))
-		Expect(w.readPassword()).To(Equal(password))
+		Expect(instance.connection(ctx)).To(Equal(meshetcd.Connection{
+			Endpoints: "http://etcd." + instance.namespace + ".svc:2379", RootPrefix: "modelmesh-serving", UserID: "root", Password: password}))
+		Expect(instance.readPassword()).To(Equal(password))
 
-		By("again")
-		again := env.AuditPosition()
-		w.runContainer(ctx, creator)
-		Expect(env.Since(again).ByUser(w.user).Writes()).To(BeEmpty())
+		By("running the script again")
+		secondRun := env.AuditPosition()
+		instance.runContainer(ctx, creatorContainer)
+		Expect(env.Since(secondRun).ByUser(instance.user).Writes()).To(BeEmpty())
 
 		By("deleting one Secret, then the other")
-		for _, name := range []string{connections, passwords} {
-			Expect(env.Admin.Delete(ctx, w.secret(name))).To(Succeed())
-			w.runContainer(ctx, creator)
-			Expect(w.password(ctx)).To(Equal(password))
-			Expect(w.connection(ctx).Password).To(Equal(password))
+		for _, name := range []string{connectionSecret, passwordSecret} {
+			Expect(env.Admin.Delete(ctx, instance.secret(name))).To(Succeed())
+			instance.runContainer(ctx, creatorContainer)
+			Expect(instance.password(ctx)).To(Equal(password))
+			Expect(instance.connection(ctx).Password).To(Equal(password))
 		}
-		denied := env.Since(start).ByUser(w.user).Refused().Where(func(e framework.Entry) bool {
+		denied := env.Since(start).ByUser(instance.user).Refused().Where(func(e framework.Entry) bool {
 			// When an object is not found, kubectl reads its namespace for the error message, and ignores a denial.
 			return e.Resource != "namespaces"
 		})
-		Expect(denied).To(BeEmpty(), "the script asked for more than its Role allows")
+		Expect(denied).To(BeEmpty(), "the script sent requests that its Role does not allow")
 
 		By("generating another password in another namespace")
 		other := installEtcd(ctx)
-		other.runContainer(ctx, creator)
+		other.runContainer(ctx, creatorContainer)
 		Expect(other.password(ctx)).NotTo(Equal(password))
 	}, NodeTimeout(specTimeout))
 
 	It("are complete after an interruption at any step", func(ctx SpecContext) {
 		var password string
-		for _, at := range []string{"create secret generic etcd-passwords", "apply", "create secret generic model-serving-etcd"} {
-			output, err := w.run(ctx, creator, w.stopping("kubectl", at))
-			Expect(err).To(MatchError(ContainSubstring("killed")), "%s: %s", at, output)
-			secret := w.secret(passwords)
+		for _, step := range []string{"create secret generic etcd-passwords", "apply", "create secret generic model-serving-etcd"} {
+			output, err := instance.run(ctx, creatorContainer, instance.killAt("kubectl", step))
+			Expect(err).To(MatchError(ContainSubstring("killed")), "%s: %s", step, output)
+			secret := instance.secret(passwordSecret)
 			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
 				Expect(err).NotTo(HaveOccurred())
 				password = string(secret.Data["root"])
 			}
-			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(connections)), w.secret(connections))).To(Satisfy(apierrors.IsNotFound))
+			Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(instance.secret(connectionSecret)), instance.secret(connectionSecret))).To(Satisfy(apierrors.IsNotFound))
 		}
-		Expect(password).NotTo(BeEmpty(), "the last stop came after the first Secret")
-		w.runContainer(ctx, creator)
-		Expect(w.connection(ctx).Password).To(Equal(password))
-		Expect(w.readPassword()).To(Equal(password))
+		Expect(password).NotTo(BeEmpty(), "no run was interrupted after the creation of the first Secret")
+		instance.runContainer(ctx, creatorContainer)
+		Expect(instance.connection(ctx).Password).To(Equal(password))
+		Expect(instance.readPassword()).To(Equal(password))
 	}, NodeTimeout(specTimeout))
 
 	It("can be Secrets of the user with any content", func(ctx SpecContext) {
-		odd := `a "b" \c $d 'e' ü%s`
-		w.createSecret(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
-		before := w.secret(connections)
-		env.Get(ctx, before)
-		w.runContainer(ctx, creator)
-		Expect(w.password(ctx)).To(Equal(odd))
-		Expect(w.readPassword()).To(Equal(odd))
-		after := w.secret(connections)
-		env.Get(ctx, after)
-		Expect(after).To(Equal(before))
+		password := `a "b" \c $d 'e' ü%s`
+		instance.createSecret(ctx, connectionSecret, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p","userid":"root","password":"a \"b\" \\c $d 'e' \u00fc%s"}`)
+		original := instance.secret(connectionSecret)
+		env.Get(ctx, original)
+		instance.runContainer(ctx, creatorContainer)
+		Expect(instance.password(ctx)).To(Equal(password))
+		Expect(instance.readPassword()).To(Equal(password))
+		stored := instance.secret(connectionSecret)
+		env.Get(ctx, stored)
+		Expect(stored).To(Equal(original))
 
-		By("creating the missing objects around a password of the user")
-		Expect(env.Admin.Delete(ctx, after)).To(Succeed())
-		w.createSecret(ctx, passwords, "root", odd)
-		w.runContainer(ctx, creator)
-		Expect(w.connection(ctx).Password).To(Equal(odd))
-		Expect(w.password(ctx)).To(Equal(odd))
+		By("creating the missing objects for a password of the user")
+		Expect(env.Admin.Delete(ctx, stored)).To(Succeed())
+		instance.createSecret(ctx, passwordSecret, "root", password)
+		instance.runContainer(ctx, creatorContainer)
+		Expect(instance.connection(ctx).Password).To(Equal(password))
+		Expect(instance.password(ctx)).To(Equal(password))
 
 		By("connecting without a user")
-		Expect(env.Admin.Delete(ctx, w.secret(passwords))).To(Succeed())
-		w.createSecret(ctx, connections, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
-		Expect(w.runContainer(ctx, creator)).To(ContainSubstring("names no user, so authentication stays disabled"))
-		Expect(w.readPassword()).To(BeEmpty())
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret(passwords)), w.secret(passwords))).To(Satisfy(apierrors.IsNotFound))
+		Expect(env.Admin.Delete(ctx, instance.secret(passwordSecret))).To(Succeed())
+		instance.createSecret(ctx, connectionSecret, "etcd_connection", `{"endpoints":"http://etcd:2379","root_prefix":"p"}`)
+		Expect(instance.runContainer(ctx, creatorContainer)).To(ContainSubstring("names no user, so authentication stays disabled"))
+		Expect(instance.readPassword()).To(BeEmpty())
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(instance.secret(passwordSecret)), instance.secret(passwordSecret))).To(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are not changed if they are unusable, and are reported with the fix",
 		func(ctx SpecContext, connection, password, want string) {
 			if connection != "" {
-				w.createSecret(ctx, connections, "etcd_connection", connection)
+				instance.createSecret(ctx, connectionSecret, "etcd_connection", connection)
 			}
 			if password != "" {
-				w.createSecret(ctx, passwords, "root", password)
+				instance.createSecret(ctx, passwordSecret, "root", password)
 			}
 			start := env.AuditPosition()
-			output, err := w.run(ctx, creator)
+			output, err := instance.run(ctx, creatorContainer)
 			Expect(err).To(HaveOccurred())
 			Expect(output).To(ContainSubstring(want))
-			Expect(env.Since(start).ByUser(w.user).Writes()).To(BeEmpty())
+			Expect(env.Since(start).ByUser(instance.user).Writes()).To(BeEmpty())
 		},
 		Entry("another user", `{"endpoints":"http://other:2379","userid":"mesh","password":"p"}`, "", "names the user mesh, but this etcd has only the user root"),
 		Entry("no password", `{"endpoints":"http://etcd:2379","userid":"root"}`, "", "names the user root but no password"),
-		Entry("no JSON", `endpoints: x`, "", "etcd_connection is not a JSON object"),
+		Entry("invalid JSON", `endpoints: x`, "", "etcd_connection is not a JSON object"),
 		Entry("two passwords", `{"endpoints":"http://etcd:2379","userid":"root","password":"a"}`, "b", "have different passwords: delete the wrong one"),
 		Entry("a password of two lines", "", "a\nb", "contains control characters"),
 	)
 
 	It("are the only objects that the ServiceAccount is allowed to access", func(ctx SpecContext) {
-		config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+		config, err := clientcmd.BuildConfigFromFlags("", instance.kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
 		account, err := client.New(config, client.Options{Scheme: env.Scheme})
 		Expect(err).NotTo(HaveOccurred())
 		apply := func(namespace, name string) error { return applySecret(ctx, account, namespace, name) }
-		Expect(apply(w.namespace, passwords)).To(Succeed(), "server-side apply creates what the Role names")
+		Expect(apply(instance.namespace, passwordSecret)).To(Succeed(), "the Role allows server-side apply of the named Secret")
 		for description, err := range map[string]error{
-			"another name":         apply(w.namespace, "other"),
-			"another namespace":    apply("default", passwords),
-			"creating without one": account.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "other-"}}),
-			"listing":              account.List(ctx, &corev1.SecretList{}, client.InNamespace(w.namespace)),
-			"deleting":             account.Delete(ctx, w.secret(passwords)),
-			"ConfigMaps":           account.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
+			"another name":      apply(instance.namespace, "other"),
+			"another namespace": apply("default", passwordSecret),
+			"a generated name":  account.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, GenerateName: "other-"}}),
+			"listing":           account.List(ctx, &corev1.SecretList{}, client.InNamespace(instance.namespace)),
+			"deleting":          account.Delete(ctx, instance.secret(passwordSecret)),
+			"ConfigMaps":        account.Get(ctx, client.ObjectKey{Namespace: instance.namespace, Name: "etcd-scripts"}, &corev1.ConfigMap{}),
 		} {
 			Expect(err).To(Satisfy(apierrors.IsForbidden), description)
 		}

@@ -56,32 +56,32 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 		GinkgoHelper()
 		list := &corev1.SecretList{}
 		Expect(env.Admin.List(ctx, list, client.InNamespace(kindNamespace))).To(Succeed())
-		all := map[string]map[string][]byte{}
+		data := map[string]map[string][]byte{}
 		for _, secret := range list.Items {
-			all[secret.Name] = secret.Data
+			data[secret.Name] = secret.Data
 		}
-		return all
+		return data
 	}
-	everything := kindOptions(kind.Postgres, kind.S3)
-	everything.PostgresTLS, everything.SeaweedFSTLS = true, true
+	allStores := kindOptions(kind.Postgres, kind.S3)
+	allStores.PostgresTLS, allStores.SeaweedFSTLS = true, true
 
 	BeforeAll(func(ctx SpecContext) {
 		scheme := runtime.NewScheme()
 		Expect(kind.AddToScheme(scheme)).To(Succeed())
-		direct, err := client.New(env.Config, client.Options{Scheme: scheme})
+		deployerClient, err := client.New(env.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		deployer = &kind.Deployer{Client: direct, Clock: clock.RealClock{}, Out: GinkgoWriter}
+		deployer = &kind.Deployer{Client: deployerClient, Clock: clock.RealClock{}, Out: GinkgoWriter}
 	}, NodeTimeout(specTimeout))
 
-	It("is accepted, becomes a running MLflow, and its pods pass the restricted level", func(ctx SpecContext) {
+	It("are accepted, and result in an available MLflow whose pods meet the restricted Pod Security level", func(ctx SpecContext) {
 		Expect(env.Admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: kindNamespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}})).To(Succeed())
-		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
+		Expect(deployer.Deploy(ctx, allStores)).To(Succeed())
 		env.StartManager(ctx, framework.ManagerOptions{
 			ServiceAccount: types.NamespacedName{Namespace: kindNamespace, Name: "odh-platform-operator-controller-manager"},
 			Args:           []string{"--components=mlflow"}, Env: []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 		})
-		Expect(deployer.Wait(ctx, everything, specTimeout)).To(Succeed())
+		Expect(deployer.Wait(ctx, allStores, specTimeout)).To(Succeed())
 		server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, Name: "mlflow"}}
 		env.Get(ctx, server)
 		Expect(server.Status.AvailableReplicas).To(BeEquivalentTo(1))
@@ -91,16 +91,16 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 		}
 
 		By("deploying again, which keeps generated passwords")
-		before := secrets(ctx)
-		Expect(deployer.Deploy(ctx, everything)).To(Succeed())
+		original := secrets(ctx)
+		Expect(deployer.Deploy(ctx, allStores)).To(Succeed())
 		env.DisableMLflowWebhook(ctx) // the manager of this suite serves no webhooks
-		Expect(secrets(ctx)).To(Equal(before))
+		Expect(secrets(ctx)).To(Equal(original))
 	}, NodeTimeout(specTimeout))
 
-	It("is applied by the commands on its page", func(ctx SpecContext) {
+	It("are applied by the commands in docs/kind.md", func(ctx SpecContext) {
 		page, err := os.ReadFile("../../../docs/kind.md")
 		Expect(err).NotTo(HaveOccurred())
-		ran := 0
+		executed := 0
 		for _, block := range docs.Blocks(string(page)) {
 			if block.Language != "sh" || block.Value("needs") != "" {
 				continue
@@ -110,10 +110,10 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 				command.Dir, command.Env = "../../..", append(os.Environ(), "KUBECONFIG="+env.KubeconfigPath)
 				output, err := command.CombinedOutput()
 				Expect(err).NotTo(HaveOccurred(), "%s: %s", line, output)
-				ran++
+				executed++
 			}
 		}
-		Expect(ran).To(Equal(2), "commands on the page")
+		Expect(executed).To(Equal(2), "number of commands in docs/kind.md")
 		mlflow := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 		env.Get(ctx, mlflow)
 		Expect(mlflow.Spec.BackendStoreURI).To(HavePrefix("sqlite:"), "the second command of the page selects SQLite and S3, but the MLflow has other stores")
@@ -121,36 +121,36 @@ var _ = Describe("The manifests of make deploy-kind", Ordered, func() {
 		Expect(mlflow.Spec.ArtifactsDestination).To(HavePrefix("s3:"))
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("works with any combination of stores",
+	DescribeTable("support each combination of stores",
 		func(ctx SpecContext, backend, artifacts string, change func(*kind.Options)) {
 			o := kindOptions(backend, artifacts)
 			change(&o)
 			objects, err := deployer.Objects(ctx, o)
 			Expect(err).NotTo(HaveOccurred())
-			seen := 0
-			server := false
+			applied := 0
+			mlflowApplied := false
 			for _, object := range objects {
 				switch object.GetObjectKind().GroupVersionKind().Kind {
 				case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding":
 					continue // applied before and unchanged
 				}
 				Expect(deployer.Apply(ctx, object, client.ApplyOption(client.DryRunAll))).To(Succeed())
-				seen++
+				applied++
 				if pod := podSpecOf(object); pod != nil {
 					Expect(env.Admin.Create(ctx, &corev1.Pod{
 						ObjectMeta: metav1.ObjectMeta{Namespace: kindNamespace, GenerateName: "dry-"}, Spec: *pod}, client.DryRunAll)).To(Succeed(), object.GetName())
 				}
 				switch object.GetObjectKind().GroupVersionKind().Kind {
 				case "MLflow":
-					server = true
+					mlflowApplied = true
 				case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-					Expect(server).To(BeTrue(), "MLflow comes before its webhook, which does not answer yet")
+					Expect(mlflowApplied).To(BeTrue(), "the MLflow must precede its webhook, which does not respond yet")
 				default:
-					Expect(server).To(BeFalse(), "%s comes before MLflow", object.GetName())
+					Expect(mlflowApplied).To(BeFalse(), "%s must precede the MLflow", object.GetName())
 				}
 			}
-			Expect(seen).To(BeNumerically(">", 10), "objects of the deployment")
-			Expect(server).To(BeTrue())
+			Expect(applied).To(BeNumerically(">", 10), "number of applied objects")
+			Expect(mlflowApplied).To(BeTrue())
 		},
 		Entry("SQLite and a volume", kind.SQLite, kind.File, func(*kind.Options) {}),
 		Entry("SQLite and S3, with a registry in PostgreSQL", kind.SQLite, kind.S3, func(o *kind.Options) { o.RegistryStore, o.SeaweedFSTLS = kind.Postgres, true }),

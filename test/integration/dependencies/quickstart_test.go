@@ -15,18 +15,18 @@ import (
 )
 
 var _ = Describe("The quick start of ModelMesh", func() {
-	var w *etcdInstance
-	BeforeEach(func(ctx SpecContext) { w = install(ctx, "config/quickstart", "minio") }, NodeTimeout(specTimeout))
+	var instance *etcdInstance
+	BeforeEach(func(ctx SpecContext) { instance = install(ctx, "config/quickstart", "minio") }, NodeTimeout(specTimeout))
 	read := func(ctx SpecContext, name string) map[string][]byte {
 		GinkgoHelper()
-		secret := w.secret(name)
+		secret := instance.secret(name)
 		env.Get(ctx, secret)
 		return secret.Data
 	}
 
 	It("creates credentials once, and adds the location of its models to the storage Secret of the user", func(ctx SpecContext) {
-		w.createSecret(ctx, "storage-config", "mine", `{"type":"pvc","name":"claim"}`)
-		w.runContainer(ctx, "create-credentials")
+		instance.createSecret(ctx, "storage-config", "mine", `{"type":"pvc","name":"claim"}`)
+		instance.runContainer(ctx, "create-credentials")
 		credentials, storage := read(ctx, "minio-credentials"), read(ctx, "storage-config")
 		Expect(string(credentials["user"])).To(MatchRegexp(`^[A-Za-z0-9]{20}$`))
 		Expect(string(credentials["password"])).To(MatchRegexp(`^[A-Za-z0-9]{32}$`))
@@ -35,36 +35,36 @@ var _ = Describe("The quick start of ModelMesh", func() {
 		Expect(json.Unmarshal(storage["localMinIO"], &entry)).To(Succeed())
 		Expect(entry).To(Equal(map[string]string{
 			"type": "s3", "access_key_id": string(credentials["user"]), "secret_access_key": string(credentials["password"]),
-			"endpoint_url": "http://minio." + w.namespace + ".svc:9000", "default_bucket": "modelmesh-example-models", "region": "us-south"}))
+			"endpoint_url": "http://minio." + instance.namespace + ".svc:9000", "default_bucket": "modelmesh-example-models", "region": "us-south"}))
 
-		By("again")
+		By("running the script again")
 		start := env.AuditPosition()
-		w.runContainer(ctx, "create-credentials")
-		Expect(env.Since(start).ByUser(w.user).Writes()).To(BeEmpty())
+		instance.runContainer(ctx, "create-credentials")
+		Expect(env.Since(start).ByUser(instance.user).Writes()).To(BeEmpty())
 
 		By("deleting the Secret with the entry of the storage")
-		Expect(env.Admin.Delete(ctx, w.secret("storage-config"))).To(Succeed())
-		w.runContainer(ctx, "create-credentials")
+		Expect(env.Admin.Delete(ctx, instance.secret("storage-config"))).To(Succeed())
+		instance.runContainer(ctx, "create-credentials")
 		Expect(read(ctx, "minio-credentials")).To(Equal(credentials))
 		Expect(read(ctx, "storage-config")["localMinIO"]).To(Equal(storage["localMinIO"]))
 	}, NodeTimeout(specTimeout))
 
 	It("continues after an interruption", func(ctx SpecContext) {
-		output, err := w.run(ctx, "create-credentials", w.stopping("kubectl", "create secret generic storage-config"))
+		output, err := instance.run(ctx, "create-credentials", instance.killAt("kubectl", "create secret generic storage-config"))
 		Expect(err).To(MatchError(ContainSubstring("killed")), output)
 		credentials := read(ctx, "minio-credentials")
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(w.secret("storage-config")), w.secret("storage-config"))).To(Satisfy(apierrors.IsNotFound))
-		w.runContainer(ctx, "create-credentials")
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(instance.secret("storage-config")), instance.secret("storage-config"))).To(Satisfy(apierrors.IsNotFound))
+		instance.runContainer(ctx, "create-credentials")
 		Expect(read(ctx, "minio-credentials")).To(Equal(credentials))
 		Expect(string(read(ctx, "storage-config")["localMinIO"])).To(ContainSubstring(string(credentials["password"])))
 	}, NodeTimeout(specTimeout))
 
-	It("runs in pods of the restricted level, and its model is the sample", func(ctx SpecContext) {
-		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "minio"}, Spec: w.pods})).To(Succeed())
-		quick, err := os.ReadFile("../../../config/quickstart/predictor.yaml")
+	It("runs in pods of the restricted level, and contains the sample model", func(ctx SpecContext) {
+		Expect(env.Admin.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: instance.namespace, Name: "minio"}, Spec: instance.podSpec})).To(Succeed())
+		quickstart, err := os.ReadFile("../../../config/quickstart/predictor.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		sample, err := os.ReadFile("../../../config/samples/modelmesh_predictor.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(quick)).To(Equal(string(sample)))
+		Expect(string(quickstart)).To(Equal(string(sample)))
 	}, NodeTimeout(specTimeout))
 })

@@ -32,7 +32,7 @@ type template struct {
 	} `json:"parameters"`
 }
 
-var reference = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}`)
+var parameterReference = regexp.MustCompile(`\$\{([A-Z0-9_]+)\}`)
 
 func readTemplate(file string) template {
 	GinkgoHelper()
@@ -45,28 +45,28 @@ func readTemplate(file string) template {
 	return t
 }
 
-// process renders a Template of one object as OpenShift does: parameters are replaced by values.
+// process renders a Template of one object with the given values of its parameters, like OpenShift.
 func (t template) process(values map[string]string) *unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(t.Objects).To(HaveLen(1))
-	known := map[string]string{}
+	parameters := map[string]string{}
 	for _, parameter := range t.Parameters {
-		value, given := values[parameter.Name]
-		if !given {
+		value, found := values[parameter.Name]
+		if !found {
 			value = parameter.Value
 		}
-		Expect(parameter.Required && value == "").To(BeFalse(), "%s needs a value", parameter.Name)
+		Expect(parameter.Required && value == "").To(BeFalse(), "parameter %s has no value", parameter.Name)
 		Expect(parameter.Description).NotTo(BeEmpty(), parameter.Name)
-		known[parameter.Name] = value
+		parameters[parameter.Name] = value
 	}
 	used := map[string]bool{}
-	text := reference.ReplaceAllStringFunc(string(t.Objects[0]), func(text string) string {
+	text := parameterReference.ReplaceAllStringFunc(string(t.Objects[0]), func(text string) string {
 		name := strings.Trim(text, "${}")
-		Expect(known).To(HaveKey(name))
+		Expect(parameters).To(HaveKey(name))
 		used[name] = true
-		return known[name]
+		return parameters[name]
 	})
-	Expect(used).To(HaveLen(len(known)), "a parameter without an effect: %v of %v", used, known)
+	Expect(used).To(HaveLen(len(parameters)), "used parameters %v, want all of %v", used, parameters)
 	object := &unstructured.Unstructured{}
 	Expect(json.Unmarshal([]byte(text), object)).To(Succeed())
 	return object
@@ -78,11 +78,11 @@ var _ = Describe("The Templates of uploads", func() {
 		"DESTINATION_CONNECTION": "push", "MODEL_SYNC_DESTINATION_OCI_URI": "registry.example.com/models/m:1",
 	}
 	DescribeTable("create Jobs of the restricted level",
-		func(ctx SpecContext, file, name, source string, more map[string]string, optional bool) {
+		func(ctx SpecContext, file, name, source string, extra map[string]string, optional bool) {
 			t := readTemplate(file)
 			Expect(t.Name).To(Equal(name))
 			values := map[string]string{}
-			for _, part := range []map[string]string{common, more} {
+			for _, part := range []map[string]string{common, extra} {
 				for key, value := range part {
 					values[key] = value
 				}
@@ -141,7 +141,7 @@ var _ = Describe("The Templates of uploads", func() {
 		Entry("of a version", "create_version_template.yaml", "configmap-create-version-template", 6),
 	)
 
-	It("are installed by one, whose image is a parameter", func(ctx SpecContext) {
+	It("include one in the kustomization, with a parameter for the image", func(ctx SpecContext) {
 		objects, err := operator.Kustomize("config/async-upload")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(objects).To(HaveLen(1))

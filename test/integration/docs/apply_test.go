@@ -50,11 +50,11 @@ var _ = Describe("server-side apply takes over fields of client-side apply in", 
 				env.Get(ctx, stored)
 				return stored
 			}
-			remove := func(ctx context.Context) {
+			deleteObject := func(ctx context.Context) {
 				Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object.DeepCopy()))).To(Succeed())
 				env.WaitDeleted(ctx, object.DeepCopy())
 			}
-			DeferCleanup(remove)
+			DeferCleanup(deleteObject)
 
 			apply()
 			if object.GetKind() == "RayCluster" || name == oauthProxyCase { // the webhook changes an atomic field
@@ -76,7 +76,7 @@ var _ = Describe("server-side apply takes over fields of client-side apply in", 
 				return apply("--server-side").GetGeneration() - first
 			}).WithContext(ctx).Should(BeZero())
 
-			remove(ctx)
+			deleteObject(ctx)
 			apply()
 			Eventually(func() error { return migrate(ctx, object.DeepCopy()) }).WithContext(ctx).Should(Succeed())
 			for range 2 {

@@ -22,8 +22,8 @@ var _ = Describe("The page of", func() {
 		It(name+" has commands that work", func(ctx SpecContext) {
 			r := openPage("docs/components/" + name + ".md")
 			r.Read(ctx)
-			Expect(r.Saved).NotTo(BeEmpty(), "a page has a sample")
-			Expect(len(r.Typed)).To(BeNumerically(">=", 4), "a page says how to apply the sample and how to look at it")
+			Expect(r.Saved).NotTo(BeEmpty(), "a page must contain a sample")
+			Expect(len(r.Typed)).To(BeNumerically(">=", 4), "a page must contain the commands that apply and inspect the sample")
 		}, NodeTimeout(pageTimeout))
 	}
 
@@ -39,17 +39,17 @@ var _ = Describe("The page of", func() {
 
 // These specs use their own cluster, in which only this operator is installed.
 var _ = Describe("With only this operator installed, the first steps", Ordered, func() {
-	var fresh *framework.Env
+	var bareEnv *framework.Env
 
 	BeforeAll(func(ctx SpecContext) {
-		fresh = framework.Start(ctx, "docs-bare", cluster.Bare, framework.WithOperator("config/default"))
-		startOperator(ctx, fresh)
-		awaitWebhooks(ctx, fresh, "mlflow")
+		bareEnv = framework.Start(ctx, "docs-bare", cluster.Bare, framework.WithOperator("config/default"))
+		startOperator(ctx, bareEnv)
+		waitForWebhooks(ctx, bareEnv, "mlflow")
 	}, NodeTimeout(framework.StartTimeout))
 
 	DescribeTable("work", func(ctx SpecContext, page string, commands int) {
 		r := openPage(page)
-		r.Kubeconfig = fresh.KubeconfigPath
+		r.Kubeconfig = bareEnv.KubeconfigPath
 		r.Read(ctx)
 		Expect(len(r.Typed)).To(BeNumerically(">=", commands))
 	},
@@ -58,7 +58,7 @@ var _ = Describe("With only this operator installed, the first steps", Ordered, 
 	)
 })
 
-// openPage returns a Reader of a page, whose changes are undone at the end of the spec.
+// openPage returns a Reader of a page. The end of the spec undoes the changes of the Reader.
 func openPage(page string) *docs.Reader {
 	GinkgoHelper()
 	r := &docs.Reader{Page: page, Root: root, Folder: GinkgoT().TempDir(), Kubectl: kubectl, Kubeconfig: env.KubeconfigPath}

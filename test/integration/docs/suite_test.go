@@ -20,7 +20,7 @@ const pageTimeout = 5 * time.Minute
 var (
 	env     *framework.Env
 	manager *framework.Manager
-	// kubectl is the path of the program, root that of the checkout.
+	// kubectl is the path of the program, root is the path of the checkout.
 	kubectl, root string
 )
 
@@ -35,7 +35,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err = cluster.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
 	manager = startOperator(ctx, env)
-	awaitWebhooks(ctx, env, "modelregistry_generated", "aihub_catalog", "appwrapper_job", "raycluster", "modelmesh_runtime_custom")
+	waitForWebhooks(ctx, env, "modelregistry_generated", "aihub_catalog", "appwrapper_job", "raycluster", "modelmesh_runtime_custom")
 }, NodeTimeout(framework.StartTimeout))
 
 func startOperator(ctx context.Context, e *framework.Env) *framework.Manager {
@@ -46,9 +46,8 @@ func startOperator(ctx context.Context, e *framework.Env) *framework.Manager {
 	})
 }
 
-// awaitWebhooks waits until the API server can call the webhooks of the samples: it observes the published CA with a delay. It
-// creates nothing.
-func awaitWebhooks(ctx context.Context, e *framework.Env, samples ...string) {
+// waitForWebhooks waits until the API server can call the webhooks of the samples, because it loads the published CA with a delay.
+func waitForWebhooks(ctx context.Context, e *framework.Env, samples ...string) {
 	GinkgoHelper()
 	for _, sample := range samples {
 		objects, err := framework.ReadObjects(filepath.Join(root, "config", "samples", sample+".yaml"))

@@ -33,7 +33,7 @@ const (
 	component  = "applytest"
 )
 
-// applyEnv is a namespace with an owner, a cache like that of the manager, and an applier whose requests are counted.
+// applyEnv is a namespace with an owner, a cache like in the manager, and an applier whose requests are counted.
 type applyEnv struct {
 	namespace     string
 	owner         *rbacv1.ClusterRole
@@ -46,13 +46,13 @@ type applyEnv struct {
 func newApplyEnv(ctx context.Context) *applyEnv {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
 	Expect(env.Admin.Create(ctx, namespace)).To(Succeed())
-	w := &applyEnv{namespace: namespace.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
-	w.owner = w.newOwner(ctx, "owner")
-	w.config = rest.CopyConfig(env.Config)
-	w.config.QPS, w.config.Burst = 1000, 1000
+	testEnv := &applyEnv{namespace: namespace.Name, reads: &atomic.Int64{}, writes: &atomic.Int64{}}
+	testEnv.owner = testEnv.newOwner(ctx, "owner")
+	testEnv.config = rest.CopyConfig(env.Config)
+	testEnv.config.QPS, testEnv.config.Burst = 1000, 1000
 
 	var err error
-	w.cache, err = cache.New(w.config, cache.Options{
+	testEnv.cache, err = cache.New(testEnv.config, cache.Options{
 		Scheme:               scheme.Scheme,
 		DefaultTransform:     apply.Transform(fieldOwner),
 		DefaultLabelSelector: labels.SelectorFromSet(names.Labels(component)),
@@ -60,17 +60,17 @@ func newApplyEnv(ctx context.Context) *applyEnv {
 	Expect(err).NotTo(HaveOccurred())
 	cacheCtx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- w.cache.Start(cacheCtx) }()
+	go func() { done <- testEnv.cache.Start(cacheCtx) }()
 	DeferCleanup(func() {
 		stop()
 		Eventually(done).Should(Receive())
 	})
-	Expect(w.cache.WaitForCacheSync(ctx)).To(BeTrue())
-	w.start(earlyClock{})
-	return w
+	Expect(testEnv.cache.WaitForCacheSync(ctx)).To(BeTrue())
+	testEnv.start(earlyClock{})
+	return testEnv
 }
 
-// newOwner creates a cluster-scoped object, which may own objects of every namespace.
+// newOwner creates a cluster-scoped object, which can own objects in every namespace.
 func (a *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRole {
 	owner := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: a.namespace + "-" + name}}
 	Expect(env.Admin.Create(ctx, owner)).To(Succeed())
@@ -80,15 +80,15 @@ func (a *applyEnv) newOwner(ctx context.Context, name string) *rbacv1.ClusterRol
 	return owner
 }
 
-// earlyClock is one minute behind. creationTimestamps are rounded down to seconds, so an owner created after the applier could otherwise
-// look older than it.
+// earlyClock is one minute behind. Otherwise, an owner that is created after the applier could appear to be older, because creationTimestamps
+// are rounded down to seconds.
 type earlyClock struct{ clock.RealClock }
 
 func (c earlyClock) Now() time.Time { return c.RealClock.Now().Add(-time.Minute) }
 
 func (c earlyClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// restart replaces the applier by one with an empty state and a start time after the creation of all objects.
+// restart replaces the applier with one that has no state and starts after the creation of all objects.
 func (a *applyEnv) restart(legacyManagers ...string) { a.start(clock.RealClock{}, legacyManagers...) }
 
 func (a *applyEnv) start(clk clock.PassiveClock, legacyManagers ...string) {
@@ -131,12 +131,11 @@ func (a *applyEnv) apply(ctx context.Context, desired apply.Desired) (reads, wri
 	return a.reads.Load(), a.writes.Load(), err
 }
 
-// ownerReads is the number of times that the applier reads the owner: once for the only object without an owner reference, before it is
-// created.
+// ownerReads is the number of reads of the owner: the applier reads the owner before it creates the only object without an owner reference.
 const ownerReads = 1
 
-// expect applies the objects and expects these numbers of read and write requests.
-func (a *applyEnv) expect(ctx context.Context, desired apply.Desired, reads, writes int) {
+// expectRequests applies the objects and expects the given numbers of read and write requests.
+func (a *applyEnv) expectRequests(ctx context.Context, desired apply.Desired, reads, writes int) {
 	GinkgoHelper()
 	gotReads, gotWrites, err := a.apply(ctx, desired)
 	Expect(err).NotTo(HaveOccurred())

@@ -21,8 +21,7 @@ import (
 
 var widgetKind = schema.GroupVersionKind{Group: "apply.test.opendatahub.io", Version: "v1", Kind: "Widget"}
 
-// widgetCRD returns a CRD with the schemas that are hard to compare: lists with keys, defaults inside lists, sets, int-or-string
-// fields.
+// widgetCRD returns a CRD whose schema is hard to compare: lists with keys, defaults inside lists, sets, int-or-string fields.
 func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	item := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"},
@@ -61,7 +60,7 @@ func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
 }
 
 func widget(namespace string) *unstructured.Unstructured {
-	return foreign(widgetKind.GroupVersion().String(), widgetKind.Kind, namespace, map[string]any{
+	return newUnstructured(widgetKind.GroupVersion().String(), widgetKind.Kind, namespace, map[string]any{
 		"parts":   []any{map[string]any{"name": "b"}, map[string]any{"name": "a", "colour": "blue"}},
 		"tags":    []any{"y", "x"},
 		"recipe":  []any{map[string]any{"step": "cut", "note": "sharp"}, map[string]any{"step": "fold"}},
@@ -176,7 +175,7 @@ func configMap(namespace, name string) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(name, namespace).WithData(map[string]string{"a": "1", "b": ""})
 }
 
-func foreign(apiVersion, kind, namespace string, spec map[string]any) *unstructured.Unstructured {
+func newUnstructured(apiVersion, kind, namespace string, spec map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
 	u.SetNamespace(namespace)
 	u.SetName("server")
@@ -187,7 +186,7 @@ func foreign(apiVersion, kind, namespace string, spec map[string]any) *unstructu
 func httpRoute(namespace string) *unstructured.Unstructured {
 	backend := map[string]any{"name": "server", "port": int64(8443)}
 	path := map[string]any{"type": "PathPrefix", "value": "/server"}
-	return foreign("gateway.networking.k8s.io/v1", "HTTPRoute", namespace, map[string]any{
+	return newUnstructured("gateway.networking.k8s.io/v1", "HTTPRoute", namespace, map[string]any{
 		"parentRefs": []any{map[string]any{"name": "gateway", "namespace": "elsewhere"}},
 		"rules": []any{
 			map[string]any{"backendRefs": []any{backend}},
@@ -200,7 +199,7 @@ func httpRoute(namespace string) *unstructured.Unstructured {
 }
 
 func serviceMonitor(namespace string) *unstructured.Unstructured {
-	return foreign("monitoring.coreos.com/v1", "ServiceMonitor", namespace, map[string]any{
+	return newUnstructured("monitoring.coreos.com/v1", "ServiceMonitor", namespace, map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": "server"}},
 		"endpoints": []any{map[string]any{
 			"port": "https", "scheme": "https", "interval": "30s",

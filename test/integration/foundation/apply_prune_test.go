@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/apply"
 )
 
-// prune returns the number of reads and writes that pruning took.
+// prune prunes objects, and returns the number of read and write requests.
 func (a *applyEnv) prune(ctx context.Context, owner client.Object, desired apply.Desired, legacy client.ListOption, kinds ...schema.GroupVersionKind) (reads, writes int64) {
 	GinkgoHelper()
 	a.reads.Store(0)
@@ -27,56 +27,56 @@ func (a *applyEnv) prune(ctx context.Context, owner client.Object, desired apply
 
 var _ = Describe("Pruning by the applier", func() {
 	It("deletes only objects that are no longer desired", func(ctx context.Context) {
-		w := newApplyEnv(ctx)
-		data := apply.Object{Config: configMap(w.namespace, "data"), Ownership: apply.Unowned}
-		keep, drop := apply.Object{Config: configMap(w.namespace, "keep")}, apply.Object{Config: configMap(w.namespace, "drop")}
-		server := apply.Object{Config: deployment(w.namespace)}
+		testEnv := newApplyEnv(ctx)
+		data := apply.Object{Config: configMap(testEnv.namespace, "data"), Ownership: apply.Unowned}
+		keep, drop := apply.Object{Config: configMap(testEnv.namespace, "keep")}, apply.Object{Config: configMap(testEnv.namespace, "drop")}
+		server := apply.Object{Config: deployment(testEnv.namespace)}
 		all := apply.Desired{data, keep, drop, server}
-		w.expect(ctx, all, ownerReads, 4)
-		foreign := olderConfigMap(w, nil)
+		testEnv.expectRequests(ctx, all, ownerReads, 4)
+		foreign := legacyConfigMap(testEnv, nil)
 		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
-		w.waitForCache(ctx, all)
+		testEnv.waitForCache(ctx, all)
 
 		unserved := schema.GroupVersionKind{Group: "nowhere.test.opendatahub.io", Version: "v1", Kind: "Nothing"}
-		reads, writes := w.prune(ctx, w.owner, apply.Desired{keep}, nil, configMapKind, unserved, deploymentKind)
+		reads, writes := testEnv.prune(ctx, testEnv.owner, apply.Desired{keep}, nil, configMapKind, unserved, deploymentKind)
 		Expect(reads).To(BeZero())
 		Expect(writes).To(BeEquivalentTo(2))
-		w.live(ctx, configMapKind, "data")
-		w.live(ctx, configMapKind, "keep")
-		w.live(ctx, configMapKind, "server")
+		testEnv.live(ctx, configMapKind, "data")
+		testEnv.live(ctx, configMapKind, "keep")
+		testEnv.live(ctx, configMapKind, "server")
 		for kind, name := range map[schema.GroupVersionKind]string{configMapKind: "drop", deploymentKind: "server"} {
-			key := client.ObjectKey{Namespace: w.namespace, Name: name}
-			Expect(apierrors.IsNotFound(env.Admin.Get(ctx, key, w.cachedType(kind)))).To(BeTrue())
-			Eventually(func() error { return w.cache.Get(ctx, key, w.cachedType(kind)) }).Should(MatchError(apierrors.IsNotFound, "gone"))
+			key := client.ObjectKey{Namespace: testEnv.namespace, Name: name}
+			Expect(apierrors.IsNotFound(env.Admin.Get(ctx, key, testEnv.cachedType(kind)))).To(BeTrue())
+			Eventually(func() error { return testEnv.cache.Get(ctx, key, testEnv.cachedType(kind)) }).Should(MatchError(apierrors.IsNotFound, "gone"))
 		}
-		reads, writes = w.prune(ctx, w.owner, apply.Desired{keep}, nil, configMapKind, deploymentKind)
+		reads, writes = testEnv.prune(ctx, testEnv.owner, apply.Desired{keep}, nil, configMapKind, deploymentKind)
 		Expect(reads + writes).To(BeZero())
 	})
 
 	It("searches for the objects of legacy operators once", func(ctx context.Context) {
-		w := newApplyEnv(ctx)
-		legacy := olderConfigMap(w, nil)
-		legacy.Labels = map[string]string{"app": "older"}
-		legacy.OwnerReferences = []metav1.OwnerReference{controllerReference(w.owner.Name, w.owner.UID)}
+		testEnv := newApplyEnv(ctx)
+		legacy := legacyConfigMap(testEnv, nil)
+		legacy.Labels = map[string]string{"app": "legacy"}
+		legacy.OwnerReferences = []metav1.OwnerReference{controllerReference(testEnv.owner.Name, testEnv.owner.UID)}
 		Expect(env.Admin.Create(ctx, legacy)).To(Succeed())
-		stranger := legacy.DeepCopy()
-		stranger.ResourceVersion, stranger.Name, stranger.OwnerReferences = "", "stranger", nil
-		Expect(env.Admin.Create(ctx, stranger)).To(Succeed())
+		foreign := legacy.DeepCopy()
+		foreign.ResourceVersion, foreign.Name, foreign.OwnerReferences = "", "foreign", nil
+		Expect(env.Admin.Create(ctx, foreign)).To(Succeed())
 
-		reads, writes := w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
+		reads, writes := testEnv.prune(ctx, testEnv.owner, nil, client.MatchingLabels{"app": "legacy"}, configMapKind)
 		Expect(reads).To(BeEquivalentTo(1))
 		Expect(writes).To(BeEquivalentTo(1))
 		Expect(apierrors.IsNotFound(env.Admin.Get(ctx, client.ObjectKeyFromObject(legacy), legacy))).To(BeTrue())
-		w.live(ctx, configMapKind, "stranger")
-		reads, writes = w.prune(ctx, w.owner, nil, client.MatchingLabels{"app": "older"}, configMapKind)
+		testEnv.live(ctx, configMapKind, "foreign")
+		reads, writes = testEnv.prune(ctx, testEnv.owner, nil, client.MatchingLabels{"app": "legacy"}, configMapKind)
 		Expect(reads + writes).To(BeZero())
 	})
 })
 
-// olderConfigMap returns a ConfigMap as another operator would create it.
-func olderConfigMap(w *applyEnv, annotations map[string]string) *corev1.ConfigMap {
+// legacyConfigMap returns a ConfigMap of another operator.
+func legacyConfigMap(testEnv *applyEnv, annotations map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "server", Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testEnv.namespace, Name: "server", Annotations: annotations},
 		Data:       map[string]string{"a": "old", "old": "1"},
 	}
 }

@@ -25,8 +25,8 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// sensitive returns a Deployment with fields that exclude fields of another field manager.
-func sensitive(namespace string) apply.Object {
+// exclusiveDeployment returns a Deployment with fields that exclude fields of another field manager.
+func exclusiveDeployment(namespace string) apply.Object {
 	app := map[string]string{"app": "sensitive"}
 	key := corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("keys").WithKey("key"))
 	container := corev1ac.Container().WithName("server").WithImage("image").
@@ -40,56 +40,56 @@ func sensitive(namespace string) apply.Object {
 			WithVolumes(corev1ac.Volume().WithName("keys").WithSecret(corev1ac.SecretVolumeSource().WithSecretName("keys"))))))}
 }
 
-var _ = Describe("The applier, if a field of another client excludes a managed one,", func() {
+var _ = Describe("The applier, if a field of another client excludes a managed field,", func() {
 	DescribeTable("repairs a Deployment in one reconcile, and then sends no write", func(ctx context.Context, patch string) {
-		w := newApplyEnv(ctx)
-		desired := desiredOf(sensitive(w.namespace))
-		w.expect(ctx, desired, 0, 1)
-		before := content(w.live(ctx, deploymentKind, "sensitive"))
-		foreign := w.live(ctx, deploymentKind, "sensitive")
+		testEnv := newApplyEnv(ctx)
+		desired := desiredOf(exclusiveDeployment(testEnv.namespace))
+		testEnv.expectRequests(ctx, desired, 0, 1)
+		original := content(testEnv.live(ctx, deploymentKind, "sensitive"))
+		foreign := testEnv.live(ctx, deploymentKind, "sensitive")
 		Expect(env.Admin.Patch(ctx, foreign, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
-		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).NotTo(Equal(before))
+		Expect(content(testEnv.live(ctx, deploymentKind, "sensitive"))).NotTo(Equal(original))
 
-		w.restart()
+		testEnv.restart()
 		Eventually(func(ctx context.Context) error { // the Deployment controller may cause a conflict
-			_, _, err := w.apply(ctx, desired)
+			_, _, err := testEnv.apply(ctx, desired)
 			if apierrors.IsInvalid(err) {
-				return StopTrying("a refusal is final").Wrap(err)
+				return StopTrying("the object is invalid").Wrap(err)
 			}
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		Expect(content(w.live(ctx, deploymentKind, "sensitive"))).To(Equal(before))
-		w.waitForCache(ctx, desired)
-		w.expect(ctx, desired, 0, 0)
+		Expect(content(testEnv.live(ctx, deploymentKind, "sensitive"))).To(Equal(original))
+		testEnv.waitForCache(ctx, desired)
+		testEnv.expectRequests(ctx, desired, 0, 0)
 	},
 		Entry("value for valueFrom", `[{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
 		Entry("another source of a volume", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}}]`),
 		Entry("another handler of a probe", `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe/httpGet"},
 			{"op":"add","path":"/spec/template/spec/containers/0/livenessProbe/exec","value":{"command":["true"]}}]`),
 		Entry("a strategy with parameters", `[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3}}}]`),
-		Entry("two conflicts at once", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}},
+		Entry("two conflicts", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"keys","emptyDir":{}}},
 			{"op":"replace","path":"/spec/template/spec/containers/0/env/1","value":{"name":"KEY","value":"evil"}}]`),
 	)
 
-	It("recreates objects with immutable differences: a binding of another role, a Secret of another type, an immutable ConfigMap", func(ctx context.Context) {
-		w := newApplyEnv(ctx)
+	It("recreates objects that differ in immutable fields: a binding of another role, a Secret of another type, an immutable ConfigMap", func(ctx context.Context) {
+		testEnv := newApplyEnv(ctx)
 		role := func(name string) *rbacv1ac.RoleRefApplyConfiguration {
 			return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(name)
 		}
 		var desired apply.Desired
 		desired.Add(
-			rbacv1ac.RoleBinding("binding", w.namespace).WithRoleRef(role("view")),
-			corev1ac.Secret("secret", w.namespace).WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"key": []byte("ours")}),
-			corev1ac.ConfigMap("settings", w.namespace).WithData(map[string]string{"key": "ours"}))
-		w.expect(ctx, desired, 0, 3)
-		before := map[string]types.UID{}
+			rbacv1ac.RoleBinding("binding", testEnv.namespace).WithRoleRef(role("view")),
+			corev1ac.Secret("secret", testEnv.namespace).WithType(corev1.SecretTypeOpaque).WithData(map[string][]byte{"key": []byte("ours")}),
+			corev1ac.ConfigMap("settings", testEnv.namespace).WithData(map[string]string{"key": "ours"}))
+		testEnv.expectRequests(ctx, desired, 0, 3)
+		original := map[string]types.UID{}
 		bindingKind := rbacv1.SchemeGroupVersion.WithKind("RoleBinding")
 		kinds := map[string]schema.GroupVersionKind{"binding": bindingKind, "secret": secretKind, "settings": configMapKind}
 		for name, kind := range kinds {
-			live := w.live(ctx, kind, name)
+			live := testEnv.live(ctx, kind, name)
 			changed := &unstructured.Unstructured{}
 			changed.SetGroupVersionKind(kind)
-			changed.SetNamespace(w.namespace)
+			changed.SetNamespace(testEnv.namespace)
 			changed.SetName(name)
 			changed.SetLabels(live.GetLabels())
 			changed.SetOwnerReferences(live.GetOwnerReferences())
@@ -104,29 +104,29 @@ var _ = Describe("The applier, if a field of another client excludes a managed o
 			}
 			Expect(env.Admin.Delete(ctx, live)).To(Succeed())
 			Expect(env.Admin.Create(ctx, changed)).To(Succeed())
-			before[name] = changed.GetUID()
+			original[name] = changed.GetUID()
 		}
-		w.restart()
-		_, _, err := w.apply(ctx, desired)
+		testEnv.restart()
+		_, _, err := testEnv.apply(ctx, desired)
 		Expect(err).NotTo(HaveOccurred())
 		for name, kind := range kinds {
-			Expect(w.live(ctx, kind, name).GetUID()).NotTo(Equal(before[name]), name)
+			Expect(testEnv.live(ctx, kind, name).GetUID()).NotTo(Equal(original[name]), name)
 		}
-		Expect(w.live(ctx, bindingKind, "binding").Object["roleRef"]).To(HaveKeyWithValue("name", "view"))
-		Expect(w.live(ctx, secretKind, "secret").Object["type"]).To(Equal("Opaque"))
-		Expect(w.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
+		Expect(testEnv.live(ctx, bindingKind, "binding").Object["roleRef"]).To(HaveKeyWithValue("name", "view"))
+		Expect(testEnv.live(ctx, secretKind, "secret").Object["type"]).To(Equal("Opaque"))
+		Expect(testEnv.live(ctx, configMapKind, "settings").Object["data"]).To(HaveKeyWithValue("key", "ours"))
 	})
 
 	It("never recreates objects that hold data, and reports the difference", func(ctx context.Context) {
-		w := newApplyEnv(ctx)
-		password := apply.Object{Config: corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
-		w.expect(ctx, desiredOf(password), 0, 1)
-		live := w.live(ctx, secretKind, "password")
-		w.patch(ctx, live.DeepCopy(), `{"immutable":true}`)
-		password.Config = corev1ac.Secret("password", w.namespace).WithData(map[string][]byte{"key": []byte("2")})
-		_, _, err := w.apply(ctx, desiredOf(password))
+		testEnv := newApplyEnv(ctx)
+		password := apply.Object{Config: corev1ac.Secret("password", testEnv.namespace).WithData(map[string][]byte{"key": []byte("1")}), NeverDelete: true}
+		testEnv.expectRequests(ctx, desiredOf(password), 0, 1)
+		live := testEnv.live(ctx, secretKind, "password")
+		testEnv.patch(ctx, live.DeepCopy(), `{"immutable":true}`)
+		password.Config = corev1ac.Secret("password", testEnv.namespace).WithData(map[string][]byte{"key": []byte("2")})
+		_, _, err := testEnv.apply(ctx, desiredOf(password))
 		Expect(err).To(MatchError(ContainSubstring("immutable")))
-		Expect(w.live(ctx, secretKind, "password").GetUID()).To(Equal(live.GetUID()))
+		Expect(testEnv.live(ctx, secretKind, "password").GetUID()).To(Equal(live.GetUID()))
 	})
 })
 

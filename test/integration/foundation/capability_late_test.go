@@ -9,15 +9,15 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// lateStart bounds the time from the creation of a CRD to the first reconcile of its component, a documented guarantee.
-const lateStart = 5 * time.Second
+// watchStartTimeout bounds the time from the creation of a CRD to the watch of its component, as documented.
+const watchStartTimeout = 5 * time.Second
 
 var _ = Describe("A component whose API is missing", func() {
-	It("waits for it without a request, starts after it appears, stops when it is removed, and waits again", func(ctx SpecContext) {
-		start(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
+	It("waits for the API without a request, starts after it appears, stops when it is removed, and waits again", func(ctx SpecContext) {
+		startManager(ctx, framework.ManagerOptions{}).Stop(ctx) // installs the operator
 		restore := env.DeleteCRD(ctx, mlflowCRD)
 		begin := env.AuditPosition()
-		manager := start(ctx, framework.ManagerOptions{})
+		manager := startManager(ctx, framework.ManagerOptions{})
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 		Expect(otherRequests(begin, manager.User)).To(BeEmpty())
@@ -27,8 +27,8 @@ var _ = Describe("A component whose API is missing", func() {
 			restore(ctx)
 			Eventually(func() framework.Entries {
 				return env.Since(begin).ByUser(manager.User).Of("mlflows").Watches()
-			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
-			m := mlflow(ctx)
+			}).WithContext(ctx).WithTimeout(watchStartTimeout).ShouldNot(BeEmpty())
+			m := createMLflow(ctx)
 			waitAvailable(ctx, manager, m)
 
 			Expect(env.Admin.Delete(ctx, m)).To(Succeed())

@@ -22,20 +22,20 @@ import (
 
 // The specs of whole managers use mlflow as the example of a component.
 const (
-	operands    = "opendatahub"
-	mlflowCRD   = "mlflows.mlflow.opendatahub.io"
-	defaultEnv  = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
-	specTimeout = 5 * time.Minute
-	quiet       = 5 * time.Second // longer than any timer of an idle manager
+	operatorNamespace = "opendatahub"
+	mlflowCRD         = "mlflows.mlflow.opendatahub.io"
+	defaultEnv        = "MLFLOW_IMAGE=quay.io/example/mlflow:v3"
+	specTimeout       = 5 * time.Minute
+	quiet             = 5 * time.Second // longer than any timer of an idle manager
 )
 
-// onlyMLflow returns the flags that disable all components but one.
+// onlyMLflow contains the flags that disable all components but mlflow.
 var onlyMLflow = []string{
 	"--metrics-secure=false", "--enable-appwrapper=false", "--enable-modelcatalog=false", "--enable-modelmesh=false", "--enable-modelregistry=false",
 	"--enable-raycluster=false",
 }
 
-// installation is the installation with the permissions of the managers; the first spec that needs it creates it.
+// installation is the installed operator. The first spec that needs it installs it.
 var installation *operator.Installed
 
 func install(ctx context.Context) {
@@ -43,22 +43,21 @@ func install(ctx context.Context) {
 	if installation == nil {
 		Expect(mlflowv1.AddToScheme(env.Scheme)).To(Succeed())
 		installation = env.InstallOperator(ctx, "config/default")
-		Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).Should(Succeed(), "discovery follows a moment after the definition")
+		Eventually(func() error { return env.Admin.List(ctx, &mlflowv1.MLflowList{}) }).Should(Succeed(), "discovery lists a new CRD with a delay")
 	}
 }
 
-func start(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
+func startManager(ctx context.Context, options framework.ManagerOptions) *framework.Manager {
 	GinkgoHelper()
 	install(ctx)
 	options.ServiceAccount = installation.ServiceAccount
 	options.Env = append([]string{defaultEnv}, options.Env...)
 	options.Args = append(slices.Clone(onlyMLflow), options.Args...)
-	m := env.StartManager(ctx, options)
-	return m
+	return env.StartManager(ctx, options)
 }
 
-// mlflow creates an MLflow without volumes, and deletes it and its children at the end of the spec.
-func mlflow(ctx context.Context) *mlflowv1.MLflow {
+// createMLflow creates an MLflow without volumes, and deletes it and its children at the end of the spec.
+func createMLflow(ctx context.Context) *mlflowv1.MLflow {
 	GinkgoHelper()
 	m := &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}
 	m.Spec.BackendStoreURI, m.Spec.ArtifactsDestination, m.Spec.ServeArtifacts = "postgresql://db/mlflow", "s3://bucket", true
@@ -78,14 +77,14 @@ func waitAvailable(ctx context.Context, manager *framework.Manager, m *mlflowv1.
 }
 
 func server() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "mlflow"}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "mlflow"}}
 }
 
 func policy() *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: operands, Name: "mlflow"}}
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "mlflow"}}
 }
 
-func get(ctx context.Context, url string) (status int, body string) {
+func httpGet(ctx context.Context, url string) (status int, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
@@ -99,7 +98,7 @@ func get(ctx context.Context, url string) (status int, body string) {
 
 func metricsOf(ctx context.Context, m *framework.Manager) string {
 	GinkgoHelper()
-	status, text := get(ctx, strings.Replace(m.MetricsURL, "https:", "http:", 1)+"/metrics")
+	status, text := httpGet(ctx, strings.Replace(m.MetricsURL, "https:", "http:", 1)+"/metrics")
 	Expect(status).To(Equal(http.StatusOK))
 	return text
 }

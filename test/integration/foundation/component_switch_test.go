@@ -15,14 +15,14 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// neutral lists the resources that a manager without components reads: CRDs, to detect APIs, the webhook configurations, for the
-// CA bundle of its certificate, and, at its start, the TLS profile of the cluster. The certificate is stored in a Secret.
-var neutral = []string{"apiservers", "customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+// baseResources are the resources that a manager without components reads: CRDs to detect APIs, webhook configurations for the
+// CA bundle of its certificate, and the TLS profile of the cluster at the start. The certificate is stored in a Secret.
+var baseResources = []string{"apiservers", "customresourcedefinitions", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 const webhookCertificate = "odh-platform-operator-webhook-cert"
 
-// configured writes a configuration file and returns the flag with its path.
-func configured(text string) string {
+// writeConfig writes a configuration file and returns the flag with its path.
+func writeConfig(text string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "config.yaml")
 	header := "apiVersion: config.platform.opendatahub.io/v1alpha1\nkind: PlatformOperatorConfiguration\n"
@@ -30,11 +30,11 @@ func configured(text string) string {
 	return "--config=" + path
 }
 
-// otherRequests returns the requests for resources that are not neutral.
+// otherRequests returns the requests for resources other than baseResources.
 func otherRequests(start framework.AuditPosition, user string) framework.Entries {
 	GinkgoHelper()
 	return env.Since(start).ByUser(user).WithoutDiscovery().Where(func(e framework.Entry) bool {
-		return !slices.Contains(neutral, e.Resource) && e.Name != webhookCertificate
+		return !slices.Contains(baseResources, e.Resource) && e.Name != webhookCertificate
 	})
 }
 
@@ -46,7 +46,7 @@ func deploymentExists(ctx context.Context) bool {
 }
 
 var _ = Describe("A disabled component", func() {
-	for _, way := range []struct {
+	for _, method := range []struct {
 		title   string
 		options framework.ManagerOptions
 	}{
@@ -54,39 +54,39 @@ var _ = Describe("A disabled component", func() {
 		{"by the list of components", framework.ManagerOptions{Args: []string{"--components=*,-mlflow"}}},
 		{"by the environment, as in a Subscription", framework.ManagerOptions{Env: []string{"ENABLE_MLFLOW=false"}}},
 	} {
-		It("sends no request, keeps its objects, and works when it is enabled again: "+way.title, func(ctx SpecContext) {
-			on := start(ctx, framework.ManagerOptions{})
-			m := mlflow(ctx)
-			waitAvailable(ctx, on, m)
-			on.Stop(ctx)
+		It("sends no request, keeps its objects, and works when it is enabled again: "+method.title, func(ctx SpecContext) {
+			enabledManager := startManager(ctx, framework.ManagerOptions{})
+			m := createMLflow(ctx)
+			waitAvailable(ctx, enabledManager, m)
+			enabledManager.Stop(ctx)
 
 			begin := env.AuditPosition()
-			off := start(ctx, way.options)
+			disabledManager := startManager(ctx, method.options)
 			Expect(env.Admin.Delete(ctx, policy())).To(Succeed())
 			env.Get(ctx, m)
 			version := m.ResourceVersion
 			env.SetAnnotation(ctx, m, "example.com/touched", "yes")
-			env.WaitIdle(off.User, quiet/2, specTimeout)
-			env.ExpectIdle(off.User, quiet)
-			Expect(otherRequests(begin, off.User)).To(BeEmpty())
+			env.WaitIdle(disabledManager.User, quiet/2, specTimeout)
+			env.ExpectIdle(disabledManager.User, quiet)
+			Expect(otherRequests(begin, disabledManager.User)).To(BeEmpty())
 			env.Get(ctx, m)
 			Expect(m.ResourceVersion).NotTo(Equal(version))
-			Expect(m.Finalizers).To(BeEmpty(), "it can be deleted while no manager runs")
-			Expect(deploymentExists(ctx)).To(BeTrue(), "what runs keeps running")
-			off.Stop(ctx)
+			Expect(m.Finalizers).To(BeEmpty(), "the MLflow must be deletable while no manager runs")
+			Expect(deploymentExists(ctx)).To(BeTrue(), "the server must keep running")
+			disabledManager.Stop(ctx)
 
-			on = start(ctx, framework.ManagerOptions{})
+			enabledManager = startManager(ctx, framework.ManagerOptions{})
 			env.WaitFor(ctx, policy(), nil)
-			waitAvailable(ctx, on, m)
+			waitAvailable(ctx, enabledManager, m)
 		}, NodeTimeout(specTimeout))
 	}
 })
 
 var _ = Describe("The configuration", func() {
-	const off, image = "components: ['*', '-mlflow']\n", "mlflow: {image: 'registry.example.com/from-the-file:1'}\n"
+	const disabledComponent, image = "components: ['*', '-mlflow']\n", "mlflow: {image: 'registry.example.com/from-the-file:1'}\n"
 
 	It("gives precedence to the flag over the environment over the file", func(ctx SpecContext) {
-		file := configured(off)
+		file := writeConfig(disabledComponent)
 		for _, c := range []struct {
 			args, env []string
 			runs      bool
@@ -97,7 +97,7 @@ var _ = Describe("The configuration", func() {
 			{[]string{file, "--enable-mlflow"}, []string{"ENABLE_MLFLOW=false"}, true},
 		} {
 			begin := env.AuditPosition()
-			m := start(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
+			m := startManager(ctx, framework.ManagerOptions{Args: c.args, Env: c.env})
 			if c.runs {
 				Eventually(func() framework.Entries { return otherRequests(begin, m.User).Of("mlflows").Watches() }).Should(HaveLen(1), "%v %v", c.args, c.env)
 			} else {
@@ -108,20 +108,20 @@ var _ = Describe("The configuration", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("determines the image: that of the environment, or else that of the file", func(ctx SpecContext) {
+	It("sets the image from the environment, or else from the file", func(ctx SpecContext) {
 		imageOf := func() string {
 			d := server()
 			env.Get(ctx, d)
 			return d.Spec.Template.Spec.Containers[0].Image
 		}
-		file := configured(image)
-		manager := start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE="}})
-		m := mlflow(ctx)
+		file := writeConfig(image)
+		manager := startManager(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE="}})
+		m := createMLflow(ctx)
 		waitAvailable(ctx, manager, m)
 		Expect(imageOf()).To(Equal("registry.example.com/from-the-file:1"))
 		manager.Stop(ctx)
 
-		start(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE=registry.example.com/from-the-environment:2"}})
+		startManager(ctx, framework.ManagerOptions{Args: []string{file}, Env: []string{"MLFLOW_IMAGE=registry.example.com/from-the-environment:2"}})
 		Eventually(imageOf).Should(Equal("registry.example.com/from-the-environment:2"))
 	}, NodeTimeout(specTimeout))
 })

@@ -25,13 +25,16 @@ import (
 )
 
 const (
-	foreignSecrets = 1000
-	// secretBytes is the size of the data of a foreign Secret, and of its annotations: together, and each alone, they are a multiple of mayCost.
+	secretCount = 1000
+	// secretBytes is the size of the data of each Secret, and also of its annotations. The data or the annotations of all Secrets are larger than
+	// maxHeapGrowth.
 	secretBytes = 16 << 10
-	// largeWrappers have a template of one megabyte each. mayCostOfWrappers, in bytes, is less than half of their size.
-	largeWrappers, mayCostOfWrappers = 40, 15 << 20
-	// mayCost bounds the heap growth for all Secrets, in bytes.
-	mayCost = 5 << 20
+	// maxHeapGrowth bounds the heap growth for all Secrets, in bytes.
+	maxHeapGrowth = 5 << 20
+	// wrapperCount is the number of AppWrappers, each with a template of one megabyte.
+	wrapperCount = 40
+	// maxWrapperHeapGrowth bounds the heap growth for all AppWrappers, in bytes, at less than half of their size.
+	maxWrapperHeapGrowth = 15 << 20
 	// collections is the number of garbage collections over which the lowest heap size is measured.
 	collections = 3
 )
@@ -75,17 +78,17 @@ func liveHeap(ctx context.Context, m *framework.Manager) float64 {
 	return lowest
 }
 
-// createSecrets creates Secrets like those of Helm releases, spread over the namespaces. Their annotations are as large as their data, so that
-// caches of metadata show too.
+// createSecrets creates Secrets like Helm releases, spread over the namespaces. Their annotations are as large as their data, so
+// caches of metadata would also grow.
 func createSecrets(ctx context.Context, count int, namespaces ...string) {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	fast, err := client.New(config, client.Options{})
+	unthrottled, err := client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	errs := make([]error, count)
 	workqueue.ParallelizeUntil(ctx, 16, count, func(i int) {
-		errs[i] = fast.Create(ctx, &corev1.Secret{
+		errs[i] = unthrottled.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespaces[i%len(namespaces)], Name: fmt.Sprintf("sh.helm.release.v1.application-%d.v1", i),
 				Labels:      map[string]string{"foreign": "secret", "owner": "helm", "status": "deployed", "version": "1"},
@@ -99,31 +102,31 @@ func createSecrets(ctx context.Context, count int, namespaces ...string) {
 
 var _ = Describe("Memory", func() {
 	It("hardly grows with unrelated Secrets", func(ctx SpecContext) {
-		manager := start(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
-		m := mlflow(ctx)
+		manager := startManager(ctx, framework.ManagerOptions{Env: []string{"GOGC=20"}})
+		m := createMLflow(ctx)
 		waitAvailable(ctx, manager, m)
 		reconciled := func() float64 { return sample(metricsOf(ctx, manager), "controller_runtime_reconcile_total") }
 		manager.Restart(ctx)
 		Eventually(reconciled).Should(BeNumerically(">", 0))
-		before := liveHeap(ctx, manager)
+		initial := liveHeap(ctx, manager)
 
 		otherNamespace := env.Namespace(ctx, "elsewhere")
-		createSecrets(ctx, foreignSecrets, operands, otherNamespace)
+		createSecrets(ctx, secretCount, operatorNamespace, otherNamespace)
 		DeferCleanup(func(ctx SpecContext) {
-			Expect(env.Admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operands), client.MatchingLabels{"foreign": "secret"})).To(Succeed())
+			Expect(env.Admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operatorNamespace), client.MatchingLabels{"foreign": "secret"})).To(Succeed())
 		}, NodeTimeout(specTimeout))
 		grown := liveHeap(ctx, manager)
 		manager.Restart(ctx)
-		Eventually(reconciled).Should(BeNumerically(">", 0), "every cache is filled")
-		after := liveHeap(ctx, manager)
+		Eventually(reconciled).Should(BeNumerically(">", 0), "the caches are not filled")
+		restarted := liveHeap(ctx, manager)
 		AddReportEntry("live heap", fmt.Sprintf("%.1f MiB before, %.1f MiB with %d Secrets, %.1f MiB after a restart",
-			before/(1<<20), grown/(1<<20), foreignSecrets, after/(1<<20)))
-		Expect(grown - before).To(BeNumerically("<", mayCost))
-		Expect(after - before).To(BeNumerically("<", mayCost))
+			initial/(1<<20), grown/(1<<20), secretCount, restarted/(1<<20)))
+		Expect(grown - initial).To(BeNumerically("<", maxHeapGrowth))
+		Expect(restarted - initial).To(BeNumerically("<", maxHeapGrowth))
 	}, NodeTimeout(2*specTimeout))
 
 	It("hardly grows with the templates of AppWrappers [A-15]", func(ctx SpecContext) {
-		manager := start(ctx, framework.ManagerOptions{Args: []string{"--enable-mlflow=false", "--enable-appwrapper=true"}, Env: []string{"GOGC=20"}})
+		manager := startManager(ctx, framework.ManagerOptions{Args: []string{"--enable-mlflow=false", "--enable-appwrapper=true"}, Env: []string{"GOGC=20"}})
 		env.DeleteTemporarily(ctx,
 			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.ValidatingConfiguration}})
@@ -131,20 +134,20 @@ var _ = Describe("Memory", func() {
 		reconciled := func() float64 {
 			return sample(metricsOf(ctx, manager), `controller_runtime_reconcile_total{controller="appwrapper",result="success"}`)
 		}
-		before := liveHeap(ctx, manager)
-		for i := range largeWrappers {
+		initial := liveHeap(ctx, manager)
+		for i := range wrapperCount {
 			wrapper := framework.Unstructured(awv1beta2.GroupVersion.WithKind(awv1beta2.Kind), namespace, fmt.Sprintf("w%d", i))
 			template := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}, "data": map[string]any{"x": strings.Repeat("x", 1<<20)}}
 			wrapper.Object["spec"] = map[string]any{"suspend": true, "components": []any{map[string]any{"template": template}}}
 			Expect(env.Admin.Create(ctx, wrapper)).To(Succeed())
 		}
-		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", largeWrappers))
+		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", wrapperCount))
 		grown := liveHeap(ctx, manager)
 		manager.Restart(ctx)
-		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", largeWrappers))
-		after := liveHeap(ctx, manager)
-		AddReportEntry("live heap", fmt.Sprintf("%.1f MiB before, %.1f MiB with %d AppWrappers of 1 MiB, %.1f MiB after a restart", before/(1<<20), grown/(1<<20), largeWrappers, after/(1<<20)))
-		Expect(grown - before).To(BeNumerically("<", mayCostOfWrappers))
-		Expect(after - before).To(BeNumerically("<", mayCostOfWrappers))
+		Eventually(reconciled).WithTimeout(specTimeout).Should(BeNumerically(">=", wrapperCount))
+		restarted := liveHeap(ctx, manager)
+		AddReportEntry("live heap", fmt.Sprintf("%.1f MiB before, %.1f MiB with %d AppWrappers of 1 MiB, %.1f MiB after a restart", initial/(1<<20), grown/(1<<20), wrapperCount, restarted/(1<<20)))
+		Expect(grown - initial).To(BeNumerically("<", maxWrapperHeapGrowth))
+		Expect(restarted - initial).To(BeNumerically("<", maxWrapperHeapGrowth))
 	}, NodeTimeout(2*specTimeout))
 })

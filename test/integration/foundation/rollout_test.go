@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// learning is how long the nodes of a slow cluster still send connections to a terminating pod.
-	learning = 4 * time.Second
-	// several writes confirm that all parts of the path work.
-	several = 20
+	// endpointDelay is the time for which nodes of a slow cluster route connections to a terminating pod.
+	endpointDelay = 4 * time.Second
+	// minWrites is the number of writes after which the whole path is known to work.
+	minWrites = 20
 )
 
 // endpoint is a manager that serves webhooks on its own port.
@@ -32,16 +32,16 @@ type endpoint struct {
 	port int
 }
 
-func endpointOf(ctx context.Context, name string) endpoint {
+func startEndpoint(ctx context.Context, name string) endpoint {
 	GinkgoHelper()
 	ports, err := env.Instance.ReservePorts(ctx, 1)
 	Expect(err).NotTo(HaveOccurred())
-	return endpoint{port: ports[0], Manager: startRegistries(ctx, name, ports[0], elected(lease)...)}
+	return endpoint{port: ports[0], Manager: startRegistries(ctx, name, ports[0], electionFlags(leaseDuration)...)}
 }
 
 func startRegistries(ctx context.Context, name string, port int, args ...string) *framework.Manager {
 	GinkgoHelper()
-	return start(ctx, framework.ManagerOptions{
+	return startManager(ctx, framework.ManagerOptions{
 		Name: name, WebhookPort: port, Args: append(args, "--enable-modelregistry"),
 		Env: []string{
 			"POD_NAME=" + name, "REST_IMAGE=quay.io/example/model-registry:v1", "POSTGRES_IMAGE=quay.io/example/postgresql:16",
@@ -50,27 +50,28 @@ func startRegistries(ctx context.Context, name string, port int, args ...string)
 	})
 }
 
-// end deletes an endpoint like a pod: nodes stop sending connections late, and the process gets SIGTERM after the preStop hook.
-func end(ctx context.Context, service *framework.Service, e endpoint, preStop time.Duration) {
+// terminate deletes an endpoint as Kubernetes deletes a pod: the process gets SIGTERM after the preStop hook, and nodes update the endpoints with a
+// delay.
+func terminate(ctx context.Context, service *framework.Service, e endpoint, preStop time.Duration) {
 	GinkgoHelper()
-	notified := make(chan struct{})
-	time.AfterFunc(learning, func() {
+	updated := make(chan struct{})
+	time.AfterFunc(endpointDelay, func() {
 		service.Remove(e.port)
-		close(notified)
+		close(updated)
 	})
 	<-time.After(preStop)
 	e.Stop(ctx)
-	<-notified
+	<-updated
 }
 
 // writer changes an object continuously.
 type writer struct {
 	mu      sync.Mutex
 	written int
-	refused []error
+	failed  []error
 }
 
-func write(ctx context.Context, c client.Client, object client.Object) *writer {
+func startWriter(ctx context.Context, c client.Client, object client.Object) *writer {
 	ctx, cancel := context.WithCancel(ctx)
 	w, done := &writer{}, make(chan struct{})
 	DeferCleanup(func() {
@@ -81,38 +82,38 @@ func write(ctx context.Context, c client.Client, object client.Object) *writer {
 		defer close(done)
 		for n := 0; ctx.Err() == nil; n++ {
 			patch := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/change": "%d"}}}`, n)
-			w.note(ctx, c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
+			w.record(ctx, c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)))
 		}
 	}()
 	return w
 }
 
-func (w *writer) note(ctx context.Context, err error) {
+func (w *writer) record(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case err == nil:
 		w.written++
 	case ctx.Err() == nil:
-		w.refused = append(w.refused, err)
+		w.failed = append(w.failed, err)
 	}
 }
 
-func (w *writer) refusals() []error {
+func (w *writer) failures() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.refused)
+	return slices.Clone(w.failed)
 }
 
-// goesOn waits for several more writes.
-func (w *writer) goesOn() {
+// waitForWrites waits for more than minWrites further writes.
+func (w *writer) waitForWrites() {
 	GinkgoHelper()
 	count := func() int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.written
 	}
-	Eventually(count).Should(BeNumerically(">", count()+several))
+	Eventually(count).Should(BeNumerically(">", count()+minWrites))
 }
 
 // registry returns a ModelRegistry of the deprecated version, whose changes pass the conversion and both webhooks.
@@ -126,13 +127,13 @@ func registry(namespace, name string) *unstructured.Unstructured {
 	}}
 }
 
-// create creates a registry and deletes it at the end of the spec; a manager must have been started before.
-func create(ctx context.Context, who client.Client, o *unstructured.Unstructured) {
+// create creates a registry, for which a manager must be running, and deletes it at the end of the spec.
+func create(ctx context.Context, c client.Client, o *unstructured.Unstructured) {
 	GinkgoHelper()
-	Eventually(func() error { return who.Create(ctx, o.DeepCopy()) }).Should(Succeed(), "the API server learns a new CA a moment after it was written")
+	Eventually(func() error { return c.Create(ctx, o.DeepCopy()) }).Should(Succeed(), "the API server loads a new CA with a delay")
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(who.Delete(ctx, o))).To(Succeed())
-		Eventually(func() error { return who.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) }).WithContext(ctx).
+		Expect(client.IgnoreNotFound(c.Delete(ctx, o))).To(Succeed())
+		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy()) }).WithContext(ctx).
 			Should(Satisfy(apierrors.IsNotFound))
 	}, NodeTimeout(specTimeout))
 }
@@ -149,34 +150,34 @@ func clientWithoutWarnings() client.Client {
 
 var _ = Describe("A rollout of the manager", func() {
 	It("rejects no write, because of readiness and the preStop hook", func(ctx SpecContext) {
-		first := endpointOf(ctx, "manager-a")
+		first := startEndpoint(ctx, "manager-a")
 		service := framework.Serve(installation.WebhookPort)
 		service.Oldest = true
 		service.Add(first.port)
 		admin, object := clientWithoutWarnings(), registry(env.Namespace(ctx, "rollout"), "written")
 		create(ctx, admin, object)
-		writes := write(ctx, admin, object)
-		writes.goesOn()
+		writes := startWriter(ctx, admin, object)
+		writes.waitForWrites()
 
-		second := endpointOf(ctx, "manager-b")
+		second := startEndpoint(ctx, "manager-b")
 		service.Add(second.port)
 		hook := installation.Deployment.Spec.Template.Spec.Containers[0].Lifecycle.PreStop.Sleep
-		end(ctx, service, first, time.Duration(hook.Seconds)*time.Second)
-		writes.goesOn()
-		Expect(writes.refusals()).To(BeEmpty())
+		terminate(ctx, service, first, time.Duration(hook.Seconds)*time.Second)
+		writes.waitForWrites()
+		Expect(writes.failures()).To(BeEmpty())
 		Eventually(leader).WithContext(ctx).Should(Equal("manager-b"))
 
 		By("stopping the next pod without the preStop hook, which must fail")
 		first.Restart(ctx)
 		service.Add(first.port)
-		end(ctx, service, second, 0)
-		writes.goesOn()
-		Expect(writes.refusals()).NotTo(BeEmpty())
+		terminate(ctx, service, second, 0)
+		writes.waitForWrites()
+		Expect(writes.failures()).NotTo(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })
 
-// callers returns the webhook client configurations of an object.
-func callers(o *unstructured.Unstructured) []map[string]any {
+// clientConfigs returns the webhook client configurations of an object.
+func clientConfigs(o *unstructured.Unstructured) []map[string]any {
 	var found []map[string]any
 	hooks, _, _ := unstructured.NestedFieldNoCopy(o.Object, "webhooks")
 	list, _ := hooks.([]any)
@@ -191,10 +192,10 @@ func callers(o *unstructured.Unstructured) []map[string]any {
 
 var _ = Describe("The CA of the webhooks", func() {
 	It("is restored immediately wherever it is overwritten, before the next periodic check", func(ctx SpecContext) {
-		manager := start(ctx, framework.ManagerOptions{})
+		manager := startManager(ctx, framework.ManagerOptions{})
 		var targets []*unstructured.Unstructured
 		for _, o := range installation.Objects {
-			if len(callers(o)) > 0 {
+			if len(clientConfigs(o)) > 0 {
 				targets = append(targets, o.DeepCopy())
 			}
 		}
@@ -203,24 +204,24 @@ var _ = Describe("The CA of the webhooks", func() {
 			found := map[any]bool{}
 			for _, target := range targets {
 				env.Get(ctx, target)
-				for _, config := range callers(target) {
+				for _, config := range clientConfigs(target) {
 					found[config["caBundle"]] = true
 				}
 			}
 			return found
 		}
 		Eventually(bundles).Should(And(HaveLen(1), Not(HaveKey(BeNil()))))
-		right := bundles()
+		original := bundles()
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 
 		begin := env.AuditPosition()
 		for _, target := range targets {
-			for _, config := range callers(target) {
+			for _, config := range clientConfigs(target) {
 				config["caBundle"] = base64.StdEncoding.EncodeToString(env.Config.CAData)
 			}
 			Expect(env.Admin.Update(ctx, target)).To(Succeed())
 		}
-		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(right))
+		Eventually(bundles).WithTimeout(10 * time.Second).Should(Equal(original))
 		env.WaitIdle(manager.User, quiet/2, specTimeout)
 		written, metrics := env.Since(begin).ByUser(manager.User).Writes(), metricsOf(ctx, manager)
 		for _, target := range targets {

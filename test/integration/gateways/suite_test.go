@@ -33,9 +33,9 @@ var (
 	manager *framework.Manager
 )
 
-func TestGateways(t *testing.T) { framework.Run(t, "What Gateways say of published servers") }
+func TestGateways(t *testing.T) { framework.Run(t, "Status of Gateways") }
 
-// No Gateway controller runs: the specs set its status.
+// No Gateway controller runs. The specs set the status of routes and policies.
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "gateways", cluster.Plain, framework.WithSets(cluster.KServe), framework.WithOperator("config/default"))
 	manager = env.StartManager(ctx, framework.ManagerOptions{
@@ -46,25 +46,27 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		},
 	})
 	Expect(env.Admin.Create(ctx, framework.EtcdSecret(operatorNamespace))).To(Succeed())
-	for _, k := range kinds() {
+	for _, k := range publishedKinds() {
 		env.WaitAdmitted(ctx, k.object("default"))
 	}
 }, NodeTimeout(framework.StartTimeout))
 
-// published is a kind of resource whose server is published by an HTTPRoute.
-type published struct {
+// publishedKind is a kind of resource whose server is published by an HTTPRoute.
+type publishedKind struct {
 	file string
-	// namespace is that of the resource, "" for a new one; routes is that of its HTTPRoute, "" for the same.
-	namespace, routes string
+	// namespace of the resource; "" for a new one.
+	namespace string
+	// routeNamespace is the namespace of its HTTPRoute; "" for the namespace of the resource.
+	routeNamespace string
 	// route and policy are the names of its HTTPRoute and BackendTLSPolicy.
 	route, policy string
-	// reason is that of the Event about a rejected route, "" if a condition reports it.
+	// reason of the Event about a rejected route; "" if a condition reports it.
 	reason string
-	// address reports whether the status contains the address at the Gateway, nil for kinds without it.
+	// address reports whether the status contains the address at the Gateway; nil for kinds without such an address.
 	address func(*unstructured.Unstructured) bool
 }
 
-func (p published) object(namespace string) *unstructured.Unstructured {
+func (p publishedKind) object(namespace string) *unstructured.Unstructured {
 	object := framework.Sample(p.file)
 	object.SetNamespace(namespace)
 	if object.GetKind() == "MLflow" {
@@ -76,38 +78,38 @@ func (p published) object(namespace string) *unstructured.Unstructured {
 	return object
 }
 
-func kinds() []published {
-	return []published{
+func publishedKinds() []publishedKind {
+	return []publishedKind{
 		{file: "mlflow_minimal.yaml", namespace: operatorNamespace, route: "mlflow", policy: "mlflow-ca", address: func(u *unstructured.Unstructured) bool {
 			url, _, _ := unstructured.NestedString(u.Object, "status", "url")
 			return url == "https://ai.example.org/mlflow"
 		}},
-		{file: "modelregistry_proxy.yaml", routes: operatorNamespace, route: "model-registry-modelregistry-sample", policy: "modelregistry-sample-ca", address: func(u *unstructured.Unstructured) bool {
+		{file: "modelregistry_proxy.yaml", routeNamespace: operatorNamespace, route: "model-registry-modelregistry-sample", policy: "modelregistry-sample-ca", address: func(u *unstructured.Unstructured) bool {
 			hosts, _, _ := unstructured.NestedStringSlice(u.Object, "status", "hosts")
 			return slices.Contains(hosts, "ai.example.org/model-registry/modelregistry-sample")
 		}},
-		{file: "aihub_catalog.yaml", routes: operatorNamespace, route: "model-catalog", policy: "model-catalog-ca"},
+		{file: "aihub_catalog.yaml", routeNamespace: operatorNamespace, route: "model-catalog", policy: "model-catalog-ca"},
 		{file: "raycluster.yaml", route: "ray-dashboard-demo", policy: "ray-dashboard-demo-ca", reason: "DashboardNotPublished"},
 		{file: "modelmesh_inferenceservice.yaml", route: "digits-isvc", reason: "RouteNotPublished"},
 	}
 }
 
-// warnings returns the messages of the Warning Events about an object with a reason.
-func warnings(ctx context.Context, object client.Object, reason string) []string {
+// warningMessages returns the messages of the Warning Events about an object with a reason.
+func warningMessages(ctx context.Context, object client.Object, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
 	Expect(env.Admin.List(ctx, list, client.InNamespace(object.GetNamespace()))).To(Succeed())
-	var all []string
+	var messages []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.UID == object.GetUID() && e.Reason == reason && e.Type == corev1.EventTypeWarning {
-			all = append(all, e.Message)
+			messages = append(messages, e.Message)
 		}
 	}
-	return all
+	return messages
 }
 
-// condition returns RouteAccepted as "status reason message", "" if the condition is absent.
-func condition(u *unstructured.Unstructured) string {
+// routeAccepted returns the condition RouteAccepted as "status reason message", "" if the condition is absent.
+func routeAccepted(u *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
 		var c metav1.Condition

@@ -25,8 +25,8 @@ func releaseChart(ctx SpecContext) string {
 }
 
 var _ = Describe("the chart of a release", func() {
-	// [C-16] The CRDs stay when a release is uninstalled, and manifests and replaced operators have them too.
-	It("takes over CRDs that exist with the flag of docs/install.md, and not without it", func(ctx SpecContext) {
+	// [C-16] CRDs remain when a release is uninstalled. The manifests and the replaced operators contain the same CRDs.
+	It("takes ownership of existing CRDs only with the flag of docs/install.md", func(ctx SpecContext) {
 		const namespace = "platform-helm"
 		program, err := cluster.BuildPeer(ctx, cluster.Helm, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
@@ -73,7 +73,7 @@ var _ = Describe("the chart of a release", func() {
 
 		deployment := waitRolledOut(ctx, namespace)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-		running := manager(ctx, objects, deployment, nil)
+		running := startManager(ctx, objects, deployment, nil)
 		Eventually(func() error {
 			_, err := kubectlApply(ctx, namespace, sample("appwrapper_pod.yaml"))
 			return err
@@ -83,7 +83,7 @@ var _ = Describe("the chart of a release", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// creationOrder returns the position of an object in the order of creation: CRDs, then objects that the Deployment needs, then the Deployment.
+// creationOrder returns the position of an object in the order of creation: CRDs, the objects that the Deployment needs, the Deployment.
 func creationOrder(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "CustomResourceDefinition":

@@ -33,7 +33,7 @@ import (
 
 const (
 	managerName = "odh-platform-operator-controller-manager"
-	keep        = "odh-platform-operator/keep"
+	keepLabel   = "odh-platform-operator/keep"
 )
 
 // createRestrictedNamespace creates a namespace that enforces the restricted Pod Security level.
@@ -80,7 +80,7 @@ func mustKubectl(ctx context.Context, args ...string) string {
 	return output
 }
 
-// kubectlApply applies a manifest by kubectl and returns its output, warnings included.
+// kubectlApply applies a manifest with kubectl and returns the output, including warnings.
 func kubectlApply(ctx context.Context, namespace, manifest string) (string, error) {
 	GinkgoHelper()
 	program := exec.CommandContext(ctx, kubectl, "--kubeconfig="+env.KubeconfigPath, "-n", namespace, "apply", "--server-side", "-f", "-")
@@ -102,32 +102,32 @@ func renderOverlay(ctx context.Context, overlay string) []*unstructured.Unstruct
 	return objects
 }
 
-// finalized lists kinds to which the manager adds a finalizer.
-var finalized = []schema.GroupVersionKind{
+// kindsWithFinalizer are the kinds to which the manager adds a finalizer.
+var kindsWithFinalizer = []schema.GroupVersionKind{
 	{Group: "workload.codeflare.dev", Version: "v1beta2", Kind: "AppWrapper"},
 	{Group: "modelregistry.opendatahub.io", Version: "v1beta1", Kind: "ModelRegistry"},
 	{Group: "ray.io", Version: "v1", Kind: "RayCluster"},
 }
 
-// removeFinalizers removes the finalizers that a failed spec has left, because no manager runs.
+// removeFinalizers removes the finalizers of objects of a failed spec, because no manager is running.
 func removeFinalizers(ctx context.Context) {
 	GinkgoHelper()
-	for _, kind := range finalized {
-		left := &unstructured.UnstructuredList{}
-		left.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := env.Admin.List(ctx, left); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+	for _, kind := range kindsWithFinalizer {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := env.Admin.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		} else {
 			Expect(err).NotTo(HaveOccurred())
 		}
-		for i := range left.Items {
+		for i := range list.Items {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, &left.Items[i], patch))).To(Succeed())
+			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, &list.Items[i], patch))).To(Succeed())
 		}
 	}
 }
 
-// live returns the stored object, nil if it does not exist.
+// live returns the stored object; nil if it does not exist.
 func live(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	found := &unstructured.Unstructured{}
@@ -151,13 +151,13 @@ func waitRolledOut(ctx context.Context, namespace string) *appsv1.Deployment {
 	return deployment
 }
 
-// inPodsOnly lists flags with fixed ports, which are valid only in a pod.
-var inPodsOnly = []string{"--health-probe-bind-address", "--metrics-bind-address"}
+// podOnlyFlags are flags with fixed ports, which are available only in a pod.
+var podOnlyFlags = []string{"--health-probe-bind-address", "--metrics-bind-address"}
 
-// manager starts the program with the arguments, variables and ServiceAccount of its deployed Deployment.
-func manager(ctx context.Context, objects []*unstructured.Unstructured, deployment *appsv1.Deployment, files map[string]string) *framework.Manager {
+// startManager starts the program with the arguments, variables and ServiceAccount of its deployed Deployment.
+func startManager(ctx context.Context, objects []*unstructured.Unstructured, deployment *appsv1.Deployment, files map[string]string) *framework.Manager {
 	GinkgoHelper()
-	route(ctx, objects)
+	routeWebhooks(ctx, objects)
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
 	Expect(container.Command).To(Equal([]string{"/manager"}))
@@ -167,7 +167,7 @@ func manager(ctx context.Context, objects []*unstructured.Unstructured, deployme
 		if mounted, ok := files[value]; ok {
 			arg = flag + "=" + mounted
 		}
-		if !slices.Contains(inPodsOnly, flag) {
+		if !slices.Contains(podOnlyFlags, flag) {
 			args = append(args, arg)
 		}
 	}
@@ -176,15 +176,14 @@ func manager(ctx context.Context, objects []*unstructured.Unstructured, deployme
 			variables = append(variables, variable.Name+"="+variable.Value)
 		}
 	}
-	started := env.StartManager(ctx, framework.ManagerOptions{
+	return env.StartManager(ctx, framework.ManagerOptions{
 		ServiceAccount: types.NamespacedName{Namespace: deployment.Namespace, Name: pod.ServiceAccountName},
 		WebhookPort:    port, Args: args, Env: variables,
 	})
-	return started
 }
 
-// route points the webhooks of the installation at the local port of the manager.
-func route(ctx context.Context, objects []*unstructured.Unstructured) {
+// routeWebhooks changes the webhooks of the installation to call the local port of the manager.
+func routeWebhooks(ctx context.Context, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	var found []*unstructured.Unstructured
 	for _, object := range objects {
@@ -198,8 +197,8 @@ func route(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// fingerprint returns a hash of the manifests in the checkout.
-func fingerprint() string {
+// manifestHash returns a hash of the manifests in the checkout.
+func manifestHash() string {
 	GinkgoHelper()
 	hash := sha256.New()
 	err := filepath.WalkDir(filepath.Join(root(), "config"), func(path string, entry fs.DirEntry, err error) error {

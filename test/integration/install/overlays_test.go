@@ -15,8 +15,8 @@ import (
 
 const host = "gateway.apps.example.org"
 
-// gateway creates the Gateway of the platform, with the given addresses in its status.
-func gateway(ctx context.Context, name string, addresses ...any) {
+// createGateway creates the Gateway of the platform, with the given addresses in its status.
+func createGateway(ctx context.Context, name string, addresses ...any) {
 	GinkgoHelper()
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"namespace": "openshift-ingress", "name": name},
@@ -39,9 +39,9 @@ var _ = Describe("an overlay", func() {
 				Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
 			}
 			deployment := waitRolledOut(ctx, namespace)
-			running := manager(ctx, objects, deployment, map[string]string{"/etc/metrics-certs": certificate()})
+			running := startManager(ctx, objects, deployment, map[string]string{"/etc/metrics-certs": certificateDir()})
 
-			By("serving metrics with the certificate that is mounted")
+			By("serving metrics with the mounted certificate")
 			address, err := url.Parse(running.MetricsURL)
 			Expect(err).NotTo(HaveOccurred())
 			connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", address.Host)
@@ -62,7 +62,7 @@ var _ = Describe("an overlay", func() {
 			By("removing all objects except data")
 			mustMake(ctx, "undeploy", "OVERLAY="+overlay)
 			mustMake(ctx, "uninstall")
-			nothingButData(ctx)
+			waitForUserDataOnly(ctx)
 		},
 		Entry("openshift", "openshift", "opendatahub", "deploy", "OVERLAY=openshift", "IMG="+image, SpecTimeout(specTimeout)),
 		Entry("rhoai", "rhoai", "redhat-ods-applications", "deploy", "OVERLAY=rhoai", "IMG="+image, SpecTimeout(specTimeout)),
@@ -70,7 +70,7 @@ var _ = Describe("an overlay", func() {
 
 	It("of a platform reads its URL from the address of the Gateway", func(ctx SpecContext) {
 		renderOverlay(ctx, "odh")
-		gateway(ctx, "bare")
+		createGateway(ctx, "bare")
 		output, err := makeTarget(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=bare")
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("Gateway bare in namespace openshift-ingress has no address yet"))
@@ -78,7 +78,7 @@ var _ = Describe("an overlay", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(ContainSubstring("Gateway data-science-gateway in namespace openshift-ingress cannot be read"))
 
-		gateway(ctx, "own", map[string]any{"type": "Hostname", "value": host}, map[string]any{"type": "Hostname", "value": "second.example.org"})
+		createGateway(ctx, "own", map[string]any{"type": "Hostname", "value": host}, map[string]any{"type": "Hostname", "value": "second.example.org"})
 		mustMake(ctx, "deploy-to-platform", "PLATFORM=odh", "ODH_GATEWAY_NAME=own", "IMG="+image)
 		container := waitRolledOut(ctx, namespace).Spec.Template.Spec.Containers[0]
 		variables := map[string]string{}
@@ -101,8 +101,8 @@ var _ = Describe("an overlay", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// certificate returns a folder with the certificate of the API server, in place of a mounted Secret of the service CA.
-func certificate() string {
+// certificateDir returns a folder with the certificate of the API server, instead of a mounted Secret of the service CA.
+func certificateDir() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	for from, to := range map[string]string{"apiserver.crt": "tls.crt", "apiserver.key": "tls.key"} {

@@ -16,12 +16,12 @@ import (
 
 const specTimeout = 6 * time.Minute
 
-// All specs share one control plane, which serves the APIs of OpenShift; each removes its installation.
+// All specs share one control plane, which serves the APIs of OpenShift. Each spec removes its installation.
 var (
-	env     *framework.Env
-	kubectl string
-	port    int // of the webhooks of the running manager
-	before  map[string]bool
+	env            *framework.Env
+	kubectl        string
+	port           int // of the webhooks of the running manager
+	initialObjects map[string]bool
 )
 
 func TestInstall(t *testing.T) { framework.Run(t, "Installation") }
@@ -38,5 +38,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, namespace := range []string{"opendatahub", "redhat-ods-applications", "openshift-config-managed", "openshift-ingress"} {
 		createRestrictedNamespace(ctx, namespace)
 	}
-	before = listObjects(ctx)
+	initialObjects = listObjects(ctx)
 }, NodeTimeout(framework.StartTimeout))

@@ -20,42 +20,42 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// legacyCluster is a cluster with the replaced operator and its objects. The program of that operator does not run; a fake kubelet
-// reports its pods as Running.
+// legacyCluster is a cluster with the replaced operator and its objects. The replaced operator does not run, although a fake kubelet reports its
+// pods as Running.
 type legacyCluster struct {
 	// objects are the manifests of this operator.
 	objects []*unstructured.Unstructured
-	// before holds the objects that must be preserved, by kind and name, as they were before the upgrade.
-	before map[string]*unstructured.Unstructured
-	// writer is the field manager of the replaced operator, "manager" if empty.
-	writer string
-	// Called, if set, when the manager runs, before the next command of the page.
-	meanwhile func(context.Context)
+	// originals holds the objects that must be preserved, by kind and name, as they were before the upgrade.
+	originals map[string]*unstructured.Unstructured
+	// fieldManager of the replaced operator; "manager" if empty.
+	fieldManager string
+	// afterDeploy, if set, is called when the manager runs, before the next command of the page.
+	afterDeploy func(context.Context)
 	// running is the manager, after the page has deployed it.
 	running *framework.Manager
 }
 
-// prepareLegacyCluster prepares the cluster of an administrator before the upgrade to an overlay. The installed CRDs represent those of the
-// replaced operator.
+// prepareLegacyCluster prepares the cluster of an administrator before the upgrade to an overlay. The installed CRDs represent the CRDs of
+// the replaced operator.
 func prepareLegacyCluster(ctx context.Context, overlay string) *legacyCluster {
 	GinkgoHelper()
-	o := &legacyCluster{objects: renderOverlay(ctx, overlay), before: map[string]*unstructured.Unstructured{}}
+	o := &legacyCluster{objects: renderOverlay(ctx, overlay), originals: map[string]*unstructured.Unstructured{}}
 	mustMake(ctx, "install", "OVERLAY="+overlay)
 	return o
 }
 
-// installed creates the replaced operator from a file of testdata. Objects that its webhooks would validate must exist already.
-func (o *legacyCluster) installed(ctx context.Context, file string) {
+// createOperator creates the replaced operator from a file of testdata. Objects that its webhooks validate must exist before.
+func (o *legacyCluster) createOperator(ctx context.Context, file string) {
 	GinkgoHelper()
-	for _, object := range installation(file) {
+	for _, object := range readOperator(file) {
 		create(ctx, object)
 		if object.GetKind() == "Deployment" {
-			available(ctx, object)
+			waitAvailable(ctx, object)
 		}
 	}
 }
 
-func installation(file string) []*unstructured.Unstructured {
+func readOperator(file string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	return framework.Recording(filepath.Join("testdata", file))
 }
@@ -78,14 +78,14 @@ func cleanUp(object client.Object) {
 	}, NodeTimeout(specTimeout))
 }
 
-func available(ctx context.Context, object client.Object) {
+func waitAvailable(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
 	env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Status.AvailableReplicas).To(Equal(*d.Spec.Replicas)) })
 }
 
-// owner creates a custom resource with the status that the replaced operator has set.
-func (o *legacyCluster) owner(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
+// createOwner creates a custom resource with the status that the replaced operator has set.
+func (o *legacyCluster) createOwner(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	status, reported := object.Object["status"]
 	create(ctx, object)
@@ -93,41 +93,41 @@ func (o *legacyCluster) owner(ctx context.Context, object *unstructured.Unstruct
 		object.Object["status"] = status
 		Expect(env.Admin.Status().Update(ctx, object, client.FieldOwner("manager"))).To(Succeed())
 	}
-	o.before[object.GetKind()+" "+object.GetName()] = object.DeepCopy()
+	o.originals[object.GetKind()+" "+object.GetName()] = object.DeepCopy()
 	DeferCleanup(func(ctx SpecContext) {
-		if now := live(ctx, object); now != nil && CurrentSpecReport().Failed() {
-			AddReportEntry("what became of "+object.GetName(), text(now), ReportEntryVisibilityFailureOrVerbose)
+		if current := live(ctx, object); current != nil && CurrentSpecReport().Failed() {
+			AddReportEntry("current state of "+object.GetName(), yamlOf(current), ReportEntryVisibilityFailureOrVerbose)
 		}
 	}, NodeTimeout(specTimeout))
 	return object
 }
 
-// createLegacyChildren creates the children that the replaced operator has created for an owner, and stores them in before.
+// createLegacyChildren creates the children that the replaced operator has created for an owner, and stores them in originals.
 func (o *legacyCluster) createLegacyChildren(ctx context.Context, owner client.Object, objects ...*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
-		if left := live(ctx, object); left != nil { // data of an earlier spec, which outlives its owner
-			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, left))).To(Succeed())
-			env.WaitDeleted(ctx, left)
+		if existing := live(ctx, object); existing != nil { // data of an earlier spec, which outlives its owner
+			Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, existing))).To(Succeed())
+			env.WaitDeleted(ctx, existing)
 		}
-		cleanUp(object) // registered first: creating a later object may fail
+		cleanUp(object) // registered first, because the creation of a later object may fail
 	}
-	env.CreateRecording(ctx, objects, framework.RecordingOptions{Owner: owner, Manager: cmp.Or(o.writer, "manager")})
+	env.CreateRecording(ctx, objects, framework.RecordingOptions{Owner: owner, Manager: cmp.Or(o.fieldManager, "manager")})
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {
-			available(ctx, object)
+			waitAvailable(ctx, object)
 		}
-		o.before[object.GetKind()+" "+object.GetName()] = env.Live(ctx, object)
+		o.originals[object.GetKind()+" "+object.GetName()] = env.Live(ctx, object)
 	}
 }
 
-// read runs the commands of a page. After `make deploy` it starts the manager as the deployed manifests specify.
-func (o *legacyCluster) read(ctx context.Context, page string) *docs.Reader {
+// runPage runs the commands of a page. After `make deploy` it starts the manager as the deployed manifests specify.
+func (o *legacyCluster) runPage(ctx context.Context, page string) *docs.Reader {
 	GinkgoHelper()
 	deployed := func(ctx context.Context) {
-		o.running = manager(ctx, o.objects, waitRolledOut(ctx, namespace), map[string]string{"/etc/metrics-certs": certificate()})
-		if o.meanwhile != nil {
-			o.meanwhile(ctx)
+		o.running = startManager(ctx, o.objects, waitRolledOut(ctx, namespace), map[string]string{"/etc/metrics-certs": certificateDir()})
+		if o.afterDeploy != nil {
+			o.afterDeploy(ctx)
 		}
 	}
 	r := &docs.Reader{
@@ -136,21 +136,21 @@ func (o *legacyCluster) read(ctx context.Context, page string) *docs.Reader {
 	}
 	DeferCleanup(func(ctx SpecContext) { r.Undo(ctx) }, NodeTimeout(specTimeout))
 	r.Read(ctx)
-	Expect(o.running).NotTo(BeNil(), "the page deploys the operator")
+	Expect(o.running).NotTo(BeNil(), "the page must deploy the operator")
 	return r
 }
 
-// now reads an object and expects the UID that it had before.
-func (o *legacyCluster) now(ctx context.Context, name string) *unstructured.Unstructured {
+// getPreserved reads an object and expects that it has not been recreated.
+func (o *legacyCluster) getPreserved(ctx context.Context, name string) *unstructured.Unstructured {
 	GinkgoHelper()
-	Expect(o.before).To(HaveKey(name))
-	live := env.Live(ctx, o.before[name])
-	Expect(live.GetUID()).To(Equal(o.before[name].GetUID()), name)
+	Expect(o.originals).To(HaveKey(name))
+	live := env.Live(ctx, o.originals[name])
+	Expect(live.GetUID()).To(Equal(o.originals[name].GetUID()), name)
 	return live
 }
 
-// text returns a part of an object as YAML, for a readable diff.
-func text(object *unstructured.Unstructured, path ...string) string {
+// yamlOf returns a part of an object as YAML, for a readable diff.
+func yamlOf(object *unstructured.Unstructured, path ...string) string {
 	GinkgoHelper()
 	value, found, err := unstructured.NestedFieldCopy(object.Object, path...)
 	Expect(err).NotTo(HaveOccurred())
@@ -163,23 +163,23 @@ func text(object *unstructured.Unstructured, path ...string) string {
 // waitAdopted waits until the manager has adopted an object, and expects that the part at path is unchanged.
 func (o *legacyCluster) waitAdopted(ctx context.Context, component, name string, path ...string) {
 	GinkgoHelper()
-	Expect(o.before).To(HaveKey(name))
-	object := o.before[name].DeepCopy()
+	Expect(o.originals).To(HaveKey(name))
+	object := o.originals[name].DeepCopy()
 	env.WaitFor(ctx, object, func(g Gomega) {
 		g.Expect(object.GetLabels()).To(HaveKeyWithValue("platform.opendatahub.io/component", component), name)
 	})
-	Expect(object.GetUID()).To(Equal(o.before[name].GetUID()), name)
+	Expect(object.GetUID()).To(Equal(o.originals[name].GetUID()), name)
 	if len(path) > 0 {
-		was, is := text(o.before[name], path...), text(object, path...)
-		Expect(is).To(Equal(was), "%s was\n%s\nand is\n%s", name, was, is)
+		original, current := yamlOf(o.originals[name], path...), yamlOf(object, path...)
+		Expect(current).To(Equal(original), "%s has changed from\n%s\nto\n%s", name, original, current)
 	}
 }
 
-// expectGone expects that no object of the replaced operator is left but those listed.
-func (o *legacyCluster) expectGone(ctx context.Context, file string, but ...string) {
+// waitOperatorDeleted waits until the objects of the replaced operator are deleted, except the given ones.
+func (o *legacyCluster) waitOperatorDeleted(ctx context.Context, file string, except ...string) {
 	GinkgoHelper()
-	for _, object := range installation(file) {
-		if slices.Contains(but, object.GetKind()+" "+object.GetName()) {
+	for _, object := range readOperator(file) {
+		if slices.Contains(except, object.GetKind()+" "+object.GetName()) {
 			Expect(live(ctx, object)).NotTo(BeNil(), "%s %s", object.GetKind(), object.GetName())
 		} else {
 			env.WaitDeleted(ctx, object)

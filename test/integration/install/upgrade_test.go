@@ -32,7 +32,7 @@ var _ = Describe("The page about the upgrade", func() {
 		minimal[0].Object["status"] = map[string]any{"version": "3.14.0", "conditions": []any{
 			condition("Available", "DeploymentReady"), condition("Migration", "MigrationSucceeded"),
 		}}
-		server := o.owner(ctx, minimal[0])
+		server := o.createOwner(ctx, minimal[0])
 		children := append(framework.Recording("../takeover/testdata/common.yaml"), minimal[1:]...)
 		for _, child := range children {
 			reference := *metav1.NewControllerRef(server, server.GroupVersionKind())
@@ -42,9 +42,9 @@ var _ = Describe("The page about the upgrade", func() {
 			child.SetOwnerReferences([]metav1.OwnerReference{reference})
 		}
 		o.createLegacyChildren(ctx, server, children...)
-		o.installed(ctx, "mlflow-operator.yaml")
+		o.createOperator(ctx, "mlflow-operator.yaml")
 
-		r := o.read(ctx, "mlflow-operator.md")
+		r := o.runPage(ctx, "mlflow-operator.md")
 
 		Expect(os.ReadFile(r.Saved["mlflow-before.yaml"])).To(ContainSubstring("sqlite:////mlflow/mlflow.db"))
 		o.waitAdopted(ctx, "mlflow", "Deployment mlflow", "spec", "selector")
@@ -53,14 +53,14 @@ var _ = Describe("The page about the upgrade", func() {
 			o.waitAdopted(ctx, "mlflow", name)
 		}
 		o.waitAdopted(ctx, "mlflow", "PersistentVolumeClaim mlflow-pvc", "spec")
-		Expect(o.now(ctx, "PersistentVolumeClaim mlflow-pvc").GetOwnerReferences()).To(BeEmpty())
+		Expect(o.getPreserved(ctx, "PersistentVolumeClaim mlflow-pvc").GetOwnerReferences()).To(BeEmpty())
 		env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: server.GetName()}}, "Available", metav1.ConditionTrue, "DeploymentReady")
-		o.expectGone(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // belongs to this operator now
+		o.waitOperatorDeleted(ctx, "mlflow-operator.yaml", "ClusterRole mlflow-operator-mlflow-view") // belongs to this operator now
 
 		By("deleting the server, which leaves its data")
 		Expect(env.Admin.Delete(ctx, server)).To(Succeed())
-		env.WaitDeleted(ctx, o.before["Deployment mlflow"])
-		o.now(ctx, "PersistentVolumeClaim mlflow-pvc")
+		env.WaitDeleted(ctx, o.originals["Deployment mlflow"])
+		o.getPreserved(ctx, "PersistentVolumeClaim mlflow-pvc")
 	}, SpecTimeout(specTimeout))
 
 	It("from model-registry-operator has commands that work", func(ctx SpecContext) {
@@ -69,11 +69,11 @@ var _ = Describe("The page about the upgrade", func() {
 			"lab-registries", env.Namespace(ctx, "registries"), "auto-db", "team-a",
 			"quay.io/example/model-registry:v1", "quay.io/opendatahub/model-registry:v0.3.14",
 			"quay.io/example/postgresql:16", "quay.io/sclorg/postgresql-16-c10s:20260610")
-		registry := o.owner(ctx, recorded[0])
+		registry := o.createOwner(ctx, recorded[0])
 		o.createLegacyChildren(ctx, registry, recorded[1:]...)
-		o.installed(ctx, "model-registry-operator.yaml")
+		o.createOperator(ctx, "model-registry-operator.yaml")
 
-		o.meanwhile = func(ctx context.Context) { // in place of the router and the service CA
+		o.afterDeploy = func(ctx context.Context) { // like the router and the service CA
 			Expect(env.Admin.Create(ctx, object("v1", "Secret", registry.GetNamespace(), "team-a-kube-rbac-proxy", map[string]any{
 				"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": "certificate", "tls.key": "key"},
 			}))).To(Succeed())
@@ -84,11 +84,11 @@ var _ = Describe("The page about the upgrade", func() {
 			}}}}, "status")
 		}
 
-		r := o.read(ctx, "model-registry-operator.md")
+		r := o.runPage(ctx, "model-registry-operator.md")
 
 		Expect(os.ReadFile(r.Saved["registries-before.yaml"])).To(ContainSubstring("name: team-a"))
-		Eventually(func() string { return text(o.now(ctx, "Deployment team-a"), "spec", "template") }).WithContext(ctx).
-			Should(ContainSubstring("kube-rbac-proxy"), "the registry had no proxy")
+		Eventually(func() string { return yamlOf(o.getPreserved(ctx, "Deployment team-a"), "spec", "template") }).WithContext(ctx).
+			Should(ContainSubstring("kube-rbac-proxy"), "the registry must get a proxy")
 		for name, part := range map[string][]string{
 			"Deployment team-a":                             {"spec", "selector"},
 			"Deployment team-a-postgres":                    {"spec", "template", "spec", "volumes"},
@@ -99,31 +99,31 @@ var _ = Describe("The page about the upgrade", func() {
 		} {
 			o.waitAdopted(ctx, "modelregistry", name, part...)
 		}
-		o.expectGone(ctx, "model-registry-operator.yaml", "ServiceAccount model-registry-operator-controller-manager",
+		o.waitOperatorDeleted(ctx, "model-registry-operator.yaml", "ServiceAccount model-registry-operator-controller-manager",
 			"ServiceAccount catalog-controller-manager", "ServiceAccount aihub-controller-manager", // their bindings are deleted
 			"MutatingWebhookConfiguration model-registry-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration model-registry-operator-validating-webhook-configuration")
 
 		By("deleting the registry, which leaves its data")
 		Expect(env.Admin.Delete(ctx, registry)).To(Succeed())
-		env.WaitDeleted(ctx, o.before["Deployment team-a"], registry)
-		o.now(ctx, "PersistentVolumeClaim team-a-postgres-storage")
+		env.WaitDeleted(ctx, o.originals["Deployment team-a"], registry)
+		o.getPreserved(ctx, "PersistentVolumeClaim team-a-postgres-storage")
 	}, SpecTimeout(specTimeout))
 
 	It("from codeflare-operator has commands that work", func(ctx SpecContext) {
 		o := prepareLegacyCluster(ctx, "odh")
 		create(ctx, object("v1", "Namespace", "", "team2", nil)) // names in the recording contain the hash of this namespace
 		recorded := framework.Recording(controllers + "raycluster/testdata/original/openshift-oauth-mtls.yaml")
-		at := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
-		cluster := o.owner(ctx, recorded[at])
-		children := slices.Delete(recorded, at, at+1)
-		o.writer = "codeflare-raycluster-controller" // the field manager of the replaced operator
+		index := slices.IndexFunc(recorded, func(u *unstructured.Unstructured) bool { return u.GetKind() == "RayCluster" })
+		cluster := o.createOwner(ctx, recorded[index])
+		children := slices.Delete(recorded, index, index+1)
+		o.fieldManager = "codeflare-raycluster-controller" // the field manager of the replaced operator
 		o.createLegacyChildren(ctx, cluster, children...)
-		authority := o.before["Secret board-ca-secret-3b57509c"]
-		env.Patch(ctx, authority, map[string]any{"data": authorityData()})
-		o.installed(ctx, "codeflare-operator.yaml")
+		caSecret := o.originals["Secret board-ca-secret-3b57509c"]
+		env.Patch(ctx, caSecret, map[string]any{"data": caData()})
+		o.createOperator(ctx, "codeflare-operator.yaml")
 
-		r := o.read(ctx, "codeflare-operator.md")
+		r := o.runPage(ctx, "codeflare-operator.md")
 
 		Expect(os.ReadFile(r.Saved["workloads-before.yaml"])).To(ContainSubstring("name: board"))
 		Expect(os.ReadFile(r.Saved["codeflare-operator-config.yaml"])).To(ContainSubstring("mTLSEnabled: true"))
@@ -131,8 +131,8 @@ var _ = Describe("The page about the upgrade", func() {
 			part := map[string][]string{"Secret": {"data"}, "Service": {"spec"}, "Route": {"spec"}}[child.GetKind()]
 			o.waitAdopted(ctx, "raycluster", child.GetKind()+" "+child.GetName(), part...)
 		}
-		Expect(text(o.now(ctx, "RayCluster board"), "spec")).To(Equal(text(o.before["RayCluster board"], "spec")), "no pod is replaced")
-		o.expectGone(ctx, "codeflare-operator.yaml", "ConfigMap codeflare-operator-config",
+		Expect(yamlOf(o.getPreserved(ctx, "RayCluster board"), "spec")).To(Equal(yamlOf(o.originals["RayCluster board"], "spec")), "no pod must be replaced")
+		o.waitOperatorDeleted(ctx, "codeflare-operator.yaml", "ConfigMap codeflare-operator-config",
 			"MutatingWebhookConfiguration codeflare-operator-mutating-webhook-configuration",
 			"ValidatingWebhookConfiguration codeflare-operator-validating-webhook-configuration")
 
@@ -150,15 +150,15 @@ var _ = Describe("The page about the upgrade", func() {
 		template := object("v1", "Pod", "", "step", map[string]any{"spec": map[string]any{
 			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "step", "image": "registry.example.com/step:1"}},
 		}})
-		sets := []any{map[string]any{"path": "template", "replicas": int64(1)}}
-		wrapper := o.owner(ctx, object("workload.codeflare.dev/v1beta2", "AppWrapper", jobs, "batch-run", map[string]any{
+		podSets := []any{map[string]any{"path": "template", "replicas": int64(1)}}
+		wrapper := o.createOwner(ctx, object("workload.codeflare.dev/v1beta2", "AppWrapper", jobs, "batch-run", map[string]any{
 			"metadata": map[string]any{"finalizers": []any{"workload.codeflare.dev/finalizer"}},
 			"spec":     map[string]any{"components": []any{map[string]any{"template": template.Object}}},
 			"status": map[string]any{
 				"phase": "Running", "resettingCount": int64(2),
 				"conditions": []any{condition("QuotaReserved", "Resuming"), condition("ResourcesDeployed", "Resuming"), condition("PodsReady", "SufficientPodsReady")},
 				"componentStatus": []any{map[string]any{
-					"apiVersion": "v1", "kind": "Pod", "name": "step", "podSets": sets,
+					"apiVersion": "v1", "kind": "Pod", "name": "step", "podSets": podSets,
 					"conditions": []any{condition("ResourcesDeployed", "ComponentCreatedSuccessfully")},
 				}},
 			},
@@ -168,24 +168,24 @@ var _ = Describe("The page about the upgrade", func() {
 		pod.SetLabels(map[string]string{"workload.codeflare.dev/appwrapper": wrapper.GetName()})
 		pod.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(wrapper, wrapper.GroupVersionKind())})
 		o.createLegacyChildren(ctx, wrapper, pod)
-		o.installed(ctx, "appwrapper.yaml")
+		o.createOperator(ctx, "appwrapper.yaml")
 
-		r := o.read(ctx, "appwrapper.md")
+		r := o.runPage(ctx, "appwrapper.md")
 
 		Expect(os.ReadFile(r.Saved["appwrappers-before.yaml"])).To(ContainSubstring("name: batch-run"))
 		Expect(mustKubectl(ctx, "-n", namespace, "get", "configmap", "appwrapper-operator-config", "-o", "yaml")).To(ContainSubstring("retryLimit: 5"))
-		o.expectGone(ctx, "appwrapper.yaml", "Namespace appwrapper-system", "ConfigMap appwrapper-operator-config", "ClusterRole appwrapper-manager-role",
+		o.waitOperatorDeleted(ctx, "appwrapper.yaml", "Namespace appwrapper-system", "ConfigMap appwrapper-operator-config", "ClusterRole appwrapper-manager-role",
 			"MutatingWebhookConfiguration appwrapper-mutating-webhook-configuration", "ValidatingWebhookConfiguration appwrapper-validating-webhook-configuration")
 
-		By("suspending a running AppWrapper, whose pods the new manager must find")
-		Expect(text(o.now(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
-		o.now(ctx, "Pod step")
+		By("suspending a running AppWrapper, whose pods the new manager must delete")
+		Expect(yamlOf(o.getPreserved(ctx, "AppWrapper batch-run"), "status", "resettingCount")).To(Equal("2\n"))
+		o.getPreserved(ctx, "Pod step")
 		Eventually(func() error { // the API server may still call the replaced webhooks
 			_, err := command(ctx, kubectl, "-n", jobs, "patch", "appwrapper", "batch-run", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		mustKubectl(ctx, "-n", jobs, "wait", "appwrapper/batch-run", "--for=jsonpath={.status.phase}=Suspended", "--timeout=120s")
-		env.WaitDeleted(ctx, o.before["Pod step"])
+		env.WaitDeleted(ctx, o.originals["Pod step"])
 		Expect(env.Admin.Delete(ctx, wrapper)).To(Succeed())
 		env.WaitDeleted(ctx, wrapper)
 	}, SpecTimeout(specTimeout))
@@ -209,8 +209,8 @@ func object(apiVersion, kind, namespace, name string, fields map[string]any) *un
 	return o
 }
 
-// authorityData returns the Secret data of a cluster CA as the replaced operator stores it.
-func authorityData() map[string][]byte {
+// caData returns the Secret data of a cluster CA as the replaced operator stores it.
+func caData() map[string][]byte {
 	GinkgoHelper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	Expect(err).NotTo(HaveOccurred())

@@ -21,8 +21,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// hidden is the value of every field that must not be collected.
-const hidden = "hunter2"
+// secretValue is the value of each field that must not be collected.
+const secretValue = "hunter2"
 
 var _ = Describe("An MLflow with the annotation for a pause", func() {
 	It("is not reconciled and is shown as paused until the annotation is removed", func(ctx SpecContext) {
@@ -43,19 +43,19 @@ var _ = Describe("An MLflow with the annotation for a pause", func() {
 })
 
 var _ = Describe("Commands that are not permitted", func() {
-	It("exit with code 3 and name the missing permission", func(ctx SpecContext) {
+	It("exit with code 3 and report the missing permission", func(ctx SpecContext) {
 		for _, c := range []struct {
 			as   user
-			line string
+			args string
 			want string
 		}{
 			{member, "tree mlflow/mlflow", `cannot get resource "mlflows"`},
 			{member, "tree -n opendatahub deployment/mlflow", `cannot get resource "deployments" in API group "apps" in the namespace "opendatahub"`},
 			{member, "status -n opendatahub", "not allowed to list appwrappers.workload.codeflare.dev"},
 		} {
-			got := odh(ctx, c.as, strings.Fields(c.line)...)
-			Expect(got.code).To(Equal(3), "%s: %+v", c.line, got)
-			Expect(got.stdout+got.stderr).To(ContainSubstring(c.want), c.line)
+			got := odh(ctx, c.as, strings.Fields(c.args)...)
+			Expect(got.code).To(Equal(3), "%s: %+v", c.args, got)
+			Expect(got.stdout+got.stderr).To(ContainSubstring(c.want), c.args)
 		}
 	}, SpecTimeout(specTimeout))
 })
@@ -67,7 +67,7 @@ var _ = Describe("render", func() {
 		u := &unstructured.Unstructured{}
 		Expect(u.UnmarshalJSON(raw)).To(Succeed())
 		_, refusal, found := strings.Cut(env.Admin.Create(ctx, u).Error(), "denied the request: ")
-		Expect(found).To(BeTrue(), "want the request denied by a webhook")
+		Expect(found).To(BeTrue(), "the request was not denied by a webhook")
 		file := filepath.Join(GinkgoT().TempDir(), "resource.yaml")
 		Expect(os.WriteFile(file, []byte(document), 0o600)).To(Succeed())
 		got := odh(ctx, viewer, "render", "-n", team, "-f", file)
@@ -101,22 +101,22 @@ spec: {components: [{template: {apiVersion: rbac.authorization.k8s.io/v1, kind: 
 
 var _ = Describe("gather", func() {
 	It("collects the data for a diagnosis, and no Secrets", func(ctx SpecContext) {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": hidden}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a-secret", Namespace: managerNamespace}, StringData: map[string]string{"password": secretValue}}
 		Expect(env.Admin.Create(ctx, secret)).To(Succeed())
 		leaky := &unstructured.Unstructured{}
 		raw, err := yaml.YAMLToJSON([]byte(`
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper
-metadata: {name: leaky, namespace: team, annotations: {note: "it said ` + hidden + ` once"}}
+metadata: {name: leaky, namespace: team, annotations: {note: "it said ` + secretValue + ` once"}}
 spec:
   suspend: true
   components:
-  - template: {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {any: ` + hidden + `}}
+  - template: {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {any: ` + secretValue + `}}
   - template:
       apiVersion: v1
       kind: Pod
       metadata: {name: p}
-      spec: {restartPolicy: Never, containers: [{name: c, image: x, env: [{name: DB_PASSWORD, value: ` + hidden + `}]}]}
+      spec: {restartPolicy: Never, containers: [{name: c, image: x, env: [{name: DB_PASSWORD, value: ` + secretValue + `}]}]}
 `))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(leaky.UnmarshalJSON(raw)).To(Succeed())
@@ -129,9 +129,9 @@ spec:
 		file := filepath.Join(GinkgoT().TempDir(), "all.tar.gz")
 		got := odh(ctx, administrator(), "gather", "--file", file)
 		Expect(got.stdout).To(HavePrefix(file+": "), "%+v", got)
-		files := unpacked(file)
+		files := readArchive(file)
 		for name, text := range files {
-			Expect(text).NotTo(ContainSubstring(hidden), name)
+			Expect(text).NotTo(ContainSubstring(secretValue), name)
 		}
 		for name, want := range map[string][]string{
 			"cluster/mlflows.mlflow.opendatahub.io.yaml":                                {"name: mlflow", "type: Available"},
@@ -152,19 +152,19 @@ spec:
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("names the objects that it may not read, and exits with code 3", func(ctx SpecContext) {
+	It("reports the objects that it is not allowed to read, and exits with code 3", func(ctx SpecContext) {
 		file := filepath.Join(GinkgoT().TempDir(), "team.tar.gz")
 		got := odh(ctx, member, "gather", "-n", team, "--file", file)
 		Expect(got.code).To(Equal(3), "%+v", got)
 		Expect(got.stderr).To(And(ContainSubstring("Note: not allowed to list "), ContainSubstring("secrets in namespace team")))
-		files := unpacked(file)
+		files := readArchive(file)
 		Expect(files["gaps.txt"]).To(And(ContainSubstring("secrets in namespace team"), ContainSubstring("mlflows.mlflow.opendatahub.io")))
 		Expect(files["namespaces/"+team+"/pods.yaml"]).To(ContainSubstring("name: broken"))
 	}, SpecTimeout(specTimeout))
 })
 
-// unpacked returns the files of an archive.
-func unpacked(path string) map[string]string {
+// readArchive returns the files of an archive.
+func readArchive(path string) map[string]string {
 	GinkgoHelper()
 	file, err := os.Open(path)
 	Expect(err).NotTo(HaveOccurred())

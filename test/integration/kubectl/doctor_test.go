@@ -21,8 +21,8 @@ import (
 // finding is an entry in the JSON output of doctor.
 type finding struct{ Check, Result, Subject, Found, Why, Fix string }
 
-// examine runs doctor and returns its exit code and findings.
-func examine(ctx context.Context, as user) (int, []finding) {
+// runDoctor runs doctor and returns its exit code and findings.
+func runDoctor(ctx context.Context, as user) (int, []finding) {
 	GinkgoHelper()
 	got := odh(ctx, as, "doctor", "-o", "json")
 	Expect(got.stderr).To(BeEmpty())
@@ -32,15 +32,15 @@ func examine(ctx context.Context, as user) (int, []finding) {
 }
 
 // findingsAbout returns the findings of a check whose subject contains the text.
-func findingsAbout(all []finding, check, subject string) []finding {
-	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.Check != check || !strings.Contains(f.Subject, subject) })
+func findingsAbout(findings []finding, check, subject string) []finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f finding) bool { return f.Check != check || !strings.Contains(f.Subject, subject) })
 }
 
 // findingAbout returns the single finding of a check about a subject.
-func findingAbout(all []finding, check, subject string) finding {
+func findingAbout(findings []finding, check, subject string) finding {
 	GinkgoHelper()
-	found := findingsAbout(all, check, subject)
-	Expect(found).To(HaveLen(1), "%s about %s: %+v", check, subject, all)
+	found := findingsAbout(findings, check, subject)
+	Expect(found).To(HaveLen(1), "%s about %s: %+v", check, subject, findings)
 	return found[0]
 }
 
@@ -48,7 +48,7 @@ func administrator() user { return user{kubeconfig: env.Instance.Kubeconfig()} }
 
 var _ = Describe("doctor", func() {
 	It("finds no problem in a new installation", func(ctx SpecContext) {
-		code, found := examine(ctx, administrator())
+		code, found := runDoctor(ctx, administrator())
 		Expect(code).To(BeZero())
 		for _, f := range found {
 			Expect(f.Result).NotTo(Or(Equal("fail"), Equal("unknown")), "%+v", f)
@@ -60,8 +60,8 @@ var _ = Describe("doctor", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("names the missing permission if the role view is insufficient", func(ctx SpecContext) {
-		_, found := examine(ctx, viewer)
+	It("reports the missing permission if the role view is insufficient", func(ctx SpecContext) {
+		_, found := runDoctor(ctx, viewer)
 		Expect(findingAbout(found, "certificate", "").Found).To(Equal("not allowed to get secrets/odh-platform-operator-webhook-cert in namespace opendatahub"))
 		for _, f := range findingsAbout(found, "rights", "") {
 			Expect(f.Result).To(Equal("unknown"), "%+v", f)
@@ -69,15 +69,15 @@ var _ = Describe("doctor", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("finds a legacy operator that is still running", func(ctx SpecContext) {
-		namespace := env.Namespace(ctx, "old")
-		labels := map[string]string{"app": "old"}
-		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "codeflare-operator-manager"}, Spec: appsv1.DeploymentSpec{
+		namespace := env.Namespace(ctx, "legacy")
+		labels := map[string]string{"app": "legacy"}
+		legacy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "codeflare-operator-manager"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "quay.io/example/old:v1"}}}},
 		}}
-		Expect(env.Admin.Create(ctx, old)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, old)).To(Succeed()) })
-		code, found := examine(ctx, administrator())
+		Expect(env.Admin.Create(ctx, legacy)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, legacy)).To(Succeed()) })
+		code, found := runDoctor(ctx, administrator())
 		Expect(code).To(Equal(1))
 		f := findingAbout(found, "legacy", "Deployment "+namespace+"/codeflare-operator-manager")
 		Expect(f.Result).To(Equal("fail"))
@@ -96,7 +96,7 @@ var _ = Describe("doctor", func() {
 			original.ResourceVersion = ""
 			Expect(env.Admin.Update(ctx, original)).To(Succeed())
 		})
-		_, found := examine(ctx, administrator())
+		_, found := runDoctor(ctx, administrator())
 		f := findingAbout(found, "rights", "role odh-platform-operator-raycluster")
 		Expect(f.Result).To(Equal("fail"))
 		Expect(f.Found).To(ContainSubstring("cannot update rayclusters.ray.io/finalizers"))
@@ -107,19 +107,19 @@ var _ = Describe("doctor", func() {
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		crd.SetName("mlflowconfigs.mlflow.kubeflow.org")
 		env.Get(ctx, crd)
-		describe := func(ctx context.Context, text string) string {
+		setDescription := func(ctx context.Context, text string) string {
 			versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 			Expect(err).NotTo(HaveOccurred())
-			before, _, err := unstructured.NestedString(versions[0].(map[string]any), "schema", "openAPIV3Schema", "description")
+			original, _, err := unstructured.NestedString(versions[0].(map[string]any), "schema", "openAPIV3Schema", "description")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(unstructured.SetNestedField(versions[0].(map[string]any), text, "schema", "openAPIV3Schema", "description")).To(Succeed())
 			Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
 			Expect(env.Admin.Patch(ctx, crd, client.RawPatch("application/merge-patch+json", mustJSON(map[string]any{"spec": map[string]any{"versions": versions}})))).To(Succeed())
-			return before
+			return original
 		}
-		before := describe(ctx, "Another release.")
-		DeferCleanup(func(ctx SpecContext) { describe(ctx, before) })
-		_, found := examine(ctx, administrator())
+		original := setDescription(ctx, "Another release.")
+		DeferCleanup(func(ctx SpecContext) { setDescription(ctx, original) })
+		_, found := runDoctor(ctx, administrator())
 		f := findingAbout(found, "crds", "CRD mlflowconfigs.mlflow.kubeflow.org")
 		Expect(f.Result).To(Equal("warn"))
 		Expect(f.Found).To(ContainSubstring("differs from the CRD of this release"))
@@ -138,13 +138,13 @@ var _ = Describe("doctor", func() {
 					Rule: admissionregistrationv1.Rule{APIGroups: []string{"mlflow.opendatahub.io"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}}}},
 			}
 		}
-		left := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
-			Webhooks: []admissionregistrationv1.ValidatingWebhook{hook("nowhere", "gone"), hook("stranger", "odh-platform-operator-webhook")}}
-		Expect(env.Admin.Create(ctx, left)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, left)).To(Succeed()) })
-		_, found := examine(ctx, administrator())
-		Expect(findingAbout(found, "webhooks", "nowhere.example.com").Found).To(ContainSubstring("calls Service opendatahub/gone, which does not exist"))
-		Expect(findingAbout(found, "webhooks", "stranger.example.com").Found).To(ContainSubstring("does not verify the certificate of the manager"))
+		leftBehind := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{hook("no-service", "missing"), hook("other-ca", "odh-platform-operator-webhook")}}
+		Expect(env.Admin.Create(ctx, leftBehind)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Admin.Delete(ctx, leftBehind)).To(Succeed()) })
+		_, found := runDoctor(ctx, administrator())
+		Expect(findingAbout(found, "webhooks", "no-service.example.com").Found).To(ContainSubstring("calls Service opendatahub/missing, which does not exist"))
+		Expect(findingAbout(found, "webhooks", "other-ca.example.com").Found).To(ContainSubstring("does not verify the certificate of the manager"))
 	}, SpecTimeout(specTimeout))
 })
 

@@ -36,7 +36,7 @@ var _ = Describe("render", func() {
 			g.Expect(rendered.code).To(BeZero(), rendered.stderr)
 			objects := filepath.Join(GinkgoT().TempDir(), "objects.yaml")
 			g.Expect(os.WriteFile(objects, []byte(rendered.stdout), 0o600)).To(Succeed())
-			g.Expect(call(ctx, administrator(), kubectl, "diff", "-f", objects)).To(Equal(result{}))
+			g.Expect(runProgram(ctx, administrator(), kubectl, "diff", "-f", objects)).To(Equal(result{}))
 		}).WithTimeout(childrenTimeout).WithPolling(time.Second).Should(Succeed())
 	},
 		Entry("for a RayCluster", `

@@ -10,13 +10,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-// line is a resource in the JSON output of status.
-type line struct {
+// resource is a resource in the JSON output of status.
+type resource struct {
 	Kind, Namespace, Name, State, Reason, Message string
 }
 
 var _ = Describe("status", func() {
-	It("shows a viewer the state of all resources, and which components run", func(ctx SpecContext) {
+	It("shows a viewer the state of all resources, and of the components", func(ctx SpecContext) {
 		got := odh(ctx, viewer, "status", "-o", "json")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		var report struct {
@@ -30,7 +30,7 @@ var _ = Describe("status", func() {
 				WaitsFor            []string
 				Resources, NotReady int
 			}
-			Resources []line
+			Resources []resource
 			Notes     []string
 		}
 		Expect(json.Unmarshal([]byte(got.stdout), &report)).To(Succeed())
@@ -50,20 +50,20 @@ var _ = Describe("status", func() {
 		Expect(report.Resources).To(ContainElement(And(
 			HaveField("Kind", "MLflow"), HaveField("Name", "mlflow"), HaveField("State", "Healthy"), HaveField("Reason", "DeploymentReady"))))
 		Expect(report.Resources).To(ContainElement(And(HaveField("Kind", "AppWrapper"), HaveField("Namespace", team), HaveField("State", "Progressing"))))
-		Expect(report.Notes).To(ContainElement(And(HavePrefix("not allowed to list "), ContainSubstring("predictors.serving.kserve.io"))), "the role view does not show Predictors")
-		Expect(report.Resources[len(report.Resources)-1].State).To(Or(Equal("Healthy"), Equal("Idle")), "what needs attention comes first")
+		Expect(report.Notes).To(ContainElement(And(HavePrefix("not allowed to list "), ContainSubstring("predictors.serving.kserve.io"))), "the role view does not include Predictors")
+		Expect(report.Resources[len(report.Resources)-1].State).To(Or(Equal("Healthy"), Equal("Idle")), "resources that are not healthy come first")
 	}, SpecTimeout(specTimeout))
 
-	It("prints no colour into a pipe, and is a plugin of kubectl", func(ctx SpecContext) {
+	It("prints no color codes to a pipe, and runs as a kubectl plugin", func(ctx SpecContext) {
 		kubectl, err := cluster.Kubectl(ctx, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
-		got := call(ctx, viewer, kubectl, "odh", "status")
+		got := runProgram(ctx, viewer, kubectl, "odh", "status")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(ContainSubstring("MANAGER  Healthy"), ContainSubstring("MLflow/mlflow"), ContainSubstring("AppWrapper/broken")))
 		Expect(got.stdout).NotTo(ContainSubstring("\x1b"))
 	}, SpecTimeout(specTimeout))
 
-	It("shows a member of one namespace the readable resources, and names the others", func(ctx SpecContext) {
+	It("shows a member of one namespace the readable resources, and reports the others", func(ctx SpecContext) {
 		got := odh(ctx, member, "status")
 		Expect(got.code).To(Equal(1), "%s", got.stderr)
 		Expect(got.stdout).To(And(
@@ -73,7 +73,7 @@ var _ = Describe("status", func() {
 	}, SpecTimeout(specTimeout))
 
 	It("exits with code 2 if the cluster does not respond", func(ctx SpecContext) {
-		got := odh(ctx, user{kubeconfig: filepath.Join(env.Instance.Dir(), "nothing")}, "status")
+		got := odh(ctx, user{kubeconfig: filepath.Join(env.Instance.Dir(), "missing")}, "status")
 		Expect(got.code).To(Equal(2))
 		Expect(got.stderr).To(HavePrefix("kubectl-odh: "))
 		Expect(got.stdout).To(BeEmpty())

@@ -30,8 +30,8 @@ const (
 	specTimeout = 3 * time.Minute
 )
 
-// The specs run kubectl-odh as users do: as a process with only the permissions of the ClusterRole view, against a cluster in
-// which the manager reconciles a few resources, some of them broken.
+// The specs run kubectl-odh as a process with only the permissions of the ClusterRole view. In the cluster, the manager reconciles a few
+// resources, some of them broken.
 var (
 	env     *framework.Env
 	manager *framework.Manager
@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		WebhookPort: env.Installed.WebhookPort,
 		Env:         []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"},
 	})
-	// kubectl-odh reads the settings of the manager from this Deployment, whose pods do nothing.
+	// kubectl-odh reads the settings of the manager from this Deployment, whose pods are fake.
 	Expect(env.Admin.Create(ctx, env.Installed.Deployment)).To(Succeed())
 	Expect(env.Admin.Create(ctx, framework.NamespaceNamed(team))).To(Succeed())
 	viewer = newUser(ctx, "viewer")
@@ -100,13 +100,13 @@ type result struct {
 // odh runs kubectl-odh as a user, with its output in pipes.
 func odh(ctx context.Context, as user, args ...string) result {
 	GinkgoHelper()
-	return call(ctx, as, program, args...)
+	return runProgram(ctx, as, program, args...)
 }
 
-// externalDiff ignores the generation: the API server increments it for an empty list of egress rules, which it does not store.
+// externalDiff ignores the generation, because the API server increments it for an empty list of egress rules, which it does not store.
 const externalDiff = "KUBECTL_EXTERNAL_DIFF=diff -u -N -I generation"
 
-func call(ctx context.Context, as user, path string, args ...string) result {
+func runProgram(ctx context.Context, as user, path string, args ...string) result {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, path, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+as.kubeconfig, "TERM=xterm-256color", externalDiff, "PATH="+plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -114,7 +114,7 @@ func call(ctx context.Context, as user, path string, args ...string) result {
 	if err == nil {
 		return result{stdout: string(out)}
 	}
-	var ended *exec.ExitError
-	Expect(errors.As(err, &ended)).To(BeTrue(), "%v", err)
-	return result{ended.ExitCode(), string(out), string(ended.Stderr)}
+	var exitErr *exec.ExitError
+	Expect(errors.As(err, &exitErr)).To(BeTrue(), "%v", err)
+	return result{exitErr.ExitCode(), string(out), string(exitErr.Stderr)}
 }

@@ -7,19 +7,19 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// branch is a node in the JSON output of tree.
-type branch struct {
+// node is an object in the JSON output of tree.
+type node struct {
 	Kind, Namespace, Name, Relation, State, Reason, Message string
-	Children                                                []branch
+	Children                                                []node
 }
 
-// kinds returns the kinds and relations of a branch and of all its descendants.
-func (b branch) kinds() []string {
-	all := []string{b.Kind + " " + b.Relation}
-	for _, child := range b.Children {
-		all = append(all, child.kinds()...)
+// kinds returns the kinds and relations of a node and of all its descendants.
+func (n node) kinds() []string {
+	kinds := []string{n.Kind + " " + n.Relation}
+	for _, child := range n.Children {
+		kinds = append(kinds, child.kinds()...)
 	}
-	return all
+	return kinds
 }
 
 var _ = Describe("tree", func() {
@@ -29,15 +29,15 @@ var _ = Describe("tree", func() {
 		Expect(got.stderr).To(BeEmpty())
 		var result struct {
 			OK    bool
-			Trees []branch
+			Trees []node
 			Notes []string
 		}
 		Expect(json.Unmarshal([]byte(got.stdout), &result)).To(Succeed())
 		Expect(result.OK).To(BeTrue(), "%s", got.stdout)
-		Expect(got.code).To(Equal(3), "not everything may be read")
+		Expect(got.code).To(Equal(3), "some objects are not readable")
 		Expect(result.Trees).To(HaveLen(1))
 		Expect(result.Trees[0].kinds()).To(ContainElements("Deployment owned", "ReplicaSet owned", "Pod owned", "Service owned", "PersistentVolumeClaim kept", "NetworkPolicy owned"))
-		Expect(result.Notes).To(ContainElement(ContainSubstring("secrets")), "the role view does not show Secrets")
+		Expect(result.Notes).To(ContainElement(ContainSubstring("secrets")), "the role view does not include Secrets")
 
 		requests := env.Since(start).ByUser(viewer.name)
 		Expect(requests).NotTo(BeEmpty())

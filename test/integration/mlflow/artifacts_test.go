@@ -16,7 +16,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-const artifactsURL = external + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
+const artifactsURL = gatewayURL + "/mlflow-artifacts/api/2.0/mlflow-artifacts/artifacts"
 
 // withArtifactsServer enables a server for artifacts, with its store in Secret db.
 func withArtifactsServer(m *mlflowv1.MLflow) {
@@ -36,7 +36,8 @@ func artifactsServer() []client.Object {
 	}
 }
 
-func valuesOf() map[string]any {
+// disabledArtifactsServer returns a patch that lets the tracking server serve the artifacts.
+func disabledArtifactsServer() map[string]any {
 	return map[string]any{"spec": map[string]any{"serveArtifacts": true, "artifactsServer": map[string]any{"enabled": false}}}
 }
 
@@ -71,23 +72,23 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(err).NotTo(HaveOccurred())
 		services := &corev1.ServiceList{}
 		Expect(env.Admin.List(ctx, services, client.InNamespace(namespace), client.MatchingLabels(selected))).To(Succeed())
-		Expect(services.Items).To(ConsistOf(HaveField("Name", "mlflow")), "only the tracking server has metrics")
+		Expect(services.Items).To(ConsistOf(HaveField("Name", "mlflow")), "the ServiceMonitor must select only the tracking server")
 
 		env.ExpectIdle(manager.User, quiet)
 		env.Touch(ctx, artifactsServer()...)
 		env.ExpectIdle(manager.User, quiet)
-		mid := env.AuditPosition()
+		restart := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(mid).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+		requests := env.Since(restart).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 
-		By("repairing it")
+		By("changing the Deployment as a user")
 		env.Patch(ctx, artifactsDeployment(), map[string]any{"spec": map[string]any{"replicas": 5}})
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(*d.Spec.Replicas).To(Equal(int32(2))) })
 
-		By("switching it off")
-		env.Patch(ctx, m, valuesOf())
+		By("disabling the server for artifacts")
+		env.Patch(ctx, m, disabledArtifactsServer())
 		env.WaitDeleted(ctx, artifactsServer()...)
 		waitAvailable(ctx, m)
 		Expect(m.Status.ArtifactsURL).To(BeEmpty())
@@ -110,7 +111,7 @@ var _ = Describe("A server for artifacts", func() {
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(And(ContainSubstring("spec.backendStoreUriFrom: key uri of Secret opendatahub/db must hold a postgresql or mysql URI"),
 			Not(ContainSubstring("hidden"))))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
+		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(start).ByUser(manager.User).Writes().Where(func(e framework.Entry) bool {
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, "mlflow") && e.Resource != "events"
@@ -119,24 +120,24 @@ var _ = Describe("A server for artifacts", func() {
 		waitAvailable(ctx, m)
 	}, NodeTimeout(specTimeout))
 
-	It("is stopped before a migration, also if it is disabled at the same time, and the Job waits for its pods [mlflow-84]", func(ctx SpecContext) {
+	It("is stopped before a migration, even if it is disabled at the same time, and the Job waits for its pods [mlflow-84]", func(ctx SpecContext) {
 		m := createReady(ctx, server(withArtifactsServer))
 		pods := &corev1.PodList{}
 		Expect(env.Admin.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "mlflow-artifacts"})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))
 		pod := &pods.Items[0]
-		hold := func(ctx context.Context, by any) {
+		setFinalizers := func(ctx context.Context, finalizers any) {
 			GinkgoHelper()
-			env.Patch(ctx, pod, map[string]any{"metadata": map[string]any{"finalizers": by}})
+			env.Patch(ctx, pod, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
 		}
-		hold(ctx, []string{"test.opendatahub.io/hold"})
+		setFinalizers(ctx, []string{"test.opendatahub.io/hold"})
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(env.Admin.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 		}, NodeTimeout(specTimeout))
 
 		manager.StopTemporarily(ctx)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"version": "3.10.1"}}, "status")
-		env.Patch(ctx, m, valuesOf())
+		env.Patch(ctx, m, disabledArtifactsServer())
 		for _, job := range jobs(ctx) {
 			Expect(env.Admin.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		}
@@ -147,7 +148,7 @@ var _ = Describe("A server for artifacts", func() {
 		env.Get(ctx, d)
 		Expect(*d.Spec.Replicas).To(BeZero())
 		Expect(createdJobs(start)).To(BeEmpty())
-		hold(ctx, nil)
+		setFinalizers(ctx, nil)
 		waitMigrated(ctx, m)
 		Expect(createdJobs(start)).To(HaveLen(1))
 		env.WaitDeleted(ctx, artifactsServer()...)

@@ -49,7 +49,7 @@ var _ = Describe("The schema", func() {
 		return data
 	}
 
-	// The file is read during the construction of the tree, so a spec reports the error.
+	// The file is read before any spec runs, so a spec reports the error.
 	vectors, err := vectorsOf("testdata/admission.yaml")
 	It("has test vectors for every rule", func() {
 		Expect(err).NotTo(HaveOccurred())
@@ -61,11 +61,11 @@ var _ = Describe("The schema", func() {
 		}
 	})
 	for _, v := range vectors {
-		verdict := "accepts "
+		result := "accepts "
 		if v.Refused != "" {
-			verdict = "refuses "
+			result = "rejects "
 		}
-		It("["+v.Tag+"] "+verdict+v.Title+" ("+v.Rule+")", func(ctx SpecContext) {
+		It("["+v.Tag+"] "+result+v.Title+" ("+v.Rule+")", func(ctx SpecContext) {
 			err := env.Admin.Create(ctx, v.object(), client.DryRunAll)
 			if v.Refused == "" {
 				Expect(err).NotTo(HaveOccurred())
@@ -101,7 +101,7 @@ var _ = Describe("The schema", func() {
 	It("[D4] [D7] [D24] [D25] [D27] accepts updates of objects that were stored before the newer rules", func(ctx SpecContext) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(yaml.Unmarshal(read("../../../config/crd/bases/mlflow.opendatahub.io_mlflows.yaml"), crd)).To(Succeed())
-		olderVersion := olderCRD(ctx, crd)
+		legacyCRD := createLegacyCRD(ctx, crd)
 		stored := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"backendStoreUri": "postgresql://db/x", "serveArtifacts": true,
 			"podLabels": map[string]any{"app": "own"},
@@ -111,19 +111,19 @@ var _ = Describe("The schema", func() {
 			"garbageCollection": map[string]any{"schedule": "60 * * * *", "olderThan": "0d"},
 			"traceArchival":     map[string]any{"retention": "0d"},
 		}}}
-		stored.SetGroupVersionKind(schema.GroupVersionKind{Group: olderVersion.Spec.Group, Version: "v1", Kind: "MLflow"})
+		stored.SetGroupVersionKind(schema.GroupVersionKind{Group: legacyCRD.Spec.Group, Version: "v1", Kind: "MLflow"})
 		stored.SetName("mlflow")
 		// The API server serves an established CRD with a delay.
 		Eventually(func() error { return env.Admin.Create(ctx, stored) }).WithContext(ctx).WithTimeout(specTimeout).Should(Succeed())
 
-		// The API server applies the rules with a delay; a second object shows when.
-		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(olderVersion), olderVersion)).To(Succeed())
-		olderVersion.Spec.Versions = crd.Spec.Versions
-		Expect(env.Admin.Update(ctx, olderVersion)).To(Succeed())
-		fresh := &unstructured.Unstructured{Object: map[string]any{"spec": stored.Object["spec"]}}
-		fresh.SetGroupVersionKind(stored.GroupVersionKind())
-		fresh.SetName("mlflow-b")
-		Eventually(func() error { return env.Admin.Create(ctx, fresh.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(specTimeout).
+		// The API server applies the rules with a delay. A second object shows when they apply.
+		Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(legacyCRD), legacyCRD)).To(Succeed())
+		legacyCRD.Spec.Versions = crd.Spec.Versions
+		Expect(env.Admin.Update(ctx, legacyCRD)).To(Succeed())
+		second := &unstructured.Unstructured{Object: map[string]any{"spec": stored.Object["spec"]}}
+		second.SetGroupVersionKind(stored.GroupVersionKind())
+		second.SetName("mlflow-b")
+		Eventually(func() error { return env.Admin.Create(ctx, second.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(specTimeout).
 			Should(MatchError(And(ContainSubstring("podLabels must not set"), ContainSubstring("MLFLOW_BACKEND_STORE_URI is not allowed"),
 				ContainSubstring("storage must be configured when serveArtifacts is true"), ContainSubstring("the minute in schedule"),
 				ContainSubstring("olderThan must be longer"), ContainSubstring("replicas must be 1 unless"), ContainSubstring("retention must be longer"))))
@@ -152,22 +152,22 @@ func vectorsOf(path string) ([]vector, error) {
 	return vectors, yaml.UnmarshalStrict(data, &vectors)
 }
 
-// olderCRD creates the CRD without its rules, under another group that the manager does not watch.
-func olderCRD(ctx context.Context, from *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+// createLegacyCRD creates the CRD without its rules, in another group, which the manager does not watch.
+func createLegacyCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
-	data, err := json.Marshal(from.Spec)
+	data, err := json.Marshal(crd.Spec)
 	Expect(err).NotTo(HaveOccurred())
 	var tree any
 	Expect(json.Unmarshal(data, &tree)).To(Succeed())
 	withoutRules(tree)
 	data, err = json.Marshal(tree)
 	Expect(err).NotTo(HaveOccurred())
-	older := &apiextensionsv1.CustomResourceDefinition{}
-	Expect(json.Unmarshal(data, &older.Spec)).To(Succeed())
-	older.Spec.Group = "older.test.opendatahub.io"
-	older.Name = older.Spec.Names.Plural + "." + older.Spec.Group
-	create(ctx, older)
-	return older
+	legacy := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(json.Unmarshal(data, &legacy.Spec)).To(Succeed())
+	legacy.Spec.Group = "older.test.opendatahub.io"
+	legacy.Name = legacy.Spec.Names.Plural + "." + legacy.Spec.Group
+	create(ctx, legacy)
+	return legacy
 }
 
 func withoutRules(tree any) {

@@ -22,7 +22,7 @@ func setOutdated(ctx context.Context, m *mlflowv1.MLflow, image string) {
 	manager.Restart(ctx)
 }
 
-// expectServing checks that the server runs as before an upgrade.
+// expectServing expects that the server runs as before the upgrade.
 func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	env.Get(ctx, m)
@@ -33,11 +33,11 @@ func expectServing(ctx context.Context, m *mlflowv1.MLflow) {
 	Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 }
 
-var _ = Describe("Before a migration stops a server", func() {
-	It("its image is pulled, and the server keeps running until then", func(ctx SpecContext) {
+var _ = Describe("The check before a migration", func() {
+	It("pulls the image, and the server keeps running until then", func(ctx SpecContext) {
 		m := createReady(ctx, server(withJobs))
 		start := env.AuditPosition()
-		setOutdated(ctx, m, neverStarts)
+		setOutdated(ctx, m, unpullableImage)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationCheckFailed", `The server was not stopped, because check Job mlflow-migration-check does not succeed: image "testcluster.invalid/image-pull:x"`)
 		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("MigrationCheckFailed"))
@@ -62,14 +62,14 @@ var _ = Describe("Before a migration stops a server", func() {
 		}
 	}, NodeTimeout(specTimeout))
 
-	It("its database is opened, and the server keeps running if the database is unusable", func(ctx SpecContext) {
+	It("opens the database, and the server keeps running if the database is unusable", func(ctx SpecContext) {
 		m := createReady(ctx, server())
 		start := env.AuditPosition()
 		setOutdated(ctx, m, cluster.PodBehaviorRegistry+"exit-14:x")
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationCheckFailed", "Alembic could not resolve the schema revision graph: a newer MLflow has probably migrated the database")
 		expectServing(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
-		env.WaitIdle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, settleTime, specTimeout)
 		env.ExpectIdle(manager.User, quiet)
 
 		By("stopping the server manually, which needs no check")

@@ -56,11 +56,11 @@ func withoutVolumes(m *mlflowv1.MLflow) {
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(env.Admin.Create(ctx, object)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { remove(ctx, object) }, NodeTimeout(specTimeout))
+	DeferCleanup(func(ctx SpecContext) { deleteAndWait(ctx, object) }, NodeTimeout(specTimeout))
 }
 
-// remove deletes an object and, if it is an MLflow, its dependents.
-func remove(ctx context.Context, object client.Object) {
+// deleteAndWait deletes an object and, if it is an MLflow, its dependents.
+func deleteAndWait(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
 	env.WaitDeleted(ctx, object)
@@ -82,15 +82,15 @@ func deleteChildren(ctx context.Context) {
 		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, child))).To(Succeed())
 		env.WaitDeleted(ctx, child)
 	}
-	// Pods block the deletion of the PersistentVolumeClaim. Wait for the garbage collector first: the Deployment controller would recreate
-	// a deleted ReplicaSet until it observes the deletion of its Deployment.
-	// The lists do not use the context of the poll: one that its end cancels would fail the spec.
-	collected := func(context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
-	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, collectionTime, true, collected); err != nil {
-		for _, left := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} {
-			Expect(env.Admin.DeleteAllOf(ctx, left, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
+	// Pods block the deletion of the PersistentVolumeClaim. The garbage collector deletes them first, because the Deployment controller would
+	// recreate a deleted ReplicaSet until it observes the deletion of its Deployment.
+	// The lists do not use the context of the poll, because a list that is canceled at the end of the poll would fail the spec.
+	podsDeleted := func(context.Context) (bool, error) { return len(replicaSets(ctx))+len(serverPods(ctx)) == 0, nil }
+	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, garbageCollectionTimeout, true, podsDeleted); err != nil {
+		for _, object := range []client.Object{&appsv1.ReplicaSet{}, &corev1.Pod{}} {
+			Expect(env.Admin.DeleteAllOf(ctx, object, client.InNamespace(namespace), client.MatchingLabels{"app": deployment().Name})).To(Succeed())
 		}
-		Eventually(collected).WithContext(ctx).Should(BeTrue())
+		Eventually(podsDeleted).WithContext(ctx).Should(BeTrue())
 	}
 	Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, claim()))).To(Succeed())
 	env.WaitDeleted(ctx, claim())
@@ -107,7 +107,7 @@ func waitAvailable(ctx context.Context, m *mlflowv1.MLflow) *mlflowv1.MLflow {
 	GinkgoHelper()
 	env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
 	env.WaitForCondition(ctx, m, "Progressing", metav1.ConditionFalse, "ReconcileComplete")
-	env.WaitIdle(manager.User, calm, specTimeout)
+	env.WaitIdle(manager.User, settleTime, specTimeout)
 	env.Get(ctx, m)
 	return m
 }

@@ -57,10 +57,10 @@ var _ = Describe("Garbage collection and trace archival", func() {
 		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
+		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
 
-		By("changing and deleting them as a user")
+		By("changing and deleting objects as a user")
 		env.Patch(ctx, cronJob("mlflow-gc"), map[string]any{"spec": map[string]any{"schedule": "* * * * *"}})
 		config := configMap("mlflow-trace-archival-config", nil)
 		Expect(env.Admin.Delete(ctx, config)).To(Succeed())
@@ -110,11 +110,11 @@ var _ = Describe("Garbage collection and trace archival", func() {
 
 	It("restart the server when the retention of the archive changes, and not for a new schedule [D19]", func(ctx SpecContext) {
 		m := createReady(ctx, server(withJobs))
-		before := template(ctx)
+		original := template(ctx)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"schedule": "0 1 * * *"}}})
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{"traceArchival": map[string]any{"retention": "15d"}}})
-		rolls(ctx, before)
+		waitForRollout(ctx, original)
 		config := &corev1.ConfigMap{ObjectMeta: configMap("mlflow-trace-archival-config", nil).ObjectMeta}
 		env.Get(ctx, config)
 		Expect(config.Data["trace-archival.yaml"]).To(ContainSubstring("retention: 15d"))

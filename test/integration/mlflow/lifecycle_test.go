@@ -29,7 +29,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 			Expect(child.GetOwnerReferences()[0].UID).To(Equal(m.UID))
 		}
 		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"))
-		Expect(m.Status.URL).To(Equal(external + "/mlflow"))
+		Expect(m.Status.URL).To(Equal(gatewayURL + "/mlflow"))
 		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation), "[D18]")
 		for _, c := range m.Status.Conditions {
 			Expect(c.ObservedGeneration).To(Equal(m.Generation), "[D18] condition %s", c.Type)
@@ -38,7 +38,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 		env.Get(ctx, link)
 		href, _, err := unstructured.NestedString(link.Object, "spec", "href")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(href).To(Equal(external+"/mlflow"), "[D29] one slash, although the configured URL ends in one")
+		Expect(href).To(Equal(gatewayURL+"/mlflow"), "[D29] one slash, although the configured URL ends in one")
 	}, NodeTimeout(specTimeout))
 
 	It("sends no write in the steady state, nor when every child object is touched [D20]", func(ctx SpecContext) {
@@ -56,14 +56,14 @@ var _ = Describe("An MLflow", Ordered, func() {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		Expect(mine.Writes()).To(BeEmpty(), "writes after a restart:\n%s", mine.Writes())
-		Expect(len(mine.Reads())).To(BeNumerically("<=", len(children())+70),
-			"one get per child, one look back per kind that may be unwanted; of all components the webhook certificate and who trusts it, listed and read, "+
-				"older configuration, and a list of each kind of which something may be left:\n%s", mine.Reads())
+		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(requests.Writes()).To(BeEmpty(), "writes after a restart:\n%s", requests.Writes())
+		Expect(len(requests.Reads())).To(BeNumerically("<=", len(children())+70),
+			"one get for each child, one list for each kind of obsolete children; for all components the webhook certificate, the objects with its CA, "+
+				"the legacy configuration, and one list for each kind of legacy objects:\n%s", requests.Reads())
 	}, NodeTimeout(specTimeout))
 
-	It("reverts changes and deletions by other clients, also those during its downtime", func(ctx SpecContext) {
+	It("reverts changes and deletions by other clients, including those while the manager is stopped", func(ctx SpecContext) {
 		waitAvailable(ctx, m)
 		env.Patch(ctx, deployment(), map[string]any{"spec": map[string]any{"replicas": 4}})
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
@@ -74,9 +74,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 			g.Expect(*d.Spec.Replicas).To(Equal(int32(1)))
 			policy := networkPolicy("mlflow")
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
-			closed := networkPolicy("mlflow-migration")
-			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(closed), closed)).To(Succeed())
-			g.Expect(closed.Spec.Ingress).To(BeEmpty(), "it denies by having no rule")
+			migrationPolicy := networkPolicy("mlflow-migration")
+			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(migrationPolicy), migrationPolicy)).To(Succeed())
+			g.Expect(migrationPolicy.Spec.Ingress).To(BeEmpty(), "a policy without rules denies all traffic")
 		}
 		Eventually(repaired).WithContext(ctx).Should(Succeed())
 
@@ -106,7 +106,7 @@ var _ = Describe("An MLflow", Ordered, func() {
 	It("is not reconciled while it is paused", func(ctx SpecContext) {
 		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", "true")
 		env.WaitForCondition(ctx, m, "Paused", metav1.ConditionTrue, "")
-		env.WaitIdle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, settleTime, specTimeout)
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		env.ExpectNoWrites(manager.User, quiet)
 		env.SetAnnotation(ctx, m, "platform.opendatahub.io/paused", nil)
@@ -116,9 +116,9 @@ var _ = Describe("An MLflow", Ordered, func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An MLflow of its own spec", func() {
+var _ = Describe("A new MLflow", func() {
 	It("sends one write for each child and one for each status, in a fixed order [D20] [D21]", func(ctx SpecContext) {
-		env.WaitIdle(manager.User, calm, specTimeout) // its cache may still contain the Job of the previous spec, which would be deleted
+		env.WaitIdle(manager.User, settleTime, specTimeout) // the cache of the manager may still contain the Job of the previous spec
 		start := env.AuditPosition()
 		createReady(ctx, server())
 		// Other components and the certificate of the webhooks are written after the start of the manager too.
@@ -139,49 +139,49 @@ var _ = Describe("An MLflow of its own spec", func() {
 		}))
 		statuses := writes.Of("mlflows")
 		Expect(statuses.Where(func(e framework.Entry) bool { return e.Subresource != "status" })).To(BeEmpty())
-		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each says something new")
-		Expect(len(statuses)).To(BeNumerically("<=", 6), "Job made, Job waits for the certificate, Job runs, not ready for want of the certificate, "+
-			"not ready, ready; how many of these are seen is up to the cluster:\n%s", statuses)
+		Expect(all.Unchanged().ByUser(manager.User).Where(managed)).To(BeEmpty(), "each status must differ from the previous one")
+		Expect(len(statuses)).To(BeNumerically("<=", 6), "Job created, Job waits for the certificate, Job runs, not ready without the certificate, "+
+			"not ready, ready; the manager may observe only some of these states:\n%s", statuses)
 	}, NodeTimeout(specTimeout))
 
 	It("adopts the objects of a deleted MLflow, except for its finished Job, which is replaced", func(ctx SpecContext) {
 		m := createReady(ctx, server(withJobs))
-		parts := slices.Concat(children(), garbageCollectionObjects(), traceArchivalObjects(), []client.Object{claim()})
+		objects := slices.Concat(children(), garbageCollectionObjects(), traceArchivalObjects(), []client.Object{claim()})
 		uids := map[client.Object]types.UID{}
-		for _, part := range parts {
-			env.Get(ctx, part)
-			uids[part] = part.GetUID()
+		for _, object := range objects {
+			env.Get(ctx, object)
+			uids[object] = object.GetUID()
 		}
-		first := jobs(ctx)[0].UID
-		unrelated := strayJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
+		firstUID := jobs(ctx)[0].UID
+		unrelated := userJob("mlflow-mg-3140-g0", map[string]string{"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow"})
 		create(ctx, unrelated)
 
 		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		env.WaitDeleted(ctx, m)
-		env.WaitIdle(manager.User, calm, specTimeout)
-		for _, part := range parts {
-			env.Get(ctx, part)
-			Expect(part.GetOwnerReferences()).To(BeEmpty(), "%T %s was taken back by an owner that goes", part, part.GetName())
+		env.WaitIdle(manager.User, settleTime, specTimeout)
+		for _, object := range objects {
+			env.Get(ctx, object)
+			Expect(object.GetOwnerReferences()).To(BeEmpty(), "%T %s got an owner reference to a terminating owner", object, object.GetName())
 		}
-		own := func(e framework.Entry) bool { // other components write after the start of the manager too
+		ofMLflow := func(e framework.Entry) bool { // other components write after the start of the manager too
 			return e.Resource != "mlflows" && strings.HasPrefix(e.Name, mlflowv1.SingletonName)
 		}
-		Expect(env.Since(start).ChildWrites(manager.User).Where(own)).To(BeEmpty())
+		Expect(env.Since(start).ChildWrites(manager.User).Where(ofMLflow)).To(BeEmpty())
 
 		start = env.AuditPosition()
 		m = server(withJobs)
 		Expect(env.Admin.Create(ctx, m)).To(Succeed())
 		waitMigrated(ctx, m)
-		for _, part := range parts {
-			env.Get(ctx, part)
-			Expect(part.GetUID()).To(Equal(uids[part]), "%T %s", part, part.GetName())
-			if _, data := part.(*corev1.PersistentVolumeClaim); !data {
-				Expect(part.GetOwnerReferences()).To(ConsistOf(HaveField("UID", m.UID)), "%T %s", part, part.GetName())
+		for _, object := range objects {
+			env.Get(ctx, object)
+			Expect(object.GetUID()).To(Equal(uids[object]), "%T %s", object, object.GetName())
+			if _, data := object.(*corev1.PersistentVolumeClaim); !data {
+				Expect(object.GetOwnerReferences()).To(ConsistOf(HaveField("UID", m.UID)), "%T %s", object, object.GetName())
 			}
 		}
-		now := jobs(ctx)
-		Expect(now).To(ConsistOf(HaveField("Name", unrelated.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(first))))))
+		current := jobs(ctx)
+		Expect(current).To(ConsistOf(HaveField("Name", unrelated.Name), And(HaveField("Name", firstJob), HaveField("UID", Not(Equal(firstUID))))))
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return e.Verb == "delete" })).To(
 			ConsistOf(And(HaveField("Resource", "jobs"), HaveField("Name", firstJob), HaveField("Code", 200))))
 	}, NodeTimeout(specTimeout))
@@ -192,15 +192,15 @@ var _ = Describe("An MLflow of its own spec", func() {
 		env.WaitDeleted(ctx, serviceAccount("mlflow-sa"))
 		waitAvailable(ctx, m)
 		env.Get(ctx, serviceAccount("tracking"))
-		remove(ctx, m)
+		deleteAndWait(ctx, m)
 		env.WaitDeleted(ctx, serviceAccount("tracking"))
 	}, NodeTimeout(specTimeout))
 
-	It("never needs a permission that the shipped roles lack", func(ctx SpecContext) {
+	It("uses only permissions of the shipped roles", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		m := createReady(ctx, server())
-		remove(ctx, m)
+		deleteAndWait(ctx, m)
 		Expect(env.Since(start).ByUser(manager.User).Where(func(e framework.Entry) bool { return isAuthError(e.Code) })).To(BeEmpty())
 	}, NodeTimeout(specTimeout))
 })

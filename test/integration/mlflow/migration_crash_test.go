@@ -19,11 +19,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// crashTimeout is for three complete migrations, each with a start of the manager.
+// crashTimeout bounds three complete migrations, each with a start of the manager.
 const crashTimeout = 5 * time.Minute
 
-// picture returns the objects after a migration, without the fields that differ between runs.
-func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
+// snapshot returns the objects after a migration, without the fields that differ between runs.
+func snapshot(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 	GinkgoHelper()
 	env.Get(ctx, m)
 	status := m.Status.DeepCopy()
@@ -31,7 +31,7 @@ func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 		status.Conditions[i].LastTransitionTime = metav1.Time{}
 	}
 	status.Migration.JobUID = ""
-	seen := map[string]any{"status": *status, "annotations": m.Annotations}
+	fields := map[string]any{"status": *status, "annotations": m.Annotations}
 	objects := append(children(), claim())
 	for _, job := range jobs(ctx) {
 		objects = append(objects, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}})
@@ -42,9 +42,9 @@ func picture(ctx context.Context, m *mlflowv1.MLflow) map[string]any {
 		if err != nil {
 			kind = object.GetObjectKind().GroupVersionKind()
 		}
-		seen[kind.Kind+"/"+object.GetName()] = timeIndependentFields(object)
+		fields[kind.Kind+"/"+object.GetName()] = timeIndependentFields(object)
 	}
-	return seen
+	return fields
 }
 
 // timeIndependentFields returns the fields of an object that do not depend on the time of its creation.
@@ -71,7 +71,7 @@ func migrationCompleted(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 		g.Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		g.Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(framework.FindCondition(m.Status.Conditions, "Migration").Status).To(Equal(metav1.ConditionTrue))
-		g.Expect(m.Status.Version).To(Equal(supported))
+		g.Expect(m.Status.Version).To(Equal(supportedVersion))
 		g.Expect(m.Status.Migration).To(HaveField("Outcome", mlflowv1.MigrationCompleted))
 	}
 }
@@ -80,7 +80,7 @@ func migrationCompleted(ctx context.Context, m *mlflowv1.MLflow) func(Gomega) {
 // the guards of the server are written, during the creation of the Job, and after it.
 var _ = Describe("A manager that is killed during a forced migration", Serial, func() {
 	It("reaches the same final state", func(ctx SpecContext) {
-		c := env.StartCrasher(ctx, manager, specTimeout)
+		crasher := env.StartCrasher(ctx, manager, specTimeout)
 		var m *mlflowv1.MLflow
 		var start framework.AuditPosition
 		var want map[string]any
@@ -93,15 +93,15 @@ var _ = Describe("A manager that is killed during a forced migration", Serial, f
 		seed := int(GinkgoRandomSeed())
 		for _, write := range []int{1 + seed%6, 8 + seed%6, 15 + seed%4} {
 			By(fmt.Sprintf("after write %d", write))
-			crashed := c.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
-			Expect(crashed).To(BeTrue(), "there are more than %d writes", write)
+			crashed := crasher.CrashAfter(ctx, write, begin, func(g Gomega) { migrationCompleted(ctx, m)(g) })
+			Expect(crashed).To(BeTrue(), "the migration has fewer than %d writes", write)
 			Expect(createdJobs(start)).To(Equal([]string{firstJob}))
-			got := picture(ctx, m)
+			final := snapshot(ctx, m)
 			if want == nil {
-				want = got
+				want = final
 			}
-			Expect(got).To(BeComparableTo(want))
-			remove(ctx, m)
+			Expect(final).To(BeComparableTo(want))
+			deleteAndWait(ctx, m)
 		}
 	}, NodeTimeout(crashTimeout))
 })

@@ -15,13 +15,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// strayJob returns a Job as a user would create it.
-func strayJob(name string, labels map[string]string) *batchv1.Job {
+// userJob returns a Job that a user created.
+func userJob(name string, labels map[string]string) *batchv1.Job {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 	job.Spec.Template.Spec = corev1.PodSpec{
 		RestartPolicy:   corev1.RestartPolicyNever,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-		Containers: []corev1.Container{{Name: "db-migrate", Image: neverStarts, SecurityContext: &corev1.SecurityContext{
+		Containers: []corev1.Container{{Name: "db-migrate", Image: unpullableImage, SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		}}},
 	}
@@ -31,15 +31,15 @@ func strayJob(name string, labels map[string]string) *batchv1.Job {
 var _ = Describe("A migration that fails permanently", func() {
 	It("keeps the server stopped, reports the reason, and continues when it is forced [mlflow-50] [mlflow-53] [mlflow-54] [D15]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(endsWith11))
+		m := server(withImage(exit11Image))
 		create(ctx, m)
 		const hint = ". After fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation to the MLflow resource to force a rerun."
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "operator-managed migration only supports SQL backend store URIs: use one that begins with sqlite, postgresql or mysql"+hint)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Reason).To(Equal("MigrationFailed"))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionFalse))
 		Expect(replicas(ctx)).To(BeZero())
-		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a code that repetition cannot mend is not tried again")
-		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
+		Expect(jobs(ctx)[0].Status.Failed).To(Equal(int32(1)), "a permanent exit code must not be retried")
+		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
 
 		By("deleting the Job, changing the spec and restarting the manager")
@@ -54,13 +54,13 @@ var _ = Describe("A migration that fails permanently", func() {
 		Expect(replicas(ctx)).To(BeZero())
 
 		By("setting the annotation")
-		force(ctx, m, "yes")
+		setForceAnnotation(ctx, m, "yes")
 		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(HaveLen(2))
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", hint)
 	}, NodeTimeout(specTimeout))
 
 	It("is retried when the image changes, without the annotation [D11]", func(ctx SpecContext) {
-		m := server(withImage(endsWith11))
+		m := server(withImage(exit11Image))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
 		env.Patch(ctx, m, imagePatch(image))
@@ -68,17 +68,17 @@ var _ = Describe("A migration that fails permanently", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("is restarted in a new Job by the annotation [mlflow-54] [D13]", func(ctx SpecContext) {
-		m := server(withImage(endsWith11))
+		m := server(withImage(exit11Image))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
-		first := jobs(ctx)[0].UID
-		force(ctx, m, "yes")
+		firstUID := jobs(ctx)[0].UID
+		setForceAnnotation(ctx, m, "yes")
 		Eventually(func(g Gomega) {
 			found := jobs(ctx)
 			g.Expect(found).To(HaveLen(1))
-			g.Expect(found[0].UID).NotTo(Equal(first))
+			g.Expect(found[0].UID).NotTo(Equal(firstUID))
 			for _, pod := range jobPods(ctx) {
-				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(first))
+				g.Expect(metav1.GetControllerOf(&pod).UID).NotTo(Equal(firstUID))
 			}
 		}).WithContext(ctx).Should(Succeed())
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "MigrationFailed", "")
@@ -89,7 +89,7 @@ var _ = Describe("A migration that fails permanently", func() {
 		m := server()
 		create(ctx, m)
 		env.Patch(ctx, m, map[string]any{"status": map[string]any{"conditions": []map[string]any{{
-			"type": "Migration", "status": "False", "reason": "MigrationFailed", "message": "as the original said", "observedGeneration": 1,
+			"type": "Migration", "status": "False", "reason": "MigrationFailed", "message": "recorded by the legacy operator", "observedGeneration": 1,
 			"lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}}, "status")
 		start := env.AuditPosition()
@@ -98,71 +98,71 @@ var _ = Describe("A migration that fails permanently", func() {
 			g.Expect(m.Status.Migration).NotTo(BeNil())
 			g.Expect(m.Status.Migration.Outcome).To(Equal(mlflowv1.MigrationFailed))
 		})
-		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("as the original said"))
+		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(Equal("recorded by the legacy operator"))
 		Expect(createdJobs(start)).To(BeEmpty())
 		env.Patch(ctx, m, imagePatch("quay.io/example/mlflow:v4"))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("A migration that fails and may succeed later", func() {
+var _ = Describe("A migration that fails temporarily", func() {
 	It("is retried after a delay, and reports the time [mlflow-51] [mlflow-52]", func(ctx SpecContext) {
-		m := server(withImage(endsWith15), func(m *mlflowv1.MLflow) {
+		m := server(withImage(exit15Image), func(m *mlflowv1.MLflow) {
 			m.Spec.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		})
 		create(ctx, m)
-		expire(ctx)
+		disableBackoff(ctx)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after ")
 		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring(
 			"If you want to rerun immediately after fixing the issue, add the mlflow.opendatahub.io/force-migrate annotation."))
 		Expect(replicas(ctx)).To(BeZero())
 		start := env.AuditPosition()
-		due := failedAgo(ctx, pause-4*time.Second)
+		due := backdateFailure(ctx, retryPause-4*time.Second)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRetrying", "Retrying automatically after "+due.UTC().Format(time.RFC3339))
-		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(2 * pause).Should(Equal([]string{firstJob}))
+		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).WithTimeout(2 * retryPause).Should(Equal([]string{firstJob}))
 		env.Patch(ctx, m, imagePatch(image))
 		waitMigrated(ctx, m)
 	}, NodeTimeout(2*specTimeout))
 })
 
-// pause is the time between a transient failure and the next attempt.
-const pause = 2 * time.Minute
+// retryPause is the time between a transient failure and the next attempt.
+const retryPause = 2 * time.Minute
 
-// failedAgo moves the failure of the Job into the past, and returns when the next attempt is due.
-func failedAgo(ctx context.Context, ago time.Duration) time.Time {
+// backdateFailure moves the failure of the Job into the past, and returns the time of the next attempt.
+func backdateFailure(ctx context.Context, duration time.Duration) time.Time {
 	GinkgoHelper()
 	job := &jobs(ctx)[0]
-	before := job.DeepCopy()
+	original := job.DeepCopy()
 	var due time.Time
 	for i := range job.Status.Conditions {
 		if c := &job.Status.Conditions[i]; c.Type == batchv1.JobFailed {
-			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-ago))
-			due = c.LastTransitionTime.Add(pause)
+			c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-duration))
+			due = c.LastTransitionTime.Add(retryPause)
 		}
 	}
-	Expect(env.Admin.Status().Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
+	Expect(env.Admin.Status().Patch(ctx, job, client.MergeFrom(original))).To(Succeed())
 	Expect(due.IsZero()).To(BeFalse(), "the Job has not failed")
 	return due
 }
 
-// expire sets the backoffLimit of the Job to 0, because the backoff of its pods grows up to a minute.
-func expire(ctx context.Context) {
+// disableBackoff sets the backoffLimit of the Job to 0, because the backoff of its pods grows up to a minute.
+func disableBackoff(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		found := jobs(ctx)
 		g.Expect(found).To(HaveLen(1))
 		g.Expect(found[0].Status.Failed).To(BeNumerically(">=", 1))
 		job := &found[0]
-		before := job.DeepCopy()
+		original := job.DeepCopy()
 		job.Spec.BackoffLimit = new(int32(0))
-		g.Expect(env.Admin.Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
+		g.Expect(env.Admin.Patch(ctx, job, client.MergeFrom(original))).To(Succeed())
 	}).WithContext(ctx).Should(Succeed())
 }
 
 var _ = Describe("A migration Job that cannot start", func() {
 	It("reports why it cannot start, and is replaced when the spec is corrected [D8] [D9]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(neverStarts))
+		m := server(withImage(unpullableImage))
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", `image "testcluster.invalid/image-pull:x" of container db-migrate cannot be pulled`)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Message).To(ContainSubstring("cannot be pulled"))
@@ -173,14 +173,14 @@ var _ = Describe("A migration Job that cannot start", func() {
 	}, NodeTimeout(specTimeout))
 
 	It("reports the missing Secret [D9]", func(ctx SpecContext) {
-		m := server(withImage(neverStarts), withoutVolumes)
+		m := server(withImage(unpullableImage), withoutVolumes)
 		create(ctx, m)
 		env.Patch(ctx, waitMigrationPod(ctx), map[string]any{"status": map[string]any{"containerStatuses": nil}}, "status")
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "Secret db does not exist; create it in namespace opendatahub")
 	}, NodeTimeout(specTimeout))
 
 	It("is terminated at its deadline [D9]", func(ctx SpecContext) {
-		m := server(withImage(neverStarts), func(m *mlflowv1.MLflow) {
+		m := server(withImage(unpullableImage), func(m *mlflowv1.MLflow) {
 			m.Spec.Migration = &mlflowv1.MigrationConfig{ActiveDeadlineSeconds: new(int64(60))}
 		})
 		create(ctx, m)
@@ -195,12 +195,12 @@ var _ = Describe("A migration Job that cannot start", func() {
 		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)
-		old := strayJob("mlflow-mg-3130-g1", map[string]string{
+		legacyJob := userJob("mlflow-mg-3130-g1", map[string]string{
 			"mlflow.opendatahub.io/migration-job": "true", "mlflow.opendatahub.io/migration-instance": "mlflow", "component": "mlflow-migration"})
-		old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
-		create(ctx, old)
+		legacyJob.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, mlflowv1.GroupVersion.WithKind("MLflow"))}
+		create(ctx, legacyJob)
 		manager.Restart(ctx)
-		env.WaitDeleted(ctx, old)
+		env.WaitDeleted(ctx, legacyJob)
 		waitMigrated(ctx, m)
 	}, NodeTimeout(specTimeout))
 })
@@ -220,7 +220,7 @@ func waitMigrationPod(ctx context.Context) *corev1.Pod {
 var _ = Describe("A migration Job that runs", func() {
 	It("is not replaced when the MLflow is edited [D8]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(neverEnds))
+		m := server(withImage(neverReadyImage))
 		create(ctx, m)
 		Eventually(func(g Gomega) {
 			pods := jobPods(ctx)

@@ -13,9 +13,9 @@ var _ = Describe("A forced migration", func() {
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))
 		Expect(jobs(ctx)).To(HaveLen(1))
 
-		By("forcing the same target again while the Job of the first time exists")
+		By("forcing the same target again while the first Job exists")
 		start := env.AuditPosition()
-		force(ctx, m, "first")
+		setForceAnnotation(ctx, m, "first")
 		Eventually(func() []string { return createdJobs(start) }).WithContext(ctx).Should(Equal([]string{firstJob}))
 		waitMigrated(ctx, m)
 		Expect(m.Annotations).NotTo(HaveKey(forceKey))

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	supported = "3.14.0"
-	firstJob  = "mlflow-mg-3140-g1"
-	checkJob  = "mlflow-migration-check"
-	forceKey  = "mlflow.opendatahub.io/force-migrate"
+	supportedVersion = "3.14.0"
+	firstJob         = "mlflow-mg-3140-g1"
+	checkJob         = "mlflow-migration-check"
+	forceKey         = "mlflow.opendatahub.io/force-migrate"
 
-	// The image, which server and Job share, decides the behaviour of the Job's pods.
-	neverStarts = cluster.PodBehaviorRegistry + "image-pull:x"
-	neverEnds   = cluster.PodBehaviorRegistry + "not-ready:x"
-	endsWith11  = cluster.PodBehaviorRegistry + "exit-11:x"
-	endsWith15  = cluster.PodBehaviorRegistry + "exit-15:x"
-	endsWith17  = cluster.PodBehaviorRegistry + "exit-17:x"
+	// The server and the Job have the same image, which decides the behaviour of their pods.
+	unpullableImage = cluster.PodBehaviorRegistry + "image-pull:x"
+	neverReadyImage = cluster.PodBehaviorRegistry + "not-ready:x"
+	exit11Image     = cluster.PodBehaviorRegistry + "exit-11:x"
+	exit15Image     = cluster.PodBehaviorRegistry + "exit-15:x"
+	exit17Image     = cluster.PodBehaviorRegistry + "exit-17:x"
 )
 
 func withImage(name string) func(*mlflowv1.MLflow) {
@@ -39,8 +39,8 @@ func imagePatch(name string) map[string]any {
 	return map[string]any{"spec": map[string]any{"image": map[string]any{"image": name}}}
 }
 
-// force sets the annotation for a forced migration; nil removes it.
-func force(ctx context.Context, m *mlflowv1.MLflow, value any) {
+// setForceAnnotation sets the annotation for a forced migration; nil removes it.
+func setForceAnnotation(ctx context.Context, m *mlflowv1.MLflow, value any) {
 	GinkgoHelper()
 	env.SetAnnotation(ctx, m, forceKey, value)
 }
@@ -93,7 +93,7 @@ func createdJobs(start framework.AuditPosition) []string {
 func waitMigrated(ctx context.Context, m *mlflowv1.MLflow) {
 	GinkgoHelper()
 	waitAvailable(ctx, m)
-	Expect(m.Status.Version).To(Equal(supported))
+	Expect(m.Status.Version).To(Equal(supportedVersion))
 	waitMigrationCondition(ctx, m, metav1.ConditionTrue, "MigrationSucceeded", "completed successfully")
 }
 

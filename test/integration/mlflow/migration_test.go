@@ -14,12 +14,12 @@ import (
 var _ = Describe("The database of a new MLflow", func() {
 	It("is migrated before the server starts [mlflow-46] [mlflow-41]", func(ctx SpecContext) {
 		start := env.AuditPosition()
-		m := server(withImage(neverEnds), withJobs)
+		m := server(withImage(neverReadyImage), withJobs)
 		create(ctx, m)
 		waitMigrationCondition(ctx, m, metav1.ConditionUnknown, "MigrationRunning", "status.version is empty during bootstrap")
 		Expect(replicas(ctx)).To(BeZero())
-		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] addresses are not lost meanwhile")
-		Expect(m.Status.URL).To(Equal(external+"/mlflow"), "[D37]")
+		Expect(m.Status.Address.URL).To(Equal("https://mlflow.opendatahub.svc:8443/mlflow"), "[D37] the address must not be lost during the migration")
+		Expect(m.Status.URL).To(Equal(gatewayURL+"/mlflow"), "[D37]")
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Reason).To(Equal("MigrationRunning"))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Status).To(Equal(metav1.ConditionTrue))
 		for _, name := range []string{"mlflow-gc", "mlflow-trace-archival"} {
@@ -106,7 +106,7 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		}))
 	}, NodeTimeout(specTimeout))
 
-	It("waits for every pod that uses it, also for terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
+	It("waits for every pod that uses it, including terminating ones [mlflow-55] [mlflow-45] [D14]", func(ctx SpecContext) {
 		m := createReady(ctx, server())
 		pods := serverPods(ctx)
 		Expect(pods).To(HaveLen(1))
@@ -134,16 +134,16 @@ var _ = Describe("The database of an MLflow with an older schema", func() {
 		m := createReady(ctx, server(withJobs))
 		start := env.AuditPosition()
 		env.Patch(ctx, m, map[string]any{"spec": map[string]any{
-			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": endsWith17},
+			"workers": 3, "garbageCollection": map[string]any{"schedule": "1 1 * * *"}, "image": map[string]any{"image": exit17Image},
 		}})
 		waitMigrationCondition(ctx, m, metav1.ConditionFalse, "DowngradeRefused", "the database has schema")
-		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring("status.version is " + supported))
+		Expect(framework.FindCondition(m.Status.Conditions, "Migration").Message).To(ContainSubstring("status.version is " + supportedVersion))
 		Expect(env.Admin.Delete(ctx, networkPolicy("mlflow"))).To(Succeed())
 		Eventually(func() error {
 			policy := networkPolicy("mlflow")
 			return env.Admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
 		}).WithContext(ctx).Should(Succeed(), "the deleted NetworkPolicy was not recreated")
-		env.WaitIdle(manager.User, calm, specTimeout)
+		env.WaitIdle(manager.User, settleTime, specTimeout)
 		env.Get(ctx, m)
 		Expect(framework.FindCondition(m.Status.Conditions, "Available").Status).To(Equal(metav1.ConditionTrue))
 		Expect(framework.FindCondition(m.Status.Conditions, "Progressing").Reason).To(Equal("DowngradeRefused"))

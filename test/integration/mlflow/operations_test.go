@@ -22,7 +22,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/cluster"
 )
 
-func definitionOf(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
+// copyCRD returns a CRD that can be created again after its deletion.
+func copyCRD(ctx context.Context, name string) *apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	env.Get(ctx, crd)
@@ -82,7 +83,7 @@ var _ = Describe("The manager", func() {
 	)
 })
 
-var _ = Describe("A manager that cannot work", func() {
+var _ = Describe("A manager that cannot start", func() {
 	It("exits with code 1 and names the missing permission", func(ctx SpecContext) {
 		unprivileged := serviceAccount("unprivileged")
 		create(ctx, unprivileged)
@@ -141,7 +142,7 @@ func metrics(ctx context.Context, token string) *http.Response {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The manager creates the certificate at its start, with a CA that no client knows.
+	// The manager creates the certificate at its start, with its own CA.
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := insecure.Do(request)
 	Expect(err).NotTo(HaveOccurred())

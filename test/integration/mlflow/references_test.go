@@ -24,16 +24,16 @@ func template(ctx context.Context) string {
 	return d.Spec.Template.String()
 }
 
-func rolls(ctx context.Context, before string) {
+func waitForRollout(ctx context.Context, original string) {
 	GinkgoHelper()
-	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(before))
-	env.WaitIdle(manager.User, calm, specTimeout)
+	Eventually(template).WithContext(ctx).WithArguments(ctx).WithTimeout(specTimeout).ShouldNot(Equal(original))
+	env.WaitIdle(manager.User, settleTime, specTimeout)
 }
 
-func doesNotRoll(ctx context.Context, before string) {
+func expectNoRollout(ctx context.Context, original string) {
 	GinkgoHelper()
-	env.WaitIdle(manager.User, calm, specTimeout)
-	Expect(template(ctx)).To(Equal(before))
+	env.WaitIdle(manager.User, settleTime, specTimeout)
+	Expect(template(ctx)).To(Equal(original))
 }
 
 var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
@@ -41,46 +41,46 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 		db := secret("db", map[string]string{"uri": "postgresql://a", "unused": "x"})
 		create(ctx, db)
 		createReady(ctx, server(withoutVolumes))
-		before := template(ctx)
+		original := template(ctx)
 
 		By("creating the serving certificate after the server")
 		tls := secret("mlflow-tls", map[string]string{"tls.crt": "one", "tls.key": "one"})
 		create(ctx, tls)
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 
 		By("changing a key that no pod consumes")
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"unused": "y"}})
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 
 		By("changing a label")
 		env.SetLabel(ctx, db, "touched", "yes")
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 
 		By("rotating the database password")
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://b"}})
-		rolls(ctx, before)
+		waitForRollout(ctx, original)
 
 		By("renewing the serving certificate")
-		before = template(ctx)
+		original = template(ctx)
 		env.Patch(ctx, tls, map[string]any{"stringData": map[string]any{"tls.crt": "two"}})
-		rolls(ctx, before)
+		waitForRollout(ctx, original)
 
-		By("removing the label of the operator from the Deployment, so that the cache drops it")
-		before = template(ctx)
+		By("removing the label of the operator from the Deployment, which removes it from the cache")
+		original = template(ctx)
 		env.Patch(ctx, deployment(), map[string]any{"metadata": map[string]any{"labels": map[string]any{names.OperatorLabel: nil}}})
 		d := deployment()
 		env.WaitFor(ctx, d, func(g Gomega) { g.Expect(d.Labels).To(HaveKey(names.OperatorLabel)) })
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 
 		By("rotating while the manager restarts")
-		before = template(ctx)
+		original = template(ctx)
 		manager.StopTemporarily(ctx)
 		env.Patch(ctx, db, map[string]any{"stringData": map[string]any{"uri": "postgresql://c"}})
 		manager.Restart(ctx)
-		rolls(ctx, before)
-		before = template(ctx)
+		waitForRollout(ctx, original)
+		original = template(ctx)
 		manager.Restart(ctx)
-		doesNotRoll(ctx, before)
+		expectNoRollout(ctx, original)
 	}, NodeTimeout(specTimeout))
 
 	It("are reported with the fix if they are missing", func(ctx SpecContext) {
@@ -103,12 +103,12 @@ var _ = Describe("Secrets and ConfigMaps that a server consumes [D19]", func() {
 
 		create(ctx, configMap("corporate", map[string]string{"root.crt": "x"}))
 		waitAvailable(ctx, m)
-		before := template(ctx)
-		Expect(before).To(ContainSubstring("corporate"))
+		original := template(ctx)
+		Expect(original).To(ContainSubstring("corporate"))
 
 		By("creating the CA bundle of the platform")
 		create(ctx, configMap("odh-trusted-ca-bundle", map[string]string{"ca-bundle.crt": "x"}))
-		rolls(ctx, before)
+		waitForRollout(ctx, original)
 		Expect(template(ctx)).To(ContainSubstring("odh-trusted-ca-bundle"))
 	}, NodeTimeout(specTimeout))
 
@@ -141,7 +141,7 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 		config := &mlflowconfigv1.MLflowConfig{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace(ctx, "workspace"), Name: mlflowconfigv1.Name}}
 		config.Spec.ArtifactRootSecret = "mlflow-artifact-connection"
 		create(ctx, config)
-		expect := func(status metav1.ConditionStatus, reason, text string) {
+		expectCondition := func(status metav1.ConditionStatus, reason, text string) {
 			GinkgoHelper()
 			env.WaitFor(ctx, config, func(g Gomega) {
 				c, found := conditions.Get(config.Status.Conditions, "ReferencesReady")
@@ -151,27 +151,27 @@ var _ = Describe("The Secret of an MLflowConfig", func() {
 				g.Expect(c.Message).To(ContainSubstring(text))
 			})
 		}
-		expect(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-artifact-connection does not exist; create it")
+		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-artifact-connection does not exist; create it")
 		s := secret(config.Spec.ArtifactRootSecret, map[string]string{"AWS_ACCESS_KEY_ID": "key"})
 		s.Namespace = config.Namespace
 		create(ctx, s)
-		expect(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
+		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "has no key AWS_S3_BUCKET; add it")
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "experiments"}})
-		expect(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
-		env.WaitIdle(manager.User, calm, specTimeout)
+		expectCondition(metav1.ConditionTrue, "ReferencesFound", "names a bucket")
+		env.WaitIdle(manager.User, settleTime, specTimeout)
 		env.Patch(ctx, s, map[string]any{"stringData": map[string]any{"AWS_S3_BUCKET": "others"}})
 		env.ExpectNoWrites(manager.User, quiet)
 		Expect(env.Admin.Delete(ctx, s)).To(Succeed())
-		expect(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
+		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "does not exist")
 
 		By("configuring a separate archive")
 		env.Patch(ctx, config, map[string]any{"spec": map[string]any{"artifactRootSecret": nil, "archiveRootSecret": "mlflow-archive-secret", "traceArchivalRetention": "7d"}})
-		expect(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server")
+		expectCondition(metav1.ConditionFalse, "ReferencesMissing", "Secret mlflow-archive-secret does not exist; create it; until then archived traces go to the bucket of the server")
 		archive := secret("mlflow-archive-secret", map[string]string{"AWS_S3_BUCKET": "archive"})
 		archive.Namespace = config.Namespace
 		create(ctx, archive)
-		expect(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
-		env.WaitIdle(manager.User, calm, specTimeout) // Events are sent later
+		expectCondition(metav1.ConditionTrue, "ReferencesFound", "Secret mlflow-archive-secret names a bucket")
+		env.WaitIdle(manager.User, settleTime, specTimeout) // Events are sent later
 		env.ExpectIdle(manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -36,44 +36,44 @@ var _ = Describe("Availability [D18]", func() {
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "DeploymentReady")
 		d := deployment()
 		env.Get(ctx, d)
-		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the old pod")
+		Expect(d.Status.ReadyReplicas).To(Equal(int32(1)), "the previous pod must be ready")
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(message(m, "Available")).To(ContainSubstring("image"), "the cause") })
 
 		By("sending no writes while the rollout is stuck")
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		env.ExpectNoWrites(manager.User, quiet)
 
-		By("mending it")
+		By("correcting the pods")
 		env.Patch(ctx, m, podAnnotations(nil))
 		env.WaitForCondition(ctx, m, "Ready", metav1.ConditionTrue, "DeploymentReady")
 		waitAvailable(ctx, m)
 		Expect(m.Status.ObservedGeneration).To(Equal(m.Generation))
-		Expect(transition(m)).To(Equal(since), "it was available all the time")
+		Expect(transition(m)).To(Equal(since), "it must have been available all the time")
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("An object that takes the name of a child", func() {
+var _ = Describe("A foreign object with the name of a child", func() {
 	It("is reported in a condition and not changed, and replaced once it is deleted", func(ctx SpecContext) {
-		created := service()
-		created.Spec.Selector = map[string]string{"app": "something-else"}
-		created.Spec.Ports = servicePort(80)
-		create(ctx, created)
+		foreign := service()
+		foreign.Spec.Selector = map[string]string{"app": "something-else"}
+		foreign.Spec.Ports = servicePort(80)
+		create(ctx, foreign)
 
 		m := server()
 		create(ctx, m)
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionFalse, "ApplyFailed")
 		Expect(message(m, "Available")).To(ContainSubstring("Service opendatahub/mlflow exists and was not created by this operator; delete it or recreate it under another name"))
-		env.Get(ctx, created)
-		Expect(created.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
-		Expect(created.Labels).To(BeEmpty())
+		env.Get(ctx, foreign)
+		Expect(foreign.Spec.Selector).To(Equal(map[string]string{"app": "something-else"}))
+		Expect(foreign.Labels).To(BeEmpty())
 		env.Get(ctx, deployment()) // the other children are written despite one failure [D21]
 
 		Expect(env.Admin.Delete(ctx, m)).To(Succeed())
 		env.WaitDeleted(ctx, deployment())
-		env.Get(ctx, created)
-		Expect(created.DeletionTimestamp).To(BeNil(), "what we did not make is never deleted")
+		env.Get(ctx, foreign)
+		Expect(foreign.DeletionTimestamp).To(BeNil(), "a foreign object must never be deleted")
 
-		Expect(env.Admin.Delete(ctx, created)).To(Succeed())
+		Expect(env.Admin.Delete(ctx, foreign)).To(Succeed())
 		createReady(ctx, server())
 	}, NodeTimeout(specTimeout))
 })
@@ -88,7 +88,7 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 		d := deployment()
 		env.Get(ctx, d)
 		Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("cloud-identity"))
-		remove(ctx, m)
+		deleteAndWait(ctx, m)
 		Expect(env.Since(start).ByUser(manager.User).Of("serviceaccounts").Writes()).To(BeEmpty())
 		env.Get(ctx, foreign)
 		Expect(foreign.DeletionTimestamp).To(BeNil())
@@ -96,7 +96,7 @@ var _ = Describe("A ServiceAccount that a user created", func() {
 	}, NodeTimeout(specTimeout))
 })
 
-var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
+var _ = Describe("Optional APIs that are removed and restored at run time [D31]", func() {
 	It("delete their objects when they are removed, and recreate them when they are served again", func(ctx SpecContext) {
 		optional := map[string]client.Object{
 			"servicemonitors.monitoring.coreos.com": serviceMonitor(),
@@ -109,8 +109,8 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			}
 		}
 		m := createReady(ctx, server())
-		pid, before := manager.Process.PID, deployment()
-		env.Get(ctx, before)
+		pid, original := manager.Process.PID, deployment()
+		env.Get(ctx, original)
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
 		for crd := range optional {
 			Expect(cluster.RemoveCRD(ctx, env.Config, crd)).To(Succeed())
@@ -118,7 +118,7 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(env.Admin.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 			g.Expect(m.Status.URL).To(BeEmpty(), "[mlflow-31]")
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile that waits for an informer of them ends after two minutes")
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed(), "a reconcile must not wait for an informer of a removed API")
 		waitAvailable(ctx, m)
 		env.ExpectIdle(manager.User, quiet)
 
@@ -129,30 +129,30 @@ var _ = Describe("Optional APIs that come and go at run time [D31]", func() {
 			}).WithContext(ctx).Should(Succeed())
 		}
 		waitAvailable(ctx, m)
-		Expect(m.Status.URL).To(Equal(external + "/mlflow"))
-		Expect(manager.Process.PID).To(Equal(pid), "without a restart")
-		after := deployment()
-		env.Get(ctx, after)
-		Expect(after.Generation).To(Equal(before.Generation), "and without one of MLflow, which exposes metrics on every cluster")
-		Expect(after.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--expose-prometheus=/prometheus"))
+		Expect(m.Status.URL).To(Equal(gatewayURL + "/mlflow"))
+		Expect(manager.Process.PID).To(Equal(pid), "the manager must not restart")
+		current := deployment()
+		env.Get(ctx, current)
+		Expect(current.Generation).To(Equal(original.Generation), "the Deployment must not change, because MLflow exposes metrics on every cluster")
+		Expect(current.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--expose-prometheus=/prometheus"))
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(specTimeout))
 
 	It("include the MLflow API itself: the manager exits when it is removed, and waits for it after a restart", func(ctx SpecContext) {
 		const crd = "mlflows.mlflow.opendatahub.io"
-		definition := definitionOf(ctx, crd)
+		savedCRD := copyCRD(ctx, crd)
 		restore := func(ctx context.Context) {
-			Expect(cluster.InstallCRDs(ctx, env.Config, definition.DeepCopy())).To(Succeed())
+			Expect(cluster.InstallCRDs(ctx, env.Config, savedCRD.DeepCopy())).To(Succeed())
 		}
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) }, NodeTimeout(specTimeout))
-		remove(ctx, definition.DeepCopy())
+		deleteAndWait(ctx, savedCRD.DeepCopy())
 		manager.AwaitRestart(ctx)
 		env.ExpectNoWrites(manager.User, quiet)
 		restore(ctx)
 		createReady(ctx, server())
 
-		By("deleting the namespace of a running server")
-		remove(ctx, definition.DeepCopy())
+		By("removing the API of a running server")
+		deleteAndWait(ctx, savedCRD.DeepCopy())
 		manager.AwaitRestart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(manager.Process.Running()).To(BeTrue())

@@ -22,24 +22,24 @@ func requestedSize(c *corev1.PersistentVolumeClaim) string {
 
 var _ = Describe("The volume claim of a server [D23]", func() {
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
-		It("outlives its MLflow by default, deleted in the "+string(propagation)+", and is taken up by the next", func(ctx SpecContext) {
+		It("outlives its MLflow by default, deleted in the "+string(propagation)+", and is used by the next one", func(ctx SpecContext) {
 			m := createReady(ctx, server())
-			kept := claim()
-			env.Get(ctx, kept)
-			Expect(kept.OwnerReferences).To(BeEmpty())
+			original := claim()
+			env.Get(ctx, original)
+			Expect(original.OwnerReferences).To(BeEmpty())
 
 			Expect(env.Admin.Delete(ctx, m, client.PropagationPolicy(propagation))).To(Succeed())
-			for _, gone := range append(children(), m) {
-				env.WaitDeleted(ctx, gone)
+			for _, object := range append(children(), m) {
+				env.WaitDeleted(ctx, object)
 			}
-			env.Get(ctx, kept)
-			Expect(kept.DeletionTimestamp).To(BeNil())
+			env.Get(ctx, original)
+			Expect(original.DeletionTimestamp).To(BeNil())
 
 			start := env.AuditPosition()
 			createReady(ctx, server())
-			again := claim()
-			env.Get(ctx, again)
-			Expect(again.UID).To(Equal(kept.UID))
+			reused := claim()
+			env.Get(ctx, reused)
+			Expect(reused.UID).To(Equal(original.UID))
 			Expect(env.Since(start).ByUser(manager.User).Of("persistentvolumeclaims").Writes()).To(BeEmpty())
 		}, NodeTimeout(specTimeout))
 	}
@@ -99,7 +99,7 @@ var _ = Describe("The volume claim of a server [D23]", func() {
 		Expect(restored.DeletionTimestamp).To(BeNil())
 	}, NodeTimeout(specTimeout))
 
-	It("loses its owner reference at once if the legacy operator created it", func(ctx SpecContext) {
+	It("loses its owner reference immediately if the legacy operator created it", func(ctx SpecContext) {
 		manager.StopTemporarily(ctx)
 		m := server()
 		create(ctx, m)

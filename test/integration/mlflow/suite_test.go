@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	namespace = "opendatahub"
-	image     = "quay.io/example/mlflow:v3"
-	external  = "https://gateway.apps.example.com"
+	namespace  = "opendatahub"
+	image      = "quay.io/example/mlflow:v3"
+	gatewayURL = "https://gateway.apps.example.com"
 
 	specTimeout = 5 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; see [framework.Env.ExpectIdle] for the rest of the suite.
+	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
 	quiet = time.Second
-	// calm is how long the manager must send nothing before a spec makes the next change.
-	calm = time.Second
-	// collectionTime is how long the garbage collector of Kubernetes may take before a spec deletes pods itself.
-	collectionTime = 2 * time.Second
+	// settleTime is the time without requests after which a spec makes the next change.
+	settleTime = time.Second
+	// garbageCollectionTimeout is the time after which a spec deletes pods that the garbage collector of Kubernetes has not deleted.
+	garbageCollectionTimeout = 2 * time.Second
 )
 
 // All specs share one control plane with every optional API and one manager with exactly the shipped permissions. MLflow is a singleton, so the
@@ -37,9 +37,9 @@ func TestMLflow(t *testing.T) { framework.Run(t, "MLflow") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	env = framework.Start(ctx, "mlflow", cluster.OpenShift, framework.WithTypes(mlflowv1.AddToScheme, mlflowconfigv1.AddToScheme), framework.WithOperator("config/default"))
-	// The namespace enforces the restricted level of Pod Security, so specs fail if one of our pods violates it.
+	// The namespace enforces the restricted level of Pod Security, so specs fail if a managed pod violates it.
 	env.SetLabel(ctx, framework.NamespaceNamed(namespace), "pod-security.kubernetes.io/enforce", "restricted")
 	manager = env.StartManager(ctx, framework.ManagerOptions{
-		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=" + external + "/"},
+		Env: []string{"MLFLOW_IMAGE=" + image, "MLFLOW_URL=" + gatewayURL + "/"},
 	})
 }, NodeTimeout(framework.StartTimeout))

@@ -9,13 +9,13 @@ import (
 )
 
 var _ = Describe("The TLS profile of the cluster", func() {
-	// adhere sets the adherence policy and the TLS profile of the cluster.
-	adhere := func(ctx context.Context, spec map[string]any) {
+	// setProfile sets the adherence policy and the TLS profile of the cluster.
+	setProfile := func(ctx context.Context, spec map[string]any) {
 		GinkgoHelper()
-		api := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "APIServer"}}
-		api.SetName("cluster")
-		env.Get(ctx, api)
-		env.Patch(ctx, api, map[string]any{"spec": spec})
+		apiServer := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "APIServer"}}
+		apiServer.SetName("cluster")
+		env.Get(ctx, apiServer)
+		env.Patch(ctx, apiServer, map[string]any{"spec": spec})
 	}
 	modern := map[string]any{"tlsSecurityProfile": map[string]any{"type": "Modern"}, "tlsAdherence": "StrictAllComponents"}
 	reset := map[string]any{"tlsSecurityProfile": nil, "tlsAdherence": "LegacyAdheringComponentsOnly"}
@@ -36,16 +36,16 @@ var _ = Describe("The TLS profile of the cluster", func() {
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("setting a profile for other components only")
-		adhere(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
+		setProfile(ctx, map[string]any{"tlsSecurityProfile": modern["tlsSecurityProfile"]})
 		env.WaitIdle(manager.User, quiet, specTimeout)
 		Expect(ciphers(ctx)).To(Equal("PROFILE=SYSTEM"))
 
 		By("setting the profile for all components, which restarts the manager")
 		DeferCleanup(func(ctx SpecContext) {
-			adhere(ctx, reset)
+			setProfile(ctx, reset)
 			manager.AwaitRestart(ctx)
 		}, NodeTimeout(specTimeout))
-		adhere(ctx, modern)
+		setProfile(ctx, modern)
 		manager.AwaitRestart(ctx)
 		env.WaitFor(ctx, m, func(g Gomega) { g.Expect(ciphers(ctx)).To(HavePrefix("PSK-")) })
 		waitAvailable(ctx, m)

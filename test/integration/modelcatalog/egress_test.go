@@ -8,16 +8,18 @@ import (
 
 var _ = Describe("The egress of the catalog", func() {
 	It("is restored whenever another client changes it [modelregistry-132]", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		w.createReady(ctx, catalog(ns))
-		closed, open := policy(ns, "model-catalog-postgres-egress"), policy(ns, "model-catalog-egress")
-		w.Patch(ctx, closed, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
-		w.WaitFor(ctx, closed, func(g Gomega) { g.Expect(closed.Spec.Egress).To(BeEmpty()) })
-		Expect(closed.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeEgress))
-		w.Patch(ctx, open, map[string]any{"spec": map[string]any{"egress": nil}})
-		w.WaitFor(ctx, open, func(g Gomega) { g.Expect(open.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}})) })
-		w.waitIdle()
-		w.ExpectIdle(w.manager.User, quiet)
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		env.createReady(ctx, catalog(ns))
+		databasePolicy, serverPolicy := policy(ns, "model-catalog-postgres-egress"), policy(ns, "model-catalog-egress")
+		env.Patch(ctx, databasePolicy, map[string]any{"spec": map[string]any{"egress": []any{map[string]any{}}}})
+		env.WaitFor(ctx, databasePolicy, func(g Gomega) { g.Expect(databasePolicy.Spec.Egress).To(BeEmpty()) })
+		Expect(databasePolicy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeEgress))
+		env.Patch(ctx, serverPolicy, map[string]any{"spec": map[string]any{"egress": nil}})
+		env.WaitFor(ctx, serverPolicy, func(g Gomega) {
+			g.Expect(serverPolicy.Spec.Egress).To(Equal([]networkingv1.NetworkPolicyEgressRule{{}}))
+		})
+		env.waitIdle()
+		env.ExpectIdle(env.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 })

@@ -18,31 +18,31 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// waitTimeout is how long a spec waits for the effect of another process.
+// waitTimeout bounds the time until another process has an effect.
 const waitTimeout = 90 * time.Second
 
-// controlPlane is one control plane with its manager.
+// controlPlane is a control plane with its manager.
 type controlPlane struct {
 	*framework.Env
 	manager *framework.Manager
 }
 
-// userSources are the ConfigMaps that are retained after a Catalog.
+// userSources are the ConfigMaps that remain when a Catalog is deleted.
 var userSources = []string{"model-catalog-sources", "mcp-catalog-sources", "agent-catalog-sources", "serving-runtime-catalog-sources"}
 
-func (w *controlPlane) ensureNamespace(ctx context.Context, name string) {
+func (env *controlPlane) ensureNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
-	err := w.Admin.Create(ctx, framework.NamespaceNamed(name))
+	err := env.Admin.Create(ctx, framework.NamespaceNamed(name))
 	Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
 }
 
 // namespace returns the namespace for the Catalog of a spec: a new one, except on OpenShift.
-func (w *controlPlane) namespace(ctx context.Context) string {
+func (env *controlPlane) namespace(ctx context.Context) string {
 	GinkgoHelper()
-	if w == onOpenShift {
+	if env == onOpenShift {
 		return registries
 	}
-	return w.Namespace(ctx, "catalog")
+	return env.Namespace(ctx, "catalog")
 }
 
 func catalog(namespace string, changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
@@ -54,80 +54,80 @@ func catalog(namespace string, changes ...func(*aihubv1alpha1.CatalogSpec)) *aih
 }
 
 // create creates an object, and deletes it at the end of the spec.
-func (w *controlPlane) create(ctx context.Context, o client.Object) {
+func (env *controlPlane) create(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	Expect(w.Admin.Create(ctx, o)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { w.remove(ctx, o) }, NodeTimeout(specTimeout))
+	Expect(env.Admin.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { env.deleteAndWait(ctx, o) }, NodeTimeout(specTimeout))
 }
 
-func (w *controlPlane) remove(ctx context.Context, o client.Object) {
+func (env *controlPlane) deleteAndWait(ctx context.Context, o client.Object) {
 	GinkgoHelper()
-	err := w.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := env.Admin.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	w.WaitDeleted(ctx, o)
-	if _, is := o.(*aihubv1alpha1.Catalog); is {
-		w.clear(ctx, o.GetNamespace())
+	env.WaitDeleted(ctx, o)
+	if _, isCatalog := o.(*aihubv1alpha1.Catalog); isCatalog {
+		env.deleteRetained(ctx, o.GetNamespace())
 	}
 }
 
-// clear deletes the ConfigMaps that are retained after a Catalog, and waits until its children are deleted.
-func (w *controlPlane) clear(ctx context.Context, namespace string) {
+// deleteRetained deletes the ConfigMaps that remain when a Catalog is deleted, and waits until its children are deleted.
+func (env *controlPlane) deleteRetained(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, name := range userSources {
-		Expect(client.IgnoreNotFound(w.Admin.Delete(ctx, configMap(namespace, name)))).To(Succeed())
+		Expect(client.IgnoreNotFound(env.Admin.Delete(ctx, configMap(namespace, name)))).To(Succeed())
 	}
-	w.WaitDeleted(ctx, deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
-		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), delegation())
+	env.WaitDeleted(ctx, deployment(namespace, "model-catalog"), deployment(namespace, "model-catalog-postgres"), secret(namespace, "model-catalog-postgres"),
+		configMap(namespace, "default-catalog-sources"), configMap(namespace, "model-catalog-sources"), authDelegatorBinding())
 }
 
 // createReady creates a Catalog, and waits until it is available and the manager is idle.
-func (w *controlPlane) createReady(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
+func (env *controlPlane) createReady(ctx context.Context, c *aihubv1alpha1.Catalog) *aihubv1alpha1.Catalog {
 	GinkgoHelper()
-	w.create(ctx, c)
-	w.available(ctx, c)
+	env.create(ctx, c)
+	env.waitAvailable(ctx, c)
 	return c
 }
 
-func (w *controlPlane) available(ctx context.Context, c *aihubv1alpha1.Catalog) {
+func (env *controlPlane) waitAvailable(ctx context.Context, c *aihubv1alpha1.Catalog) {
 	GinkgoHelper()
-	w.WaitFor(ctx, c, func(g Gomega) {
+	env.WaitFor(ctx, c, func(g Gomega) {
 		g.Expect(framework.FindCondition(c.Status.Conditions, "Available").Reason).To(Equal("DeploymentAvailable"), framework.FindCondition(c.Status.Conditions, "Available").Message)
 		g.Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 	})
-	w.waitIdle()
-	w.Get(ctx, c)
+	env.waitIdle()
+	env.Get(ctx, c)
 }
 
-func (w *controlPlane) waitIdle() {
+func (env *controlPlane) waitIdle() {
 	GinkgoHelper()
-	w.WaitIdle(w.manager.User, quiet, specTimeout)
+	env.WaitIdle(env.manager.User, quiet, specTimeout)
 }
 
-// webhookAnswers waits until the webhook of Catalogs responds and is trusted.
-func (w *controlPlane) webhookAnswers(ctx context.Context) {
+// waitForWebhook waits until the webhook of Catalogs responds and is trusted.
+func (env *controlPlane) waitForWebhook(ctx context.Context) {
 	GinkgoHelper()
 	misnamed := catalog(registries)
 	misnamed.Name = "probe"
-	Eventually(func() error { return w.Admin.Create(ctx, misnamed.DeepCopy(), client.DryRunAll) }).
+	Eventually(func() error { return env.Admin.Create(ctx, misnamed.DeepCopy(), client.DryRunAll) }).
 		WithContext(ctx).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring("must be 'catalog'")))
 }
 
-// withoutWebhook calls do while no webhook validates Catalogs.
-func (w *controlPlane) withoutWebhook(ctx context.Context, do func()) {
+// withoutWebhook calls a function while no webhook validates Catalogs.
+func (env *controlPlane) withoutWebhook(ctx context.Context, call func()) {
 	GinkgoHelper()
 	hook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "catalog-validating-webhook-configuration"}}
-	w.Get(ctx, hook)
-	Expect(w.Admin.Delete(ctx, hook.DeepCopy())).To(Succeed())
+	env.Get(ctx, hook)
+	Expect(env.Admin.Delete(ctx, hook.DeepCopy())).To(Succeed())
 	defer func() {
 		hook.ResourceVersion, hook.UID = "", ""
-		Expect(w.Admin.Create(ctx, hook)).To(Succeed())
-		w.webhookAnswers(ctx)
+		Expect(env.Admin.Create(ctx, hook)).To(Succeed())
+		env.waitForWebhook(ctx)
 	}()
 	// The API server drops a deleted webhook with a delay.
 	probe := catalog(metav1.NamespaceDefault)
 	probe.Name = "probe"
-	Eventually(func() error { return w.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
-	do()
+	Eventually(func() error { return env.Admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).WithTimeout(waitTimeout).Should(Succeed())
+	call()
 }
 
 func meta(namespace, name string) metav1.ObjectMeta {
@@ -162,7 +162,7 @@ func roleBinding(namespace, name string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: meta(namespace, name)}
 }
 
-func delegation() *rbacv1.ClusterRoleBinding {
+func authDelegatorBinding() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "model-catalog-auth-delegator"}}
 }
 

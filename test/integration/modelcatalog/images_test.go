@@ -16,24 +16,24 @@ var _ = Describe("The data of the catalog", func() {
 	digest := "sha256:" + strings.Repeat("0123abcd", 8)
 
 	It("comes from the images that the Catalog selects by digest or tag [modelregistry-121]", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
+		env := onKubernetes
+		ns := env.namespace(ctx)
 		images := func(ctx context.Context) []string {
 			d := deployment(ns, "model-catalog")
-			if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 				return []string{err.Error()}
 			}
 			return []string{d.Spec.Template.Spec.InitContainers[0].Image, d.Spec.Template.Spec.InitContainers[1].Image}
 		}
-		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1" }))
+		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1" }))
 		Expect(images(ctx)).To(Equal([]string{"quay.io/example/catalog-data@" + digest, "quay.io/example/benchmark-data:v2.1"}))
-		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
+		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"catalogDataImage": nil}})
 		Eventually(images).WithContext(ctx).WithTimeout(waitTimeout).Should(Equal([]string{"quay.io/example/catalog-data:v1", "quay.io/example/benchmark-data:v2.1"}))
-		w.available(ctx, c)
-		w.ExpectIdle(w.manager.User, quiet)
+		env.waitAvailable(ctx, c)
+		env.ExpectIdle(env.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("cannot be selected by anything but a digest or a tag [modelregistry-122]", func(ctx SpecContext, value string) {
+	DescribeTable("can be selected only by a digest or a tag [modelregistry-122]", func(ctx SpecContext, value string) {
 		for _, field := range []string{"catalogDataImage", "benchmarkDataImage"} {
 			c := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), registries, aihubv1alpha1.CatalogName)
 			c.Object["spec"] = map[string]any{field: value}
@@ -42,8 +42,8 @@ var _ = Describe("The data of the catalog", func() {
 		}
 	},
 		Entry("another repository", "quay.io/other/data:v1"),
-		Entry("a digest that is cut off", "sha256:0123abcd"),
+		Entry("a truncated digest", "sha256:0123abcd"),
 		Entry("a digest in upper case", "SHA256:"+strings.Repeat("ABCD", 16)),
-		Entry("a blank", "v 1"),
+		Entry("a space", "v 1"),
 	)
 })

@@ -18,10 +18,10 @@ import (
 
 var _ = Describe("A new Catalog", func() {
 	It("creates every object on plain Kubernetes, each owned by the Catalog only, and then sends no write [modelregistry-75] [modelregistry-80] [modelregistry-81]", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		start := w.AuditPosition()
-		c := w.createReady(ctx, catalog(ns))
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		start := env.AuditPosition()
+		c := env.createReady(ctx, catalog(ns))
 		Expect(c.Finalizers).To(ContainElement("catalog.aihub.opendatahub.io/finalizer"))
 		for _, o := range []client.Object{
 			&corev1.ServiceAccount{ObjectMeta: meta(ns, "model-catalog")}, configMap(ns, "default-catalog-sources"),
@@ -32,7 +32,7 @@ var _ = Describe("A new Catalog", func() {
 			policy(ns, "model-catalog-egress"), policy(ns, "model-catalog-postgres-egress"),
 			secret(ns, "model-catalog-kube-rbac-proxy"),
 		} {
-			w.Get(ctx, o)
+			env.Get(ctx, o)
 			Expect(o.GetOwnerReferences()).To(HaveLen(1), o.GetName())
 			Expect(metav1.IsControlledBy(o, c)).To(BeTrue(), o.GetName())
 			Expect(o.GetLabels()).To(HaveKeyWithValue("app.kubernetes.io/created-by", "model-registry-operator"), o.GetName())
@@ -41,45 +41,45 @@ var _ = Describe("A new Catalog", func() {
 		}
 		for _, name := range userSources {
 			m := configMap(ns, name)
-			w.Get(ctx, m)
+			env.Get(ctx, m)
 			Expect(m.OwnerReferences).To(BeEmpty())
 		}
-		binding := delegation()
-		w.Get(ctx, binding)
+		binding := authDelegatorBinding()
+		env.Get(ctx, binding)
 		Expect(binding.OwnerReferences).To(BeEmpty())
 		Expect(binding.Labels).To(HaveKeyWithValue("modelregistry.opendatahub.io/namespace", ns))
-		w.ExpectAbsent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
+		env.ExpectAbsent(ctx, roleBinding(ns, "model-catalog-admin-binding"))
 		Expect(c.Status.ObservedGeneration).To(Equal(c.Generation))
 
-		mine := w.Since(start).ByUser(w.manager.User)
-		Expect(mine.Refused()).To(BeEmpty())
-		w.ExpectIdle(w.manager.User, quiet)
+		requests := env.Since(start).ByUser(env.manager.User)
+		Expect(requests.Refused()).To(BeEmpty())
+		env.ExpectIdle(env.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	It("encrypts the connection to its database, and connects to an external database with a Secret", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Database = &aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled}
 		}))
-		own, server := secret(ns, "model-catalog-postgres-tls"), deployment(ns, "model-catalog")
-		w.Get(ctx, own)
-		Expect(metav1.IsControlledBy(own, c)).To(BeTrue())
-		w.Get(ctx, server)
+		tlsSecret, server := secret(ns, "model-catalog-postgres-tls"), deployment(ns, "model-catalog")
+		env.Get(ctx, tlsSecret)
+		Expect(metav1.IsControlledBy(tlsSecret, c)).To(BeTrue())
+		env.Get(ctx, server)
 		Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "PGSSLMODE", Value: "verify-full"}))
-		w.waitIdle()
-		w.ExpectIdle(w.manager.User, quiet)
-		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
-		w.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))
-		w.WaitFor(ctx, server, func(g Gomega) {
+		env.waitIdle()
+		env.ExpectIdle(env.manager.User, quiet)
+		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"database": map[string]any{"serverTLS": nil, "connection": map[string]any{"secretName": "catalog-app"}}}})
+		env.WaitDeleted(ctx, deployment(ns, "model-catalog-postgres"))
+		env.WaitFor(ctx, server, func(g Gomega) {
 			g.Expect(server.Spec.Template.Spec.Containers[0].Env).To(ContainElement(HaveField("ValueFrom.SecretKeyRef.Key", "dbname")))
 		})
 	}, NodeTimeout(specTimeout))
 
-	It("uses its own resources and size [modelregistry-76]", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+	It("uses the resources and the volume size of its spec [modelregistry-76]", func(ctx SpecContext) {
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Resources = &aihubv1alpha1.CatalogResources{
 				Catalog:  &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("512Mi")}},
 				Postgres: &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("300m")}},
@@ -87,54 +87,54 @@ var _ = Describe("A new Catalog", func() {
 			s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
 		}))
 		server, database := deployment(ns, "model-catalog"), deployment(ns, "model-catalog-postgres")
-		w.Get(ctx, server)
-		w.Get(ctx, database)
+		env.Get(ctx, server)
+		env.Get(ctx, database)
 		Expect(server.Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String()).To(Equal("512Mi"))
 		Expect(database.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("300m"))
 		Expect(database.Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit.String()).To(Equal("10Gi"))
 	}, NodeTimeout(specTimeout))
 
 	It("is published on OpenShift by a Route and a gateway, and is unpublished when it is deleted [modelregistry-78] [modelregistry-82] [modelregistry-83] [D25] [D26]", func(ctx SpecContext) {
-		w := onOpenShift
-		ns := w.namespace(ctx)
-		shared := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
-		shared.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
-		shared.Object["spec"] = map[string]any{
+		env := onOpenShift
+		ns := env.namespace(ctx)
+		legacyGrant := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-httproutes") // of the replaced operator, for every Service
+		legacyGrant.SetLabels(map[string]string{"app.kubernetes.io/created-by": "model-registry-operator", "component": "model-registry"})
+		legacyGrant.Object["spec"] = map[string]any{
 			"from": []any{map[string]any{"group": capability.HTTPRoute.Group, "kind": "HTTPRoute", "namespace": routes}},
 			"to":   []any{map[string]any{"group": "", "kind": "Service"}},
 		}
-		Expect(w.Admin.Create(ctx, shared)).To(Succeed())
-		c := w.createReady(ctx, catalog(ns))
-		w.WaitDeleted(ctx, shared)
+		Expect(env.Admin.Create(ctx, legacyGrant)).To(Succeed())
+		c := env.createReady(ctx, catalog(ns))
+		env.WaitDeleted(ctx, legacyGrant)
 		route := framework.Unstructured(capability.Route, ns, "model-catalog-https")
-		w.Get(ctx, route)
+		env.Get(ctx, route)
 		spec := route.Object["spec"].(map[string]any)
 		Expect(spec["host"]).To(Equal("model-catalog." + domain))
 		Expect(spec["tls"]).To(HaveKeyWithValue("termination", "reencrypt"))
-		w.Get(ctx, policy(ns, "model-catalog-https-route"))
-		published := framework.Unstructured(capability.HTTPRoute, routes, "model-catalog")
-		w.Get(ctx, published)
-		Expect(published.GetOwnerReferences()).To(BeEmpty())
+		env.Get(ctx, policy(ns, "model-catalog-https-route"))
+		httpRoute := framework.Unstructured(capability.HTTPRoute, routes, "model-catalog")
+		env.Get(ctx, httpRoute)
+		Expect(httpRoute.GetOwnerReferences()).To(BeEmpty())
 		grant := framework.Unstructured(capability.ReferenceGrant, ns, "allow-gateway-model-catalog")
-		w.Get(ctx, grant)
+		env.Get(ctx, grant)
 		Expect(grant.Object["spec"].(map[string]any)["to"]).To(ConsistOf(HaveKeyWithValue("name", "model-catalog")))
 		s := service(ns, "model-catalog")
-		w.Get(ctx, s)
+		env.Get(ctx, s)
 		Expect(s.Annotations).To(HaveKeyWithValue("routing.opendatahub.io/external-address-rest", "gateway.example.com/catalog"))
-		w.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
-		w.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
-		w.ExpectIdle(w.manager.User, quiet)
+		env.ExpectAbsent(ctx, secret(ns, "model-catalog-kube-rbac-proxy")) // the platform creates it
+		env.ExpectAbsent(ctx, policy(ns, "model-catalog-ingress"))
+		env.ExpectIdle(env.manager.User, quiet)
 
-		w.remove(ctx, c)
-		w.WaitDeleted(ctx, published, delegation(), route)
+		env.deleteAndWait(ctx, c)
+		env.WaitDeleted(ctx, httpRoute, authDelegatorBinding(), route)
 	}, NodeTimeout(specTimeout))
 
 	It("publishes no address without its Route or HTTPRoute [D22]", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		w.createReady(ctx, catalog(ns))
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		env.createReady(ctx, catalog(ns))
 		s := service(ns, "model-catalog")
-		w.Get(ctx, s)
+		env.Get(ctx, s)
 		for key, value := range s.Annotations {
 			Expect(strings.HasPrefix(key, "routing.opendatahub.io/")).To(BeFalse(), "%s=%s", key, value)
 		}

@@ -15,9 +15,9 @@ import (
 )
 
 // proxyVariables returns the proxy variables of the server as NAME=value.
-func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []string {
+func (env *controlPlane) proxyVariables(ctx context.Context, namespace string) []string {
 	d := deployment(namespace, "model-catalog")
-	if err := w.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+	if err := env.Admin.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 		return []string{err.Error()}
 	}
 	found := []string{}
@@ -31,58 +31,58 @@ func (w *controlPlane) proxyVariables(ctx context.Context, namespace string) []s
 
 var _ = Describe("The egress proxy of the server", func() {
 	It("uses the proxy of the cluster on OpenShift, unless the Catalog sets its own or none [modelregistry-116]", func(ctx SpecContext) {
-		w := onOpenShift
-		ns := w.namespace(ctx)
-		ofCluster := framework.Unstructured(capability.OpenShiftProxy, "", "cluster")
-		report := func(ctx context.Context, status map[string]any) {
+		env := onOpenShift
+		ns := env.namespace(ctx)
+		clusterProxy := framework.Unstructured(capability.OpenShiftProxy, "", "cluster")
+		setStatus := func(ctx context.Context, status map[string]any) {
 			GinkgoHelper()
-			w.Get(ctx, ofCluster)
-			ofCluster.Object["status"] = status
-			Expect(w.Admin.Status().Update(ctx, ofCluster)).To(Succeed())
+			env.Get(ctx, clusterProxy)
+			clusterProxy.Object["status"] = status
+			Expect(env.Admin.Status().Update(ctx, clusterProxy)).To(Succeed())
 		}
-		DeferCleanup(func(ctx SpecContext) { report(ctx, map[string]any{}) }, NodeTimeout(specTimeout))
-		report(ctx, map[string]any{"httpsProxy": "http://cluster:3128", "noProxy": ".svc"})
-		leaves := func(want ...string) {
+		DeferCleanup(func(ctx SpecContext) { setStatus(ctx, map[string]any{}) }, NodeTimeout(specTimeout))
+		setStatus(ctx, map[string]any{"httpsProxy": "http://cluster:3128", "noProxy": ".svc"})
+		waitForVariables := func(want ...string) {
 			GinkgoHelper()
-			Eventually(w.proxyVariables).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(waitTimeout).Should(HaveExactElements(want))
+			Eventually(env.proxyVariables).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(waitTimeout).Should(HaveExactElements(want))
 		}
 
-		By("following the cluster")
-		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
+		By("using the proxy of the cluster")
+		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) { // as an older release stored it
 			s.Proxy = &aihubv1alpha1.CatalogProxy{Mode: server.Enabled}
 		}))
-		leaves("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
-		report(ctx, map[string]any{"httpsProxy": "http://cluster:3129"})
-		leaves("HTTPS_PROXY=http://cluster:3129")
+		waitForVariables("HTTPS_PROXY=http://cluster:3128", "NO_PROXY=.svc")
+		setStatus(ctx, map[string]any{"httpsProxy": "http://cluster:3129"})
+		waitForVariables("HTTPS_PROXY=http://cluster:3129")
 
-		By("having its own")
-		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": "http://mine:8080"}}})
-		leaves("HTTP_PROXY=http://mine:8080")
+		By("setting a proxy in the Catalog")
+		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": "http://mine:8080"}}})
+		waitForVariables("HTTP_PROXY=http://mine:8080")
 
-		By("having none")
-		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": nil, "mode": nil}}})
-		leaves()
-		w.available(ctx, c)
-		w.ExpectIdle(w.manager.User, quiet)
+		By("setting no proxy")
+		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"proxy": map[string]any{"httpProxy": nil, "mode": nil}}})
+		waitForVariables()
+		env.waitAvailable(ctx, c)
+		env.ExpectIdle(env.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
-	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, why string) {
+	DescribeTable("is rejected if it is not the address of a proxy [modelregistry-120]", func(ctx SpecContext, field, value, message string) {
 		c := catalog(registries)
-		refused := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
-		refused.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}
-		err := onKubernetes.Admin.Create(ctx, refused, client.DryRunAll)
-		if why == "" {
+		invalid := framework.Unstructured(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), c.Namespace, c.Name)
+		invalid.Object["spec"] = map[string]any{"proxy": map[string]any{field: value}}
+		err := onKubernetes.Admin.Create(ctx, invalid, client.DryRunAll)
+		if message == "" {
 			Expect(err).NotTo(HaveOccurred())
 			return
 		}
-		Expect(err).To(MatchError(And(ContainSubstring("spec.proxy."+field), ContainSubstring(why))))
+		Expect(err).To(MatchError(And(ContainSubstring("spec.proxy."+field), ContainSubstring(message))))
 	},
 		Entry("a path", "httpProxy", "http://proxy:3128/path", "must be the address of a proxy without a path"),
-		Entry("a blank", "httpsProxy", "http://proxy 3128", "must be the address of a proxy without a path"),
+		Entry("a space", "httpsProxy", "http://proxy 3128", "must be the address of a proxy without a path"),
 		Entry("another scheme", "httpsProxy", "ftp://proxy:21", "must be the address of a proxy without a path"),
 		Entry("only a host and a port", "httpProxy", "proxy:3128", ""),
 		Entry("a user", "httpsProxy", "https://ana:p%40ss@proxy.example.com:3128/", ""),
-		Entry("an address of IPv6", "httpsProxy", "http://[fd00::1]:3128", ""),
+		Entry("an IPv6 address", "httpsProxy", "http://[fd00::1]:3128", ""),
 		Entry("an empty value", "httpProxy", "", ""),
 		Entry("an unknown mode", "mode", "On", "Unsupported value"),
 	)

@@ -17,34 +17,34 @@ import (
 
 var _ = Describe("The servers of the catalog", func() {
 	It("follow the scale subresource, and have a PodDisruptionBudget if there are several", func(ctx SpecContext) {
-		w := onKubernetes
-		ns := w.namespace(ctx)
-		c := w.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
+		env := onKubernetes
+		ns := env.namespace(ctx)
+		c := env.createReady(ctx, catalog(ns, func(s *aihubv1alpha1.CatalogSpec) {
 			s.Volumes = []server.Volume{{Name: "login", Secret: &corev1.SecretVolumeSource{SecretName: "login", Optional: new(true)}}}
 			s.VolumeMounts = []corev1.VolumeMount{{Name: "login", MountPath: "/etc/login"}}
 		}))
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta(ns, "model-catalog")}
-		w.ExpectAbsent(ctx, budget)
+		env.ExpectAbsent(ctx, budget)
 		since := apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime
 		scale := &autoscalingv1.Scale{}
-		Expect(w.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
+		Expect(env.Admin.SubResource("scale").Get(ctx, c, scale)).To(Succeed())
 		Expect(scale.Spec.Replicas).To(Equal(int32(1)))
 		Expect(scale.Status.Selector).To(Equal("app.kubernetes.io/name=model-catalog,app=model-catalog,component=model-catalog"))
 		scale.Spec.Replicas = 2
-		Expect(w.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
-		w.WaitExists(ctx, budget)
-		w.WaitFor(ctx, c, func(g Gomega) { g.Expect(c.Status.Replicas).To(Equal(int32(2))) })
-		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+		Expect(env.Admin.SubResource("scale").Update(ctx, c, client.WithSubResourceBody(scale))).To(Succeed())
+		env.WaitExists(ctx, budget)
+		env.WaitFor(ctx, c, func(g Gomega) { g.Expect(c.Status.Replicas).To(Equal(int32(2))) })
+		env.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
 
-		By("asking for a Secret that does not exist")
-		w.Patch(ctx, c, map[string]any{"spec": map[string]any{"replicas": 1, "imagePullSecrets": []any{map[string]any{"name": "mirror"}}}})
-		w.WaitForCondition(ctx, c, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
-		w.WaitDeleted(ctx, budget)
-		w.create(ctx, secret(ns, "mirror"))
-		w.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
-		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it was available all the time")
-		w.waitIdle()
-		w.ExpectIdle(w.manager.User, quiet)
+		By("referencing a Secret that does not exist")
+		env.Patch(ctx, c, map[string]any{"spec": map[string]any{"replicas": 1, "imagePullSecrets": []any{map[string]any{"name": "mirror"}}}})
+		env.WaitForCondition(ctx, c, "ReferencesReady", metav1.ConditionFalse, "ReferencesMissing")
+		env.WaitDeleted(ctx, budget)
+		env.create(ctx, secret(ns, "mirror"))
+		env.WaitForCondition(ctx, c, "Ready", metav1.ConditionTrue, "DeploymentAvailable")
+		Expect(apimeta.FindStatusCondition(c.Status.Conditions, "Available").LastTransitionTime).To(Equal(since), "it must have been available all the time")
+		env.waitIdle()
+		env.ExpectIdle(env.manager.User, quiet)
 	}, NodeTimeout(specTimeout))
 
 	DescribeTable("are rejected with invalid fields", func(ctx SpecContext, fields map[string]any, refusal string) {
@@ -52,9 +52,9 @@ var _ = Describe("The servers of the catalog", func() {
 		c.Object["spec"] = fields
 		Expect(onKubernetes.Admin.Create(ctx, c, client.DryRunAll)).To(MatchError(ContainSubstring(refusal)))
 	},
-		Entry("none", map[string]any{"replicas": int64(0)}, "should be greater than or equal to 1"),
+		Entry("zero replicas", map[string]any{"replicas": int64(0)}, "should be greater than or equal to 1"),
 		Entry("a mount without its volume", map[string]any{"volumeMounts": []any{map[string]any{"name": "v", "mountPath": "/v"}}}, "each volumeMounts entry must name an entry of volumes"),
-		Entry("a volume of the node", map[string]any{"volumes": []any{map[string]any{"name": "v", "hostPath": map[string]any{"path": "/"}}}}, "a volume must have exactly one of configMap, secret, projected"),
+		Entry("a hostPath volume", map[string]any{"volumes": []any{map[string]any{"name": "v", "hostPath": map[string]any{"path": "/"}}}}, "a volume must have exactly one of configMap, secret, projected"),
 		Entry("an invalid priorityClassName", map[string]any{"priorityClassName": "Very High"}, "priorityClassName must be the name of a PriorityClass"),
 	)
 })

@@ -15,7 +15,7 @@ import (
 
 const (
 	specTimeout = 3 * time.Minute
-	// quiet is how long a spec checks that nothing is sent; the rest of the suite is covered by [framework.Env.ExpectIdle].
+	// quiet is the time for which a spec expects no request; see [framework.Env.ExpectIdle] for the check of the whole suite.
 	quiet = 4 * time.Second
 	// registries and routes are the namespaces of the manager on OpenShift.
 	registries = "odh-model-registries"
@@ -38,19 +38,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func startControlPlane(ctx SpecContext, name string, platform cluster.Platform, settings ...string) *controlPlane {
 	env := framework.Start(ctx, name, platform, framework.WithTypes(aihubv1alpha1.AddToScheme), framework.WithSets(cluster.PlatformServices), framework.WithOperator("config/default"))
 	env.KeepNamespaces = true
-	w := &controlPlane{Env: env}
+	plane := &controlPlane{Env: env}
 	for _, namespace := range []string{registries, routes} {
-		w.ensureNamespace(ctx, namespace)
+		plane.ensureNamespace(ctx, namespace)
 	}
 	images := []string{
 		"REST_IMAGE=quay.io/example/model-registry:v1", "KUBE_RBAC_PROXY_IMAGE=quay.io/example/kube-rbac-proxy:v1",
 		"POSTGRES_IMAGE=quay.io/example/postgresql:16", "CATALOG_DATA_IMAGE=quay.io/example/catalog-data:v1",
 		"BENCHMARK_DATA_IMAGE=quay.io/example/benchmark-data:v1",
 	}
-	w.manager = env.StartManager(ctx, framework.ManagerOptions{
-		WebhookPort: w.Installed.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
+	plane.manager = env.StartManager(ctx, framework.ManagerOptions{
+		WebhookPort: plane.Installed.WebhookPort, Args: []string{"--components=modelcatalog", "--metrics-secure=false"},
 		Env: append(images, settings...),
 	})
-	w.webhookAnswers(ctx)
-	return w
+	plane.waitForWebhook(ctx)
+	return plane
 }

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	definition = "auths.services.platform.opendatahub.io"
-	// lateStart bounds the time from the creation of a CRD to the first reconcile of its component.
-	lateStart = 5 * time.Second
-	// crowd is the number of namespaces whose requests are counted.
-	crowd = 200
+	authCRD = "auths.services.platform.opendatahub.io"
+	// watchStartTimeout bounds the time from the creation of a CRD to the watch of its objects.
+	watchStartTimeout = 5 * time.Second
+	// namespaceCount is the number of namespaces for which writes are counted.
+	namespaceCount = 200
 )
 
 func isNoMatch(err error) bool { return meta.IsNoMatchError(err) }
 
-// deleteAuthCRD deletes the CRD of Auth and returns a function that restores it; the end of the spec restores it too.
+// deleteAuthCRD deletes the CRD of Auth, and returns a function that restores it. A cleanup also calls the function.
 func deleteAuthCRD(ctx context.Context) (restoreCRD func(context.Context)) {
 	GinkgoHelper()
-	Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
+	Expect(cluster.RemoveCRD(ctx, env.Config, authCRD)).To(Succeed())
 	restoreCRD = func(ctx context.Context) {
 		GinkgoHelper()
-		Expect(cluster.InstallCRD(ctx, env.Config, definition)).To(Succeed())
+		Expect(cluster.InstallCRD(ctx, env.Config, authCRD)).To(Succeed())
 	}
 	DeferCleanup(restoreCRD, NodeTimeout(specTimeout))
 	return restoreCRD
@@ -52,13 +52,13 @@ var _ = Describe("Namespace RBAC", func() {
 			restoreCRD(ctx)
 			Eventually(func() framework.Entries {
 				return env.Since(start).ByUser(manager.User).Of("auths").Watches()
-			}).WithContext(ctx).WithTimeout(lateStart).ShouldNot(BeEmpty())
+			}).WithContext(ctx).WithTimeout(watchStartTimeout).ShouldNot(BeEmpty())
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthMissing")
-			Expect(env.Admin.Create(ctx, auth(list("users"), list("admins")))).To(Succeed())
-			waitForBinding(ctx, namespace, view, "users", "admins")
+			Expect(env.Admin.Create(ctx, auth(groups("users"), groups("admins")))).To(Succeed())
+			waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionTrue, "")
 
-			Expect(cluster.RemoveCRD(ctx, env.Config, definition)).To(Succeed())
+			Expect(cluster.RemoveCRD(ctx, env.Config, authCRD)).To(Succeed())
 			waitBindingsDeleted(ctx, namespace)
 			env.WaitForCondition(ctx, m, "NamespaceRBACReady", metav1.ConditionFalse, "AuthAPIMissing")
 			waitIdle()
@@ -68,17 +68,17 @@ var _ = Describe("Namespace RBAC", func() {
 		Expect(manager.Process.Running()).To(BeTrue())
 	}, NodeTimeout(2*specTimeout))
 
-	It("ignores a terminating namespace, without errors [D33]", func(ctx SpecContext) {
+	It("ignores a terminating namespace [D33]", func(ctx SpecContext) {
 		m, a := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
-		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 		waitIdle()
 		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
 		Expect(env.Admin.Create(ctx, held)).To(Succeed())
 		start := env.AuditPosition()
 		Expect(env.Admin.Delete(ctx, framework.NamespaceNamed(namespace))).To(Succeed())
 		waitBindingsDeleted(ctx, namespace)
-		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"allowedGroups": list("others")}})
+		env.Patch(ctx, authRef(a), map[string]any{"spec": map[string]any{"allowedGroups": groups("others")}})
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 		Expect(env.Since(start).ChildWrites(manager.User)).To(BeEmpty())
@@ -91,8 +91,8 @@ var _ = Describe("Namespace RBAC", func() {
 	It("sends two writes for each of 200 namespaces when the groups change, and none otherwise [D33]", func(ctx SpecContext) {
 		m, a := createServerAndAuth(ctx)
 		var names []string
-		for range crowd {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "crowd-", Labels: map[string]string{label: "mlflow"}}}
+		for range namespaceCount {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-", Labels: map[string]string{workspaceLabel: "mlflow"}}}
 			Expect(env.Admin.Create(ctx, namespace)).To(Succeed())
 			names = append(names, namespace.Name)
 		}
@@ -100,25 +100,25 @@ var _ = Describe("Namespace RBAC", func() {
 			for _, name := range names {
 				setWorkspaceLabel(ctx, name, nil)
 			}
-			expectBindings(ctx, 0, "users", "root")
+			waitForViewBindings(ctx, 0, "users", "root")
 		}, NodeTimeout(specTimeout))
-		expectBindings(ctx, crowd, "users", "admins")
+		waitForViewBindings(ctx, namespaceCount, "users", "admins")
 		env.WaitForCondition(ctx, m, "Available", metav1.ConditionTrue, "")
 		waitIdle()
 		env.ExpectIdle(manager.User, quiet)
 
 		start := env.AuditPosition()
-		env.Patch(ctx, ofAuth(a), map[string]any{"spec": map[string]any{"adminGroups": list("root")}})
-		expectBindings(ctx, crowd, "users", "root")
+		env.Patch(ctx, authRef(a), map[string]any{"spec": map[string]any{"adminGroups": groups("root")}})
+		waitForViewBindings(ctx, namespaceCount, "users", "root")
 		waitIdle()
-		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2*crowd), "two RoleBindings each")
+		Expect(env.Since(start).ChildWrites(manager.User)).To(HaveLen(2*namespaceCount), "two RoleBindings in each namespace")
 		Expect(env.Since(start).ByUser(manager.User).Reads()).To(BeEmpty())
 
 		// The status of MLflow, and fields of Auth other than the groups, cause no request.
 		for _, url := range []any{"https://elsewhere.example.com", nil} {
 			env.Patch(ctx, m, map[string]any{"status": map[string]any{"url": url}}, "status")
 		}
-		env.SetLabel(ctx, ofAuth(a), "example.com/touched", "yes")
+		env.SetLabel(ctx, authRef(a), "example.com/touched", "yes")
 		waitIdle()
 		start = env.AuditPosition()
 		env.ExpectIdle(manager.User, quiet)
@@ -127,24 +127,24 @@ var _ = Describe("Namespace RBAC", func() {
 		start = env.AuditPosition()
 		manager.Restart(ctx)
 		env.WaitIdle(manager.User, quiet, specTimeout)
-		mine := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
-		Expect(mine.Writes()).To(BeEmpty())
-		Expect(len(mine.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*crowd+2), "one get for each child, one list for each name")
-		Expect(len(mine.Of("auths").Reads())).To(BeNumerically("<=", 1))
+		requests := env.Since(start).ByUser(manager.User).WithoutLeases().WithoutReviews().WithoutDiscovery()
+		Expect(requests.Writes()).To(BeEmpty())
+		Expect(len(requests.Of("rolebindings").Reads())).To(BeNumerically("<=", 2*namespaceCount+2), "one get for each child, one list for each name")
+		Expect(len(requests.Of("auths").Reads())).To(BeNumerically("<=", 1))
 	}, NodeTimeout(2*specTimeout))
 
-	It("never uses a permission that the shipped roles lack, and watches only the two names and the one Auth", func(ctx SpecContext) {
+	It("uses only permissions of the shipped roles, and watches only Auth and RoleBindings of two names", func(ctx SpecContext) {
 		start := env.AuditPosition()
 		manager.Restart(ctx)
 		m, _ := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
-		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 		setWorkspaceLabel(ctx, namespace, nil)
 		waitBindingsDeleted(ctx, namespace)
-		remove(ctx, m)
-		mine := env.Since(start).ByUser(manager.User)
-		Expect(mine.Refused()).To(BeEmpty())
-		lists := append(mine.Of("rolebindings"), mine.Of("auths")...)
+		deleteAndWait(ctx, m)
+		requests := env.Since(start).ByUser(manager.User)
+		Expect(requests.Refused()).To(BeEmpty())
+		lists := append(requests.Of("rolebindings"), requests.Of("auths")...)
 		for _, e := range append(lists.Watches(), lists.Reads()...) {
 			if e.Name == "" {
 				Expect(e.URI).To(ContainSubstring("fieldSelector=metadata.name%3D"))
@@ -155,22 +155,22 @@ var _ = Describe("Namespace RBAC", func() {
 	It("sends no request and sets no condition unless it is enabled", func(ctx SpecContext) {
 		m, _ := createServerAndAuth(ctx)
 		namespace := createTeamNamespace(ctx, "mlflow")
-		waitForBinding(ctx, namespace, view, "users", "admins")
+		waitForBinding(ctx, namespace, viewBinding, "users", "admins")
 		waitIdle()
 		manager.StopTemporarily(ctx)
-		off := options
-		off.Name, off.Env = "off", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
+		disabled := options
+		disabled.Name, disabled.Env = "disabled", []string{"MLFLOW_IMAGE=quay.io/example/mlflow:v3"}
 		start := env.AuditPosition()
-		other := env.StartManager(ctx, off)
+		disabledManager := env.StartManager(ctx, disabled)
 		env.WaitFor(ctx, m, func(g Gomega) {
 			_, reported := conditions.Get(m.Status.Conditions, "NamespaceRBACReady")
 			g.Expect(reported).To(BeFalse())
 		})
 		waitIdle()
 		for _, resource := range []string{"rolebindings", "auths", "namespaces"} {
-			Expect(env.Since(start).ByUser(other.User).Of(resource)).To(BeEmpty())
+			Expect(env.Since(start).ByUser(disabledManager.User).Of(resource)).To(BeEmpty())
 		}
-		waitForBinding(ctx, namespace, view, "users", "admins") // existing RoleBindings stay
-		other.Stop(ctx)
+		waitForBinding(ctx, namespace, viewBinding, "users", "admins") // existing RoleBindings stay
+		disabledManager.Stop(ctx)
 	}, NodeTimeout(specTimeout))
 })

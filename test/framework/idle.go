@@ -29,12 +29,12 @@ func (e *Env) Since(start AuditPosition) Entries {
 // UnexpectedWhenIdle returns the requests of a user that an idle manager must not send: writes and live reads, except of leases, reviews, discovery
 // and updates of event series.
 func UnexpectedWhenIdle(entries Entries, user string) Entries {
-	mine := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutSeries()
-	return append(mine.Writes(), mine.Reads()...)
+	requests := entries.ByUser(user).WithoutLeases().WithoutReviews().WithoutDiscovery().withoutEventSeries()
+	return append(requests.Writes(), requests.Reads()...)
 }
 
-// withoutSeries drops the patches with which the event recorder updates the count of a repeated Event. Creations of Events remain.
-func (e Entries) withoutSeries() Entries {
+// withoutEventSeries drops the patches with which the event recorder updates the count of a repeated Event. Creations of Events remain.
+func (e Entries) withoutEventSeries() Entries {
 	return e.Where(func(entry Entry) bool { return entry.Resource != "events" || entry.Verb != "patch" })
 }
 
@@ -45,44 +45,44 @@ func (e *Env) ExpectNoWrites(user string, duration time.Duration) {
 	gomega.Consistently(func(g gomega.Gomega) {
 		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		writes := entries.ByUser(user).WithoutLeases().WithoutReviews().withoutSeries().Writes()
-		g.Expect(writes).To(gomega.BeEmpty(), "writes at rest:\n%s", writes)
+		writes := entries.ByUser(user).WithoutLeases().WithoutReviews().withoutEventSeries().Writes()
+		g.Expect(writes).To(gomega.BeEmpty(), "unexpected writes:\n%s", writes)
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. The end of the suite checks that
-// the user stayed idle until another client wrote.
+// ExpectIdle fails the spec if the user sends a write or a live read during the duration, see [UnexpectedWhenIdle]. At the end, the suite
+// checks that the user stayed idle until another client wrote.
 func (e *Env) ExpectIdle(user string, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	start := e.AuditPosition()
-	e.rests = append(e.rests, resting{user: user, from: e.now()})
+	e.idlePeriods = append(e.idlePeriods, idlePeriod{user: user, from: e.now()})
 	gomega.Consistently(func(g gomega.Gomega) {
 		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		requests := UnexpectedWhenIdle(entries, user)
-		g.Expect(requests).To(gomega.BeEmpty(), "requests at rest:\n%s", requests)
+		g.Expect(requests).To(gomega.BeEmpty(), "unexpected requests:\n%s", requests)
 	}).WithTimeout(duration).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// WaitIdle waits until the user has sent no write and no live read for the quiet time, at most for the timeout.
+// WaitIdle waits until the user has sent no write and no live read for the quiet duration, at most for the timeout.
 func (e *Env) WaitIdle(user string, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	start, since := e.AuditPosition(), e.now()
 	gomega.Eventually(func(g gomega.Gomega) {
-		all, err := e.Audit().Since(start)
+		entries, err := e.Audit().Since(start)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		entries := UnexpectedWhenIdle(all, user)
-		if len(entries) > 0 {
+		requests := UnexpectedWhenIdle(entries, user)
+		if len(requests) > 0 {
 			since = e.now()
 			start, err = e.Audit().Position()
 			g.Expect(err).NotTo(gomega.HaveOccurred())
 		}
-		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "still busy:\n%s", entries)
+		g.Expect(e.now().Sub(since)).To(gomega.BeNumerically(">=", quiet), "not idle:\n%s", requests)
 	}).WithTimeout(timeout).WithPolling(idlePoll).Should(gomega.Succeed())
 }
 
-// WaitNoRequests waits until none of the given requests was sent for the quiet time, at most for the timeout. Use it in suites whose specs share
-// a manager.
+// WaitNoRequests waits until none of the given requests was sent for the quiet duration, at most for the timeout. Use it in suites whose specs
+// share a manager.
 func (e *Env) WaitNoRequests(ctx context.Context, requests func(AuditPosition) Entries, quiet, timeout time.Duration) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(func(g gomega.Gomega) {
@@ -91,8 +91,8 @@ func (e *Env) WaitNoRequests(ctx context.Context, requests func(AuditPosition) E
 	}).WithContext(ctx).WithTimeout(timeout).Should(gomega.Succeed())
 }
 
-// RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]: the requests of a user in a namespace since a position in the log that
-// an idle manager must not send.
+// RequestsIn returns a function for [Env.WaitNoRequests] and [Env.ExpectNoRequests]. It returns the requests of a user in a namespace that an
+// idle manager must not send.
 func (e *Env) RequestsIn(user, namespace string) func(AuditPosition) Entries {
 	return func(start AuditPosition) Entries {
 		return UnexpectedWhenIdle(e.Since(start), user).Where(func(entry Entry) bool { return entry.Namespace == namespace })

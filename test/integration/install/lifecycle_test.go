@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mlflowv1 "github.com/odh-platform/odh-platform-operator/apis/mlflow/v1"
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -25,50 +24,50 @@ const (
 
 var _ = Describe("an installation", func() {
 	It("is created, changed and removed by make, and leaves only data", func(ctx SpecContext) {
-		was := fingerprint()
+		originalHash := manifestHash()
 		objects := renderOverlay(ctx, "kubernetes")
 		mustMake(ctx, "install")
-		Expect(live(ctx, named("CustomResourceDefinition", "mlflows.mlflow.opendatahub.io", objects))).NotTo(BeNil())
-		Expect(live(ctx, named("Deployment", managerName, objects))).To(BeNil(), "the CRDs are all that install makes")
+		Expect(live(ctx, findObject("CustomResourceDefinition", "mlflows.mlflow.opendatahub.io", objects))).NotTo(BeNil())
+		Expect(live(ctx, findObject("Deployment", managerName, objects))).To(BeNil(), "make install creates only CRDs")
 
 		mustMake(ctx, "deploy", "IMG="+image)
 		deployment := waitRolledOut(ctx, namespace)
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal(image))
-		running := manager(ctx, objects, deployment, nil)
+		running := startManager(ctx, objects, deployment, nil)
 
-		webhooksAnswer(ctx)
-		servers(ctx)
-		running = switchedOff(ctx, running, objects)
-		switchedOn(ctx, running, objects)
+		expectWebhooks(ctx)
+		createServers(ctx)
+		running = disableComponent(ctx, running, objects)
+		enableComponent(ctx, running, objects)
 
-		By("refusing to remove CRDs that have objects")
+		By("rejecting the removal of CRDs with objects")
 		output, err := makeTarget(ctx, "uninstall")
 		Expect(err).To(HaveOccurred())
 		Expect(output).To(And(ContainSubstring("MLflow /mlflow"), ContainSubstring("ModelRegistry "+namespace+"/modelregistry-sample"), ContainSubstring("Nothing was removed")))
 		env.Get(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}})
 
 		By("removing the objects of users, then the operator, then the CRDs")
-		mustKubectl(ctx, "-n", namespace, "delete", "--timeout=2m", "mlflow/mlflow", "modelregistry/modelregistry-sample", "appwrapper/sample-pod", "appwrapper/unheard")
-		waitDeleted(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
+		mustKubectl(ctx, "-n", namespace, "delete", "--timeout=2m", "mlflow/mlflow", "modelregistry/modelregistry-sample", "appwrapper/sample-pod", "appwrapper/unreconciled")
+		env.WaitDeleted(ctx, deploymentOf("mlflow"), deploymentOf("modelregistry-sample"), deploymentOf("modelregistry-sample-postgres"))
 		mustMake(ctx, "undeploy")
 		for _, object := range objects {
-			Expect(live(ctx, object) != nil).To(Equal(object.GetLabels()[keep] != ""), "%s %s", object.GetKind(), object.GetName())
+			Expect(live(ctx, object) != nil).To(Equal(object.GetLabels()[keepLabel] != ""), "%s %s", object.GetKind(), object.GetName())
 		}
 		mustMake(ctx, "uninstall")
-		Expect(nothingButData(ctx)).To(ContainElements(
+		Expect(waitForUserDataOnly(ctx)).To(ContainElements(
 			"persistentvolumeclaims opendatahub/mlflow-pvc", "persistentvolumeclaims opendatahub/modelregistry-sample-postgres-storage", ContainSubstring("secrets opendatahub/modelregistry-sample-postgres")))
-		Expect(fingerprint()).To(Equal(was), "no target changes a file of the checkout")
+		Expect(manifestHash()).To(Equal(originalHash), "a target must not change a file of the checkout")
 	}, SpecTimeout(specTimeout))
 })
 
-func named(kind, name string, objects []*unstructured.Unstructured) *unstructured.Unstructured {
+func findObject(kind, name string, objects []*unstructured.Unstructured) *unstructured.Unstructured {
 	GinkgoHelper()
 	for _, object := range objects {
 		if object.GetKind() == kind && object.GetName() == name {
 			return object
 		}
 	}
-	Fail("there is no " + kind + " " + name)
+	Fail("no " + kind + " " + name)
 	return nil
 }
 
@@ -79,10 +78,10 @@ func sample(name string) string {
 	return string(content)
 }
 
-// webhooksAnswer expects that the API server reaches the webhooks, trusts them, and enforces their rules.
-func webhooksAnswer(ctx context.Context) {
+// expectWebhooks expects that the API server reaches the webhooks, trusts them, and enforces their rules.
+func expectWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	By("completing, refusing and converting at admission")
+	By("defaulting and rejecting objects at admission")
 	var output string
 	Eventually(func() (err error) {
 		output, err = kubectlApply(ctx, namespace, sample("appwrapper_pod.yaml"))
@@ -90,15 +89,15 @@ func webhooksAnswer(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 	Expect(output).NotTo(ContainSubstring("Warning: the component"))
 	Expect(mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod", "-o", "jsonpath={.metadata.labels}")).To(ContainSubstring("workload.codeflare.dev/user"))
-	other := strings.Replace(strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: stranger\n  labels", 1),
-		"        name: sample-pod", "        name: stranger\n        namespace: default", 1)
+	other := strings.Replace(strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: other-namespace\n  labels", 1),
+		"        name: sample-pod", "        name: other-namespace\n        namespace: default", 1)
 	output, err := kubectlApply(ctx, namespace, other)
 	Expect(err).To(HaveOccurred())
 	Expect(output).To(And(ContainSubstring("is invalid"), ContainSubstring("namespace")))
 }
 
-// servers creates an MLflow and a ModelRegistry, both with data, and waits until they run.
-func servers(ctx context.Context) {
+// createServers creates an MLflow and a ModelRegistry, both with data, and waits until their pods are available.
+func createServers(ctx context.Context) {
 	GinkgoHelper()
 	mustKubectl(ctx, "-n", namespace, "apply", "--server-side", "-f", "config/samples/mlflow_minimal.yaml", "-f", "config/samples/modelregistry_generated.yaml")
 	env.WaitForCondition(ctx, &mlflowv1.MLflow{ObjectMeta: metav1.ObjectMeta{Name: mlflowv1.SingletonName}}, "Available", metav1.ConditionTrue, "")
@@ -108,45 +107,41 @@ func servers(ctx context.Context) {
 		deployment := deploymentOf(name)
 		env.WaitFor(ctx, deployment, func(g Gomega) { g.Expect(deployment.Status.AvailableReplicas).To(Equal(int32(1))) })
 	}
-	older := mustKubectl(ctx, "-n", namespace, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", registry.Name, "-o", "jsonpath={.apiVersion}")
-	Expect(older).To(HaveSuffix("modelregistry.opendatahub.io/v1alpha1"), "behind the warning that this version is deprecated")
+	deprecated := mustKubectl(ctx, "-n", namespace, "get", "modelregistries.v1alpha1.modelregistry.opendatahub.io", registry.Name, "-o", "jsonpath={.apiVersion}")
+	Expect(deprecated).To(HaveSuffix("modelregistry.opendatahub.io/v1alpha1"), "the output ends with the object, after the deprecation warning")
 }
 
-// switchedOff disables the component by its variable: the API server accepts objects with a warning, and nothing reconciles them.
-func switchedOff(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) *framework.Manager {
+// disableComponent disables the component with its environment variable. The API server then accepts objects with a warning, and nothing
+// reconciles them.
+func disableComponent(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) *framework.Manager {
 	GinkgoHelper()
-	By("switching a component off")
+	By("disabling a component")
 	running.Stop(ctx)
 	mustKubectl(ctx, "-n", namespace, "set", "env", "deployment/"+managerName, "ENABLE_APPWRAPPER=false")
-	running = manager(ctx, objects, waitRolledOut(ctx, namespace), nil)
-	unheard := strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: unheard\n  labels", 1)
+	running = startManager(ctx, objects, waitRolledOut(ctx, namespace), nil)
+	unreconciled := strings.Replace(sample("appwrapper_pod.yaml"), "name: sample-pod\n  labels", "name: unreconciled\n  labels", 1)
 	var output string
 	Eventually(func() (err error) {
-		output, err = kubectlApply(ctx, namespace, unheard)
+		output, err = kubectlApply(ctx, namespace, unreconciled)
 		return err
 	}).WithContext(ctx).Should(Succeed())
 	Expect(output).To(ContainSubstring("Warning: the component appwrapper is disabled"))
-	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.metadata.labels}{.status}")
+	labels := mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unreconciled", "-o", "jsonpath={.metadata.labels}{.status}")
 	Expect(labels).To(ContainSubstring("workload.codeflare.dev/user")) // the user label is still enforced
 	mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "sample-pod")
 	return running
 }
 
-// switchedOn resets the variable by deploying again, and expects that the component reconciles the existing objects.
-func switchedOn(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) {
+// enableComponent resets the variable with make deploy, and expects that the component reconciles the existing objects.
+func enableComponent(ctx context.Context, running *framework.Manager, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
-	By("switching it on again")
+	By("enabling the component again")
 	running.Stop(ctx)
 	mustMake(ctx, "deploy", "IMG="+image)
-	manager(ctx, objects, waitRolledOut(ctx, namespace), nil)
+	startManager(ctx, objects, waitRolledOut(ctx, namespace), nil)
 	Eventually(func() string {
-		return mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unheard", "-o", "jsonpath={.status.phase}")
+		return mustKubectl(ctx, "-n", namespace, "get", "appwrapper", "unreconciled", "-o", "jsonpath={.status.phase}")
 	}).WithContext(ctx).ShouldNot(BeEmpty())
-}
-
-func waitDeleted(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	env.WaitDeleted(ctx, objects...)
 }
 
 func deploymentOf(name string) *appsv1.Deployment {

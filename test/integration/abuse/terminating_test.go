@@ -14,8 +14,8 @@ import (
 // The webhooks do not validate changes of terminating objects, so the manager must not reconcile them.
 var _ = Describe("An editor who blocks the deletion of an object with a finalizer", func() {
 	for title, attempt := range map[string]struct {
-		who, change string
-		object      func() *unstructured.Unstructured
+		user, change string
+		object       func() *unstructured.Unstructured
 	}{
 		"an MLflow":  {mlflowEditor, `{"image":{"image":"quay.io/evil/image"}}`, func() *unstructured.Unstructured { return object("", mlflow("{}")) }},
 		"a registry": {registryEditor, `{"rest":{"image":"quay.io/evil/image"}}`, func() *unstructured.Unstructured { return object(team, registry("leaving", "{}")) }},
@@ -23,16 +23,16 @@ var _ = Describe("An editor who blocks the deletion of an object with a finalize
 			return object(team, catalog("catalog", "{}"))
 		}},
 	} {
-		It("changes no pod of "+title+" any more", func(ctx SpecContext) {
+		It("cannot change the pods of "+title, func(ctx SpecContext) {
 			o := attempt.object()
 			o.SetFinalizers([]string{"example.com/stay"})
-			Expect(as(attempt.who).Create(ctx, o)).To(Succeed())
+			Expect(as(attempt.user).Create(ctx, o)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(env.Admin.Patch(ctx, o, merge(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 				env.WaitDeleted(ctx, o)
 			}, NodeTimeout(specTimeout))
-			Expect(as(attempt.who).Delete(ctx, o)).To(Succeed())
-			Expect(as(attempt.who).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
+			Expect(as(attempt.user).Delete(ctx, o)).To(Succeed())
+			Expect(as(attempt.user).Patch(ctx, o, merge(`{"spec":`+attempt.change+`}`))).To(Succeed())
 			env.WaitIdle(manager.User, quiet, waitTimeout)
 			namespace := o.GetNamespace()
 			if namespace == "" {
