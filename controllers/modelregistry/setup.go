@@ -98,7 +98,6 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 		}))
 }
 
-// watch builds the controller.
 func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) error {
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName, SettleTime: serving.Cooldown + reconciler.SettleTime}, r.logic())
 	b := reconciler.NewController(mgr, ComponentName).
