@@ -1,5 +1,5 @@
-// Package server contains the fields that the kinds with a server share: how many pods the server has, where they run,
-// and which volumes are mounted into them. Switch is the type of their fields that enable features.
+// Package server contains the fields that the kinds with a server share: the number of its pods, their scheduling and
+// their volumes. Switch is the type of their fields that enable features.
 //
 // +kubebuilder:object:generate=true
 package server

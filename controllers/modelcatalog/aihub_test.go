@@ -19,7 +19,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Until the AIHub was read, nothing is written or deleted, because it may override settings.
+// Nothing is written or deleted before the AIHub has been read, because it may override settings.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
@@ -37,7 +37,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 			t.Errorf("%s: got %+v, want a wait of one second", name, wait)
 		}
 	}
-	hub.SetServed(false) // the API of AIHub is missing
+	hub.SetServed(false) // the API of AIHub is not installed
 	if err := r.waitForPlatform(&aihubv1alpha1.Catalog{}); err != nil || r.stateOf("").platform.Namespace != "set" {
 		t.Errorf("without the API of AIHub: error %v, settings %+v; want the namespace of the settings", err, r.stateOf("").platform)
 	}

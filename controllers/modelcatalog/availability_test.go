@@ -18,8 +18,8 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// running returns a Deployment that has been available for a time, with additional conditions.
-func running(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.Deployment {
+// availableDeployment returns a Deployment that has been available for a duration, with additional conditions.
+func availableDeployment(since time.Duration, more ...appsv1.DeploymentCondition) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Status.Conditions = append(more, appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-since)),
@@ -37,37 +37,37 @@ func waitingStatus(container, reason, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
 
-func podWith(initial, others []corev1.ContainerStatus) corev1.Pod {
-	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initial, ContainerStatuses: others}}
+func podWith(initStatuses, statuses []corev1.ContainerStatus) corev1.Pod {
+	return corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: initStatuses, ContainerStatuses: statuses}}
 }
 
 // [D18] A container that waits for its init containers is not a problem.
 func TestAddPodCause(t *testing.T) {
-	one := func(reason, message string) []corev1.ContainerStatus {
+	waiting := func(reason, message string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{waitingStatus("catalog", reason, message)}
 	}
-	asked := serving.Unavailable("as before")
-	terminated := podWith(nil, one("ErrImagePull", "x"))
+	unavailable := serving.Unavailable("unchanged")
+	terminated := podWith(nil, waiting("ErrImagePull", "x"))
 	terminated.DeletionTimestamp = new(metav1.NewTime(now))
 	unschedulable := corev1.Pod{}
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
-		"no pods":          {nil, "DeploymentUnavailable as before"},
-		"starting":         {[]corev1.Pod{podWith(nil, one("ContainerCreating", ""))}, "DeploymentUnavailable as before"},
-		"initialising":     {[]corev1.Pod{podWith(nil, one("PodInitializing", ""))}, "DeploymentUnavailable as before"},
-		"no image":         {[]corev1.Pod{podWith(nil, one("ErrImagePull", "not there"))}, "ConfigurationError container catalog waiting: not there"},
-		"without message":  {[]corev1.Pod{podWith(nil, one("CreateContainerError", ""))}, "ConfigurationError container catalog waiting: CreateContainerError"},
-		"ends and ends":    {[]corev1.Pod{podWith(nil, one("CrashLoopBackOff", "back-off 20s restarting"))}, "ConfigurationError container catalog waiting: CrashLoopBackOff"},
-		"before the start": {[]corev1.Pod{podWith([]corev1.ContainerStatus{waitingStatus("catalog-data-init", "InvalidImageName", "bad")}, one("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
-		"being deleted":    {[]corev1.Pod{terminated}, "DeploymentUnavailable as before"},
-		"nowhere to run":   {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
+		"no pods":          {nil, "DeploymentUnavailable unchanged"},
+		"creating":         {[]corev1.Pod{podWith(nil, waiting("ContainerCreating", ""))}, "DeploymentUnavailable unchanged"},
+		"initializing":     {[]corev1.Pod{podWith(nil, waiting("PodInitializing", ""))}, "DeploymentUnavailable unchanged"},
+		"image pull error": {[]corev1.Pod{podWith(nil, waiting("ErrImagePull", "not there"))}, "ConfigurationError container catalog waiting: not there"},
+		"without message":  {[]corev1.Pod{podWith(nil, waiting("CreateContainerError", ""))}, "ConfigurationError container catalog waiting: CreateContainerError"},
+		"crash loop":       {[]corev1.Pod{podWith(nil, waiting("CrashLoopBackOff", "back-off 20s restarting"))}, "ConfigurationError container catalog waiting: CrashLoopBackOff"},
+		"init container":   {[]corev1.Pod{podWith([]corev1.ContainerStatus{waitingStatus("catalog-data-init", "InvalidImageName", "bad")}, waiting("PodInitializing", ""))}, "ConfigurationError container catalog-data-init waiting: bad"},
+		"terminating":      {[]corev1.Pod{terminated}, "DeploymentUnavailable unchanged"},
+		"unschedulable":    {[]corev1.Pod{unschedulable}, "DeploymentUnavailable Deployment is unavailable: the pod cannot be scheduled"},
 	} {
-		a := addPodCause(asked, &appsv1.Deployment{}, c.pods)
-		if got := a.Reason + " " + a.Message; !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
+		state := addPodCause(unavailable, &appsv1.Deployment{}, test.pods)
+		if got := state.Reason + " " + state.Message; !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: got  %s\nwant %s", name, got, test.want)
 		}
 	}
 }
@@ -79,33 +79,33 @@ func catalogNamed(namespace, name, uid string, age time.Duration) aihubv1alpha1.
 	return c
 }
 
-// [D23] One Catalog is active; each other one names it and the fix.
+// [D23] One Catalog is active. The messages of the others name it and the fix.
 func TestInactiveState(t *testing.T) {
 	first, second := catalogNamed("a", "catalog", "1", 2*time.Hour), catalogNamed("b", "catalog", "2", time.Hour)
-	twin, misnamed := catalogNamed("c", "catalog", "3", 2*time.Hour), catalogNamed("a", "other", "4", 3*time.Hour)
-	going := catalogNamed("d", "catalog", "5", 5*time.Hour)
-	going.DeletionTimestamp = new(metav1.NewTime(now))
-	all := []aihubv1alpha1.Catalog{second, twin, first, misnamed, going}
-	for name, c := range map[string]struct {
+	sameAge, misnamed := catalogNamed("c", "catalog", "3", 2*time.Hour), catalogNamed("a", "other", "4", 3*time.Hour)
+	terminating := catalogNamed("d", "catalog", "5", 5*time.Hour)
+	terminating.DeletionTimestamp = new(metav1.NewTime(now))
+	all := []aihubv1alpha1.Catalog{second, sameAge, first, misnamed, terminating}
+	for name, test := range map[string]struct {
 		catalog   aihubv1alpha1.Catalog
 		namespace string
 		reason    string
-		says      string
+		message   string
 	}{
-		"the oldest":                   {first, "", "", ""},
-		"a younger one":                {second, "", ReasonNotActive, "namespace a"},
-		"same creation time":           {twin, "", ReasonNotActive, "namespace a"},
-		"of another name":              {misnamed, "", ReasonMisplaced, `named "catalog"`},
-		"in another namespace":         {first, "b", ReasonMisplaced, "namespace b"},
-		"in the one for catalogs":      {second, "b", "", ""},
+		"oldest":                       {first, "", "", ""},
+		"younger":                      {second, "", ReasonNotActive, "namespace a"},
+		"same creation time":           {sameAge, "", ReasonNotActive, "namespace a"},
+		"other name":                   {misnamed, "", ReasonMisplaced, `named "catalog"`},
+		"outside of the namespace":     {first, "b", ReasonMisplaced, "namespace b"},
+		"in the configured namespace":  {second, "b", "", ""},
 		"other Catalog is terminating": {catalogNamed("e", "catalog", "6", 0), "e", "", ""},
 	} {
-		a := inactiveState(&c.catalog, append(all, c.catalog), c.namespace)
-		if a.Reason != c.reason || !strings.Contains(a.Message, c.says) {
-			t.Errorf("%s: unexpected reason %s or message %q", name, a.Reason, a.Message)
+		state := inactiveState(&test.catalog, append(all, test.catalog), test.namespace)
+		if state.Reason != test.reason || !strings.Contains(state.Message, test.message) {
+			t.Errorf("%s: unexpected reason %s or message %q", name, state.Reason, state.Message)
 		}
-		if c.reason != "" && !strings.Contains(a.Message, "delete") {
-			t.Errorf("%s: %q names no remedy", name, a.Message)
+		if test.reason != "" && !strings.Contains(state.Message, "delete") {
+			t.Errorf("%s: message %q does not contain the fix", name, state.Message)
 		}
 	}
 	if activeCatalog(nil, "") != nil {
@@ -114,11 +114,11 @@ func TestInactiveState(t *testing.T) {
 }
 
 func TestSetAvailable(t *testing.T) {
-	c := sample()
+	c := newCatalog()
 	c.Generation = 3
-	setAvailable(c, serving.Unavailable("why"))
+	setAvailable(c, serving.Unavailable("message"))
 	got, _ := conditions.Get(c.Status.Conditions, ConditionAvailable)
-	if got.Status != metav1.ConditionFalse || got.Reason != serving.ReasonUnavailable || got.Message != "why" || got.ObservedGeneration != 3 {
+	if got.Status != metav1.ConditionFalse || got.Reason != serving.ReasonUnavailable || got.Message != "message" || got.ObservedGeneration != 3 {
 		t.Errorf("got condition %+v, want False with the reason and message of the server, for generation 3", got)
 	}
 }

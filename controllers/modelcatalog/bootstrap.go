@@ -35,11 +35,13 @@ const CreatedAtStart = "modelcatalog.opendatahub.io/created-at-start"
 // ReasonNotAdopted is the reason of Events on Deployments that only have the labels of a legacy catalog.
 const ReasonNotAdopted = "CatalogNotTakenOver"
 
-// minBootstrapBackoff and maxBootstrapBackoff bound the pauses between failed attempts.
-const minBootstrapBackoff, maxBootstrapBackoff = time.Second, 30 * time.Second
+const (
+	minBootstrapBackoff = time.Second
+	maxBootstrapBackoff = 30 * time.Second
+)
 
-// bootstrap creates or deletes the Catalog by the settings, once per start of the leader, as the legacy operator did. A Catalog deleted
-// later is not created again until the next start.
+// bootstrap creates or deletes the Catalog as the settings require, once per start of the leader, like the legacy operator. A Catalog that is
+// deleted later is not created again until the next start.
 type bootstrap struct {
 	settings  Settings
 	client    client.Client
@@ -97,7 +99,7 @@ func (b *bootstrap) deleteOrphanedBinding(ctx context.Context) error {
 	if err != nil || binding == nil || !isManaged(binding) {
 		return err
 	}
-	return b.applier.DeleteOwned(ctx, "", binding) // it has the managed labels, and the deletion is of this UID only
+	return b.applier.DeleteOwned(ctx, "", binding)
 }
 
 // targetNamespace returns the namespace for a new Catalog, or "" if the settings request none and no legacy operator ran one.
@@ -112,9 +114,8 @@ func (b *bootstrap) targetNamespace(ctx context.Context) (string, error) {
 	return namespaces[0], nil
 }
 
-// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog. It ignores Deployments that
-// the garbage collector has yet to delete with their Catalog. It also ignores untrusted namespaces, because users can set labels, and the
-// ServiceAccount of the catalog may create access reviews for all users.
+// legacyNamespaces returns the namespaces with a Deployment of a legacy catalog, except Deployments that the garbage collector will delete with
+// their Catalog. It ignores untrusted namespaces: users can set labels, and the ServiceAccount of the catalog may create access reviews.
 func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	trusted, err := b.trustedNamespaces(ctx)
 	if err != nil {
@@ -141,8 +142,8 @@ func (b *bootstrap) legacyNamespaces(ctx context.Context) ([]string, error) {
 	return namespaces, nil
 }
 
-// trustedNamespaces returns the namespaces in which a legacy catalog is accepted: the configured one, or else that of the manager and that
-// of the subject of the legacy ClusterRoleBinding, which only an administrator or the legacy operator can create.
+// trustedNamespaces returns the namespaces in which a legacy catalog is accepted: the configured one, or else the namespace of the manager and
+// the one of the subject of the legacy ClusterRoleBinding, which users cannot create.
 func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if b.settings.Namespace != "" {
 		return []string{b.settings.Namespace}, nil
@@ -153,7 +154,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ClusterRoleBinding %s: %w", resources.DelegatorBinding, err)
 	}
-	// The ClusterRoleBinding of a registry named model-catalog has the same name, and that of this operator refers to any Catalog.
+	// A registry named model-catalog has a ClusterRoleBinding of the same name, and the one of this operator refers to any Catalog.
 	if isManaged(binding) || !isManagedOrLegacy(binding) || len(binding.Subjects) != 1 {
 		return trusted, nil
 	}
@@ -163,7 +164,7 @@ func (b *bootstrap) trustedNamespaces(ctx context.Context) ([]string, error) {
 	return trusted, nil
 }
 
-// reportUntrusted emits an event for a Deployment with legacy labels in a namespace where users may have created it.
+// reportUntrusted records an Event for a Deployment with legacy labels that a user may have created.
 func (b *bootstrap) reportUntrusted(d *metav1.PartialObjectMetadata) {
 	d.SetGroupVersionKind(servers.Deployment)
 	text := fmt.Sprintf("Deployment %s has the labels of an earlier operator's catalog, but neither the settings nor ClusterRoleBinding %s name its namespace: "+

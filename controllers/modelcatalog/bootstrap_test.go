@@ -22,11 +22,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/names"
 )
 
-// start returns the bootstrap of a process with these settings.
-func (b *testEnv) start(change func(*Settings)) *bootstrap {
-	change(&b.r.settings)
-	return &bootstrap{settings: b.r.settings, client: b.r.Cached, apiReader: b.r.APIReader, applier: b.r.Applier,
-		recorder: events.NewFakeRecorder(10), clock: b.clock, log: logr.Discard()}
+// newBootstrap returns the bootstrap of a process with changed settings.
+func (env *testEnv) newBootstrap(change func(*Settings)) *bootstrap {
+	change(&env.r.settings)
+	return &bootstrap{settings: env.r.settings, client: env.r.Cached, apiReader: env.r.APIReader, applier: env.r.Applier,
+		recorder: events.NewFakeRecorder(10), clock: env.clock, log: logr.Discard()}
 }
 
 func withComponentLabels(o client.Object, component string) client.Object {
@@ -34,20 +34,20 @@ func withComponentLabels(o client.Object, component string) client.Object {
 	return o
 }
 
-// legacy returns the objects of a legacy catalog.
-func legacy() []client.Object {
+// legacyObjects returns the objects of a legacy catalog.
+func legacyObjects() []client.Object {
 	return []client.Object{
 		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), withComponentLabels(&corev1.ServiceAccount{ObjectMeta: nameMeta(resources.Name)}, resources.Name),
 		withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)}, resources.Name), withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}, resources.Name),
-		delegation(resources.Name),
+		legacyBinding(resources.Name),
 		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), withComponentLabels(&corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 		withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName), withComponentLabels(&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 		withComponentLabels(&networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
 }
 
-// delegation returns the ClusterRoleBinding of a legacy catalog. A registry named model-catalog has one of the same name.
-func delegation(component string) *rbacv1.ClusterRoleBinding {
+// legacyBinding returns the ClusterRoleBinding of a legacy catalog. A registry named model-catalog has one of the same name.
+func legacyBinding(component string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
@@ -59,182 +59,182 @@ func delegation(component string) *rbacv1.ClusterRoleBinding {
 
 // leftoverObjects returns the objects of a deleted Catalog before garbage collection.
 func leftoverObjects() []client.Object {
-	objects := legacy()
+	objects := legacyObjects()
 	for _, o := range objects {
-		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(sample(), aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))})
+		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(newCatalog(), aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))})
 	}
 	return objects
 }
 
 func TestBootstrapCreatesCatalog(t *testing.T) {
 	requested := func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" }
-	confined := func(s *Settings) { s.Namespace = "lab-registries" }
+	sameNamespace := func(s *Settings) { s.Namespace = "lab-registries" }
 	otherNamespace := func(s *Settings) { s.Namespace = "another" }
-	open := func(*Settings) {}
-	home := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
+	allNamespaces := func(*Settings) {}
+	managerNamespace := func(s *Settings) { s.Authors.Namespace = "lab-registries" }
 	server := func() client.Object {
 		return withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name)
 	}
-	with := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
-		binding := delegation(resources.Name)
+	withBinding := func(change func(*rbacv1.ClusterRoleBinding)) []client.Object {
+		binding := legacyBinding(resources.Name)
 		change(binding)
 		return []client.Object{server(), binding}
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		objects  []client.Object
 		settings func(*Settings)
-		made     bool
-		// reported: an Event explains why nothing was taken over.
+		created  bool
+		// reported is true if an Event explains why nothing was adopted.
 		reported bool
 	}{
 		"requested":                           {nil, requested, true, false},
-		"an older catalog runs":               {legacy(), open, true, false},
-		"legacy catalog in the namespace":     {legacy(), confined, true, false},
-		"legacy catalog in another namespace": {legacy(), otherNamespace, false, false},
-		"a Catalog was just deleted":          {leftoverObjects(), open, false, false},
-		"not requested":                       {nil, confined, false, false},
-		"it runs in the manager's namespace":  {[]client.Object{server()}, home, true, false},
-		"only labels of the legacy operator":  {[]client.Object{server()}, open, false, true},
-		"a grant for a registry":              {[]client.Object{server(), delegation("model-registry")}, open, false, true},
-		"a grant for another namespace":       {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Namespace = "another" }), open, false, true},
-		"a grant for another account":         {with(func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "default" }), open, false, true},
-		"a grant of another role":             {with(func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }), open, false, true},
-		"a grant without a mark":              {with(func(b *rbacv1.ClusterRoleBinding) { b.Labels = nil }), open, false, true},
-		"grant of this operator":              {with(func(b *rbacv1.ClusterRoleBinding) { maps.Copy(b.Labels, names.Labels(ComponentName)) }), open, false, true},
-		"a user's Deployment of the name":     {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, open, false, false},
+		"legacy catalog":                      {legacyObjects(), allNamespaces, true, false},
+		"legacy catalog in the namespace":     {legacyObjects(), sameNamespace, true, false},
+		"legacy catalog in another namespace": {legacyObjects(), otherNamespace, false, false},
+		"objects of a deleted Catalog":        {leftoverObjects(), allNamespaces, false, false},
+		"not requested":                       {nil, sameNamespace, false, false},
+		"namespace of the manager":            {[]client.Object{server()}, managerNamespace, true, false},
+		"only labels of the legacy operator":  {[]client.Object{server()}, allNamespaces, false, true},
+		"binding of a registry":               {[]client.Object{server(), legacyBinding("model-registry")}, allNamespaces, false, true},
+		"binding of another namespace":        {withBinding(func(binding *rbacv1.ClusterRoleBinding) { binding.Subjects[0].Namespace = "another" }), allNamespaces, false, true},
+		"binding of another ServiceAccount":   {withBinding(func(binding *rbacv1.ClusterRoleBinding) { binding.Subjects[0].Name = "default" }), allNamespaces, false, true},
+		"binding to another role":             {withBinding(func(binding *rbacv1.ClusterRoleBinding) { binding.RoleRef.Name = "view" }), allNamespaces, false, true},
+		"binding without labels":              {withBinding(func(binding *rbacv1.ClusterRoleBinding) { binding.Labels = nil }), allNamespaces, false, true},
+		"binding of this operator":            {withBinding(func(binding *rbacv1.ClusterRoleBinding) { maps.Copy(binding.Labels, names.Labels(ComponentName)) }), allNamespaces, false, true},
+		"Deployment of a user":                {[]client.Object{&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}}, allNamespaces, false, false},
 		"requested without a namespace":       {nil, func(s *Settings) { s.RequestModelCatalog = true }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, recorder := newTestEnv(t, c.objects...), events.NewFakeRecorder(10)
-			start := b.start(c.settings)
-			start.recorder = recorder
-			if err := start.run(t.Context()); err != nil {
+			env, recorder := newTestEnv(t, test.objects...), events.NewFakeRecorder(10)
+			runner := env.newBootstrap(test.settings)
+			runner.recorder = recorder
+			if err := runner.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			made := sample()
-			if b.get(made) != c.made || c.made && made.Annotations[CreatedAtStart] != "true" {
-				t.Errorf("made %v %v", !c.made, made.Annotations)
+			catalog := newCatalog()
+			if created := env.get(catalog); created != test.created || created && catalog.Annotations[CreatedAtStart] != "true" {
+				t.Errorf("Catalog created: %t with annotations %v, want %t", created, catalog.Annotations, test.created)
 			}
-			if reported := len(recorder.Events) == 1; reported != c.reported {
-				t.Errorf("%d Events", len(recorder.Events))
+			if reported := len(recorder.Events) == 1; reported != test.reported {
+				t.Errorf("got %d Events, want one: %t", len(recorder.Events), test.reported)
 			}
 		})
 	}
 }
 
 func TestBootstrapKeepsCatalogs(t *testing.T) {
-	b := newTestEnv(t, append(legacy(), sample())...)
-	b.writes = nil
-	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
-	if err := start.run(t.Context()); err != nil || len(b.writes) > 0 {
-		t.Errorf("writes %v, %v", b.writes, err)
+	env := newTestEnv(t, append(legacyObjects(), newCatalog())...)
+	env.writes = nil
+	runner := env.newBootstrap(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	if err := runner.run(t.Context()); err != nil || len(env.writes) > 0 {
+		t.Errorf("got writes %v and error %v, want none", env.writes, err)
 	}
 }
 
-// The ClusterRoleBinding of a Catalog whose finalizer was removed is deleted at the next start; that of an existing or legacy Catalog is
+// The ClusterRoleBinding of a Catalog whose finalizer was removed is deleted at the next start. The one of an existing or legacy catalog is
 // kept.
 func TestBootstrapDeletesOrphanedBinding(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		component string
 		objects   []client.Object
-		stays     bool
+		kept      bool
 	}{
-		"managed":             {ComponentName, nil, false},
-		"of an older program": {"", nil, true},
-		"with a Catalog":      {ComponentName, []client.Object{sample()}, true},
+		"managed":        {ComponentName, nil, false},
+		"legacy":         {"", nil, true},
+		"with a Catalog": {ComponentName, []client.Object{newCatalog()}, true},
 	} {
-		binding := delegation(resources.Name)
-		if c.component != "" {
-			binding.Labels[names.OperatorLabel], binding.Labels[names.ComponentLabel] = names.OperatorName, c.component
+		binding := legacyBinding(resources.Name)
+		if test.component != "" {
+			binding.Labels[names.OperatorLabel], binding.Labels[names.ComponentLabel] = names.OperatorName, test.component
 		}
-		b := newTestEnv(t, append(c.objects, binding)...)
-		if err := b.start(func(s *Settings) { s.RequestModelCatalog = false }).run(t.Context()); err != nil {
+		env := newTestEnv(t, append(test.objects, binding)...)
+		if err := env.newBootstrap(func(s *Settings) { s.RequestModelCatalog = false }).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if left := b.server.Get(t.Context(), client.ObjectKeyFromObject(binding), binding) == nil; left != c.stays {
-			t.Errorf("%s: the binding is there: %t", name, left)
+		if exists := env.server.Get(t.Context(), client.ObjectKeyFromObject(binding), binding) == nil; exists != test.kept {
+			t.Errorf("%s: the ClusterRoleBinding exists: %t, want %t", name, exists, test.kept)
 		}
 	}
 }
 
-// [modelregistry-84] If disabled, legacy objects are deleted and the sources of users are kept; missing objects are not an error.
+// [modelregistry-84] If the catalog is disabled, legacy objects are deleted and the sources of users are kept. Missing objects are not an error.
 func TestBootstrapDeletesLegacyObjects(t *testing.T) {
-	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
+	disabled := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
 	users := withComponentLabels(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}, resources.Name)
 	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)} // no managed labels
-	b := newTestEnv(t, append(legacy(), users, foreign)...)
+	env := newTestEnv(t, append(legacyObjects(), users, foreign)...)
 	for range 2 {
-		if err := b.start(off).run(t.Context()); err != nil {
+		if err := env.newBootstrap(disabled).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, o := range legacy() {
-		if b.get(o) {
-			t.Errorf("%T %s is left", o, o.GetName())
+	for _, o := range legacyObjects() {
+		if env.get(o) {
+			t.Errorf("%T %s was not deleted", o, o.GetName())
 		}
 	}
-	must(b, users)
-	must(b, foreign)
+	mustGet(env, users)
+	mustGet(env, foreign)
 
-	b = newTestEnv(t, legacy()...)
-	if err := b.start(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
+	env = newTestEnv(t, legacyObjects()...)
+	if err := env.newBootstrap(func(s *Settings) { s.EnableModelCatalog, s.SkipCatalogDatabase = false, true }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !b.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
+	if env.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) || !env.get(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}) {
 		t.Error("without a namespace in the settings: want the legacy server deleted and the foreign Secret kept")
 	}
 }
 
-// If disabled, objects that users may have created are kept: users can set labels.
+// If the catalog is disabled, objects that users may have created are kept, because users can set labels.
 func TestBootstrapKeepsObjectsOfUsers(t *testing.T) {
 	foreign := []client.Object{
 		withComponentLabels(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, resources.Name), withComponentLabels(&corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}, resources.DatabaseName),
 	}
-	b := newTestEnv(t, foreign...)
-	if err := b.start(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
+	env := newTestEnv(t, foreign...)
+	if err := env.newBootstrap(func(s *Settings) { s.EnableModelCatalog = false }).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range foreign {
-		must(b, o)
+		mustGet(env, o)
 	}
 }
 
-// If disabled, a Catalog created by bootstrap is deleted; that of a user or an AIHub is kept.
+// If the catalog is disabled, a Catalog created by bootstrap is deleted, and one of a user or an AIHub is kept.
 func TestBootstrapDeletesItsCatalog(t *testing.T) {
-	off := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
-	for name, c := range map[string]struct {
+	disabled := func(s *Settings) { s.EnableModelCatalog, s.Namespace = false, "lab-registries" }
+	for name, test := range map[string]struct {
 		change func(*aihubv1alpha1.Catalog)
-		stays  bool
+		kept   bool
 	}{
 		"created at start":  {func(c *aihubv1alpha1.Catalog) { c.Annotations = map[string]string{CreatedAtStart: "true"} }, false},
 		"created by a user": {func(*aihubv1alpha1.Catalog) {}, true},
 		"adopted by an AIHub": {func(c *aihubv1alpha1.Catalog) {
 			c.Annotations = map[string]string{CreatedAtStart: "true"}
-			withOwnImages(c)
+			ownedByAIHub(c)
 		}, true},
 	} {
-		catalog := sample()
-		c.change(catalog)
-		b := newTestEnv(t, append(legacy(), catalog)...)
-		if err := b.start(off).run(t.Context()); err != nil {
+		catalog := newCatalog()
+		test.change(catalog)
+		env := newTestEnv(t, append(legacyObjects(), catalog)...)
+		if err := env.newBootstrap(disabled).run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if b.get(sample()) != c.stays {
-			t.Errorf("%s: stays %v", name, !c.stays)
+		if exists := env.get(newCatalog()); exists != test.kept {
+			t.Errorf("%s: the Catalog exists: %t, want %t", name, exists, test.kept)
 		}
-		must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) // it belongs to the Catalog
+		mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) // deleted with the Catalog by garbage collection
 	}
 }
 
-func withOwnImages(c *aihubv1alpha1.Catalog) {
+func ownedByAIHub(c *aihubv1alpha1.Catalog) {
 	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: aihub.Kind.GroupVersion().String(), Kind: aihub.Kind.Kind, Name: platformv1alpha1.AIHubName, UID: "hub", Controller: new(true)}}
 }
 
-// A failed start is retried with pauses until it succeeds or the process ends.
+// A failed attempt is retried with a backoff until it succeeds or the process ends.
 func TestBootstrapRetries(t *testing.T) {
-	b := newTestEnv(t)
+	env := newTestEnv(t)
 	attempts := 0
-	b.fail = func(verb string) error {
+	env.fail = func(verb string) error {
 		if verb == "create" {
 			if attempts++; attempts < 3 {
 				return errBroken
@@ -242,32 +242,32 @@ func TestBootstrapRetries(t *testing.T) {
 		}
 		return nil
 	}
-	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	runner := env.newBootstrap(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
 	done := make(chan error, 1)
-	go func() { done <- start.Start(t.Context()) }()
+	go func() { done <- runner.Start(t.Context()) }()
 	for {
 		select {
 		case err := <-done:
 			if err != nil || attempts != 3 {
-				t.Errorf("%d attempts, %v", attempts, err)
+				t.Errorf("got %d attempts and error %v, want 3 and no error", attempts, err)
 			}
-			must(b, sample())
+			mustGet(env, newCatalog())
 			return
 		default:
-			if b.clock.HasWaiters() {
-				b.stepClock(time.Minute)
+			if env.clock.HasWaiters() {
+				env.stepClock(time.Minute)
 			}
 		}
 	}
 }
 
 func TestBootstrapStops(t *testing.T) {
-	b := newTestEnv(t)
-	b.fail = failRandomly(1, "create")
+	env := newTestEnv(t)
+	env.fail = failRandomly(1, "create")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	start := b.start(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
-	go func() { done <- start.Start(ctx) }()
+	runner := env.newBootstrap(func(s *Settings) { s.RequestModelCatalog, s.Namespace = true, "lab-registries" })
+	go func() { done <- runner.Start(ctx) }()
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

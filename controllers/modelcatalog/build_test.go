@@ -28,12 +28,12 @@ import (
 
 func serverOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, c, in, "Deployment", resources.Name)
+	return decodeObject[appsv1.Deployment](t, c, in, "Deployment", resources.Name)
 }
 
 func databaseOf(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, c, in, "Deployment", resources.DatabaseName)
+	return decodeObject[appsv1.Deployment](t, c, in, "Deployment", resources.DatabaseName)
 }
 
 const digest = "sha256:3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea"
@@ -42,39 +42,39 @@ func TestGolden(t *testing.T) {
 	admins := func(in *resources.Inputs) {
 		in.AdminGroups, in.Sources = []string{"odh-admins", "rhods-admins"}, []string{"alpha", "zebra"}
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		inputs  resources.Inputs
 	}{
-		"plain":     {sample(), kubernetes()},
-		"openshift": {sample(), openShift()},
-		"gateway":   {sample(), openShift(behindGateway, admins)},
-		"custom": {sample(withoutProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
+		"plain":     {newCatalog(), kubernetesInputs()},
+		"openshift": {newCatalog(), openShiftInputs()},
+		"gateway":   {newCatalog(), openShiftInputs(behindGateway, admins)},
+		"custom": {newCatalog(withoutProxy, withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}),
 			func(s *aihubv1alpha1.CatalogSpec) {
 				s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 				s.Database = &aihubv1alpha1.CatalogDatabase{Volume: &aihubv1alpha1.CatalogVolume{SizeLimit: new(resource.MustParse("10Gi"))}}
 				s.Proxy = &aihubv1alpha1.CatalogProxy{HTTPSProxy: new("http://proxy.example.com:3128"), NoProxy: new(".svc,.cluster.local")}
 				s.CatalogDataImage, s.BenchmarkDataImage = digest, "v2.1"
-			}), openShift(admins)},
-		"placed": {sample(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetes()},
-		"external": {sample(withExternal(aihubv1alpha1.ExternalDatabase{
-			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetes()},
-		"connection": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{
-			SecretName: "catalog-app", SSLMode: "verify-full", CASecretName: "catalog-ca"}})), kubernetes()},
-		"tls-plain":     {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), kubernetes()},
-		"tls-openshift": {sample(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), openShift()},
+			}), openShiftInputs(admins)},
+		"placed": {newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.Pods = registrytest.Placed() }), kubernetesInputs()},
+		"external": {newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{
+			Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "verify-full"})), kubernetesInputs()},
+		"connection": {newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{Connection: &aihubv1alpha1.DatabaseConnection{
+			SecretName: "catalog-app", SSLMode: "verify-full", CASecretName: "catalog-ca"}})), kubernetesInputs()},
+		"tls-plain":     {newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), kubernetesInputs()},
+		"tls-openshift": {newCatalog(withDatabase(aihubv1alpha1.CatalogDatabase{ServerTLS: server.Enabled})), openShiftInputs()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), buildObjects(t, c.catalog, c.inputs))
+			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), buildObjects(t, test.catalog, test.inputs))
 		})
 	}
 }
 
-// [modelregistry-75] The order of the desired objects; apply writes them in stages.
+// [modelregistry-75] The order of the desired objects within the stages of Apply.
 func TestOrderOfDesiredObjects(t *testing.T) {
 	var got []string
-	for _, o := range buildObjects(t, sample(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
+	for _, o := range buildObjects(t, newCatalog(), openShiftInputs(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })) {
 		got = append(got, o.GetKind()+"/"+o.GetName())
 	}
 	want := []string{
@@ -91,7 +91,7 @@ func TestOrderOfDesiredObjects(t *testing.T) {
 
 // Every object has the eight labels. It has a controller reference too, unless it is cluster-scoped or in another namespace.
 func TestLabelsAndOwners(t *testing.T) {
-	for _, o := range buildObjects(t, sample(), openShift(behindGateway)) {
+	for _, o := range buildObjects(t, newCatalog(), openShiftInputs(behindGateway)) {
 		name := o.GetKind() + "/" + o.GetName()
 		component := resources.Name
 		if strings.HasPrefix(o.GetName(), resources.DatabaseName) {
@@ -108,7 +108,7 @@ func TestLabelsAndOwners(t *testing.T) {
 		if diff := cmp.Diff(want, o.GetLabels()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		controlled := metav1.IsControlledBy(o, sample())
+		controlled := metav1.IsControlledBy(o, newCatalog())
 		if controlled == unowned || len(o.GetOwnerReferences()) > 1 {
 			t.Errorf("%s: owners %v", name, o.GetOwnerReferences())
 		}
@@ -117,7 +117,7 @@ func TestLabelsAndOwners(t *testing.T) {
 
 // [modelregistry-67] The server and its sidecar.
 func TestServer(t *testing.T) {
-	d := serverOf(t, sample(), kubernetes())
+	d := serverOf(t, newCatalog(), kubernetesInputs())
 	pod := d.Spec.Template.Spec
 	if len(pod.Containers) != 2 || pod.Containers[0].Image != "quay.io/example/model-registry:v1" {
 		t.Fatalf("containers %+v", pod.Containers)
@@ -140,16 +140,16 @@ func TestServer(t *testing.T) {
 	if d.Spec.Selector.MatchLabels[resources.LabelComponent] != resources.Name || len(d.Spec.Selector.MatchLabels) != 3 {
 		t.Errorf("selector %v", d.Spec.Selector)
 	}
-	if *pod.SecurityContext.FSGroup != resources.PodFSGroup || serverOf(t, sample(), openShift()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
+	if *pod.SecurityContext.FSGroup != resources.PodFSGroup || serverOf(t, newCatalog(), openShiftInputs()).Spec.Template.Spec.SecurityContext.FSGroup != nil {
 		t.Error("want the fsGroup of the operator on plain Kubernetes, and none on OpenShift, which assigns one")
 	}
 }
 
 // [modelregistry-97] [modelregistry-127] Labelled sources become volumes, mounts and arguments, in order.
 func TestServerMountsSources(t *testing.T) {
-	in := kubernetes()
+	in := kubernetesInputs()
 	in.Sources = []string{"alpha", "zebra"}
-	pod := serverOf(t, sample(), in).Spec.Template.Spec
+	pod := serverOf(t, newCatalog(), in).Spec.Template.Spec
 	args := strings.Join(pod.Containers[0].Args, " ")
 	if !strings.Contains(args, "--catalogs-path=/data/user-agent-sources/sources.yaml --catalogs-path=/data/user-serving-runtime-sources/sources.yaml"+
 		" --catalogs-path=/data/labeled-sources/alpha/sources.yaml"+
@@ -165,44 +165,44 @@ func TestServerMountsSources(t *testing.T) {
 	if diff := cmp.Diff(want, volumes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, v := range serverOf(t, sample(), kubernetes()).Spec.Template.Spec.Volumes {
+	for _, v := range serverOf(t, newCatalog(), kubernetesInputs()).Spec.Template.Spec.Volumes {
 		if strings.HasPrefix(v.Name, "labeled-") {
 			t.Errorf("volume %s without a source", v.Name)
 		}
 	}
 }
 
-// [modelregistry-76] The spec sets resources and the volume size. Empty resources remove the defaults of the server, and keep those of the database.
+// [modelregistry-76] Empty resources in the spec remove the defaults of the server, but not those of the database.
 func TestResources(t *testing.T) {
-	given := &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
+	requested := &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Claims: []corev1.ResourceClaim{{Name: "gpu"}}}
 	requests := func(d *appsv1.Deployment) string {
 		return d.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		catalog          *aihubv1alpha1.Catalog
 		server, database string
 	}{
-		"unset": {sample(), "100m", "250m"},
-		"empty": {sample(withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{})), "0", "250m"},
-		"set":   {sample(withResources(given, given)), "2", "2"},
+		"unset": {newCatalog(), "100m", "250m"},
+		"empty": {newCatalog(withResources(&corev1.ResourceRequirements{}, &corev1.ResourceRequirements{})), "0", "250m"},
+		"set":   {newCatalog(withResources(requested, requested)), "2", "2"},
 	} {
-		server, database := serverOf(t, c.catalog, kubernetes()), databaseOf(t, c.catalog, kubernetes())
-		if requests(server) != c.server || requests(database) != c.database {
+		server, database := serverOf(t, test.catalog, kubernetesInputs()), databaseOf(t, test.catalog, kubernetesInputs())
+		if requests(server) != test.server || requests(database) != test.database {
 			t.Errorf("%s: server %s, database %s", name, requests(server), requests(database))
 		}
 		if len(server.Spec.Template.Spec.Containers[0].Resources.Claims) > 0 {
 			t.Error("resource claims of the spec were not ignored")
 		}
 	}
-	size := databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit
+	size := databaseOf(t, newCatalog(), kubernetesInputs()).Spec.Template.Spec.Volumes[0].EmptyDir.SizeLimit
 	if size.String() != "5Gi" {
 		t.Errorf("default size of the database volume %s, want 5Gi", size)
 	}
 }
 
-// [modelregistry-86] [modelregistry-87] The database reads its credentials from a Secret, and admits only the server.
+// [modelregistry-86] [modelregistry-87] The database reads its credentials from a Secret, and only the server may connect to it.
 func TestDatabase(t *testing.T) {
-	d := databaseOf(t, sample(), kubernetes())
+	d := databaseOf(t, newCatalog(), kubernetesInputs())
 	var env []string
 	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
 		env = append(env, e.Name+"="+e.ValueFrom.SecretKeyRef.Key)
@@ -210,7 +210,7 @@ func TestDatabase(t *testing.T) {
 	if diff := cmp.Diff([]string{"POSTGRESQL_USER=database-user", "POSTGRESQL_PASSWORD=database-password", "POSTGRESQL_DATABASE=database-name"}, env); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	p := typed[networkingv1.NetworkPolicy](t, sample(), kubernetes(), "NetworkPolicy", resources.DatabaseName)
+	p := decodeObject[networkingv1.NetworkPolicy](t, newCatalog(), kubernetesInputs(), "NetworkPolicy", resources.DatabaseName)
 	rule := p.Spec.Ingress[0]
 	if len(p.Spec.Ingress) != 1 || len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels[resources.LabelName] != resources.Name ||
 		len(rule.Ports) != 1 || rule.Ports[0].Port.IntVal != 5432 || p.Spec.PodSelector.MatchLabels[resources.LabelName] != resources.DatabaseName {
@@ -220,36 +220,36 @@ func TestDatabase(t *testing.T) {
 
 // With an external database in the spec, or SkipDatabase in the settings, the operator creates no database.
 func TestExternalDatabase(t *testing.T) {
-	in := kubernetes()
+	in := kubernetesInputs()
 	in.SkipDatabase = true
 	e := aihubv1alpha1.ExternalDatabase{Host: "db.example.com", Port: new(int32(6432)), SecretName: "db", SSLMode: "require"}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs
 		env     string
 	}{
-		"skipped":  {sample(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
-		"external": {sample(withExternal(e)), kubernetes(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
+		"skipped":  {newCatalog(), in, "PGHOST=model-catalog-postgres PGDATABASE<model-catalog-postgres PGUSER<model-catalog-postgres PGPASSWORD<model-catalog-postgres"},
+		"external": {newCatalog(withExternal(e)), kubernetesInputs(), "PGHOST=db.example.com PGDATABASE<db PGUSER<db PGPASSWORD<db PGPORT=6432 PGSSLMODE=require"},
 	} {
-		for _, o := range buildObjects(t, c.catalog, c.in) {
+		for _, o := range buildObjects(t, test.catalog, test.in) {
 			if o.GetName() == resources.DatabaseName {
 				t.Errorf("%s: %s of the database was created", name, o.GetKind())
 			}
 		}
 		var env []string
-		for _, v := range serverOf(t, c.catalog, c.in).Spec.Template.Spec.Containers[0].Env {
+		for _, v := range serverOf(t, test.catalog, test.in).Spec.Template.Spec.Containers[0].Env {
 			if v.ValueFrom != nil {
 				env = append(env, v.Name+"<"+v.ValueFrom.SecretKeyRef.Name)
 			} else {
 				env = append(env, v.Name+"="+v.Value)
 			}
 		}
-		if got := strings.Join(env, " "); got != c.env {
-			t.Errorf("%s: got  %s\nwant %s", name, got, c.env)
+		if got := strings.Join(env, " "); got != test.env {
+			t.Errorf("%s: got  %s\nwant %s", name, got, test.env)
 		}
 	}
-	kept := withRetained(sample(), in, nil)
-	if len(kept) != 4 || len(withRetained(sample(), kubernetes(), nil)) != 0 || len(withRetained(sample(withExternal(e)), in, nil)) != 0 {
+	retained := withRetained(newCatalog(), in, nil)
+	if len(retained) != 4 || len(withRetained(newCatalog(), kubernetesInputs(), nil)) != 0 || len(withRetained(newCatalog(withExternal(e)), in, nil)) != 0 {
 		t.Error("want a database retained with SkipDatabase, and deleted once the spec names an external one")
 	}
 }
@@ -258,28 +258,28 @@ func TestExternalDatabase(t *testing.T) {
 func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 	noDomain := func(in *resources.Inputs) { in.Domain = "" }
 	notServed := func(in *resources.Inputs) { in.Served = capability.NewSet(capability.Route, capability.ReferenceGrant) }
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		in   resources.Inputs
 		want string
 	}{
-		"plain":           {kubernetes(), ""},
-		"route":           {openShift(), "model-catalog.apps.example.com:443"},
-		"no domain":       {openShift(noDomain), ""},
-		"gateway":         {openShift(behindGateway), "gateway.example.com/catalog"},
-		"gateway, no API": {openShift(behindGateway, notServed), "model-catalog.apps.example.com:443"},
+		"plain":           {kubernetesInputs(), ""},
+		"route":           {openShiftInputs(), "model-catalog.apps.example.com:443"},
+		"no domain":       {openShiftInputs(noDomain), ""},
+		"gateway":         {openShiftInputs(behindGateway), "gateway.example.com/catalog"},
+		"gateway, no API": {openShiftInputs(behindGateway, notServed), "model-catalog.apps.example.com:443"},
 		"gateway, no Routes": {func() resources.Inputs {
-			in := kubernetes()
+			in := kubernetesInputs()
 			behindGateway(&in)
 			in.Served = capability.NewSet(capability.HTTPRoute)
 			return in
 		}(), ""},
 	} {
-		s := typed[corev1.Service](t, sample(), c.in, "Service", resources.Name)
-		if got := s.Annotations[servers.AnnotationAddress]; got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		s := decodeObject[corev1.Service](t, newCatalog(), test.in, "Service", resources.Name)
+		if got := s.Annotations[servers.AnnotationAddress]; got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
-	route := find(buildObjects(t, sample(), openShift(noDomain)), "Route", resources.RouteName)
+	route := findObject(buildObjects(t, newCatalog(), openShiftInputs(noDomain)), "Route", resources.RouteName)
 	if _, set, _ := unstructured.NestedString(route.Object, "spec", "host"); set {
 		t.Error("a Route without a domain has a host")
 	}
@@ -287,7 +287,7 @@ func TestAddressesOmitObjectsThatAreNotBuilt(t *testing.T) {
 
 // [S5] Administrators may not read Secrets, may read all sources and update only those of users.
 func TestAdminRole(t *testing.T) {
-	r := typed[rbacv1.Role](t, sample(), kubernetes(), "Role", resources.AdminName)
+	r := decodeObject[rbacv1.Role](t, newCatalog(), kubernetesInputs(), "Role", resources.AdminName)
 	for _, rule := range r.Rules {
 		writes := slices.Contains(rule.Verbs, "update") || slices.Contains(rule.Verbs, "patch")
 		if !slices.Equal(rule.Resources, []string{"configmaps"}) || writes != (len(rule.ResourceNames) > 0) {
@@ -301,13 +301,13 @@ func TestAdminRole(t *testing.T) {
 
 // [S6] Access of all users can be disabled.
 func TestReadersBindingRequiresAuthenticatedAccess(t *testing.T) {
-	if find(buildObjects(t, sample(), kubernetes()), "RoleBinding", resources.ReadersBinding) == nil {
+	if findObject(buildObjects(t, newCatalog(), kubernetesInputs()), "RoleBinding", resources.ReadersBinding) == nil {
 		t.Error("by default, the RoleBinding of readers is missing")
 	}
-	closed := sample(func(s *aihubv1alpha1.CatalogSpec) {
+	restricted := newCatalog(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
 	})
-	if find(buildObjects(t, closed, kubernetes()), "RoleBinding", resources.ReadersBinding) != nil {
+	if findObject(buildObjects(t, restricted, kubernetesInputs()), "RoleBinding", resources.ReadersBinding) != nil {
 		t.Error("the RoleBinding of readers exists, although spec.access.authenticated is Disabled")
 	}
 }
@@ -320,66 +320,66 @@ func TestEgressPolicies(t *testing.T) {
 			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "model-catalog", "component": "model-catalog", "app.kubernetes.io/name": pods}},
 			"policyTypes": []any{"Egress"}, "egress": rules,
 		}
-		for _, in := range []resources.Inputs{kubernetes(), openShift(behindGateway)} {
-			if diff := cmp.Diff(want, find(buildObjects(t, sample(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
+		for _, in := range []resources.Inputs{kubernetesInputs(), openShiftInputs(behindGateway)} {
+			if diff := cmp.Diff(want, findObject(buildObjects(t, newCatalog(withoutProxy), in), "NetworkPolicy", name).Object["spec"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
 	}
-	if find(buildObjects(t, sample(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetes()), "NetworkPolicy", resources.DatabaseEgress) != nil {
+	if findObject(buildObjects(t, newCatalog(withExternal(aihubv1alpha1.ExternalDatabase{Host: "db"})), kubernetesInputs()), "NetworkPolicy", resources.DatabaseEgress) != nil {
 		t.Error("the policy of the database exists without a database")
 	}
 }
 
 // [S1] The port of the server is never open to other pods while it has a proxy.
 func TestPoliciesAdmitOnlyTheProxyPort(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		catalog *aihubv1alpha1.Catalog
 		in      resources.Inputs
 		policy  string
 		port    int32
 	}{
-		"plain":                     {sample(), kubernetes(), resources.IngressPolicy, 8443},
-		"OpenShift":                 {sample(), openShift(), resources.RoutePolicy, 8443},
-		"without a proxy":           {sample(withoutProxy), kubernetes(), resources.IngressPolicy, 8080},
-		"OpenShift without a proxy": {sample(withoutProxy), openShift(), resources.RoutePolicy, 8080},
+		"plain":                     {newCatalog(), kubernetesInputs(), resources.IngressPolicy, 8443},
+		"OpenShift":                 {newCatalog(), openShiftInputs(), resources.RoutePolicy, 8443},
+		"without a proxy":           {newCatalog(withoutProxy), kubernetesInputs(), resources.IngressPolicy, 8080},
+		"OpenShift without a proxy": {newCatalog(withoutProxy), openShiftInputs(), resources.RoutePolicy, 8080},
 	} {
-		p := typed[networkingv1.NetworkPolicy](t, c.catalog, c.in, "NetworkPolicy", c.policy)
-		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != c.port {
-			t.Errorf("%s: unexpected Spec: %+v", name, p.Spec)
+		p := decodeObject[networkingv1.NetworkPolicy](t, test.catalog, test.in, "NetworkPolicy", test.policy)
+		if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.IntVal != test.port {
+			t.Errorf("%s: unexpected spec %+v", name, p.Spec)
 		}
 	}
 }
 
 // The proxy can be disabled, and the user can provide its certificate.
 func TestProxy(t *testing.T) {
-	open := serverOf(t, sample(withoutProxy), kubernetes()).Spec.Template.Spec
-	if len(open.Containers) != 1 || *open.AutomountServiceAccountToken {
-		t.Errorf("got %d containers and token %v without a proxy, want one container without a token", len(open.Containers), *open.AutomountServiceAccountToken)
+	pod := serverOf(t, newCatalog(withoutProxy), kubernetesInputs()).Spec.Template.Spec
+	if len(pod.Containers) != 1 || *pod.AutomountServiceAccountToken {
+		t.Errorf("got %d containers and token %v without a proxy, want one container without a token", len(pod.Containers), *pod.AutomountServiceAccountToken)
 	}
-	s := typed[corev1.Service](t, sample(withoutProxy), kubernetes(), "Service", resources.Name)
+	s := decodeObject[corev1.Service](t, newCatalog(withoutProxy), kubernetesInputs(), "Service", resources.Name)
 	if s.Spec.Ports[0].Port != 8080 || s.Spec.Ports[0].Name != resources.PortName || len(s.Annotations) > 0 {
 		t.Errorf("service %+v %v", s.Spec.Ports, s.Annotations)
 	}
-	own := sample(func(s *aihubv1alpha1.CatalogSpec) {
+	userProvided := newCatalog(func(s *aihubv1alpha1.CatalogSpec) {
 		s.Proxy = &aihubv1alpha1.CatalogProxy{CertificateSecretName: "mine"}
 	})
-	s = typed[corev1.Service](t, own, openShift(), "Service", resources.Name)
+	s = decodeObject[corev1.Service](t, userProvided, openShiftInputs(), "Service", resources.Name)
 	if _, requested := s.Annotations[servers.AnnotationServingCert]; requested {
 		t.Error("the Service requests a serving certificate, although the user provides one")
 	}
 	found := false
-	for _, v := range serverOf(t, own, openShift()).Spec.Template.Spec.Volumes {
+	for _, v := range serverOf(t, userProvided, openShiftInputs()).Spec.Template.Spec.Volumes {
 		found = found || v.Secret != nil && v.Secret.SecretName == "mine"
 	}
-	if !found || issuesCertificate(own, kubernetes()) || !issuesCertificate(sample(), kubernetes()) || issuesCertificate(sample(), openShift()) || issuesCertificate(sample(withoutProxy), kubernetes()) {
+	if !found || issuesCertificate(userProvided, kubernetesInputs()) || !issuesCertificate(newCatalog(), kubernetesInputs()) || issuesCertificate(newCatalog(), openShiftInputs()) || issuesCertificate(newCatalog(withoutProxy), kubernetesInputs()) {
 		t.Error("want a certificate issued only if neither the user nor OpenShift provides it")
 	}
 }
 
 // [S7] Every pod meets the restricted Pod Security Standard.
 func TestPodsAreRestricted(t *testing.T) {
-	for _, d := range []*appsv1.Deployment{serverOf(t, sample(), kubernetes()), databaseOf(t, sample(), kubernetes())} {
+	for _, d := range []*appsv1.Deployment{serverOf(t, newCatalog(), kubernetesInputs()), databaseOf(t, newCatalog(), kubernetesInputs())} {
 		pod := d.Spec.Template.Spec
 		if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: pod %+v", d.Name, pod.SecurityContext)
@@ -387,16 +387,16 @@ func TestPodsAreRestricted(t *testing.T) {
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			s := c.SecurityContext
 			if *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
-				t.Errorf("%s/%s: want the restricted security context, got %+v", d.Name, c.Name, s)
+				t.Errorf("%s/%s: got security context %+v, want a restricted one", d.Name, c.Name, s)
 			}
 		}
 	}
-	if *databaseOf(t, sample(), kubernetes()).Spec.Template.Spec.AutomountServiceAccountToken {
+	if *databaseOf(t, newCatalog(), kubernetesInputs()).Spec.Template.Spec.AutomountServiceAccountToken {
 		t.Error("the database pod mounts a ServiceAccount token")
 	}
 }
 
-type entry struct {
+type sourceEntry struct {
 	Name, ID, Type string
 	Enabled        bool
 	Properties     map[string]string
@@ -406,7 +406,7 @@ type entry struct {
 // [modelregistry-91] [modelregistry-128] The default sources have the names and labels that the dashboard uses.
 func TestDefaultSources(t *testing.T) {
 	var s struct {
-		Catalogs, MCP, Agents, Runtimes []entry
+		Catalogs, MCP, Agents, Runtimes []sourceEntry
 		Labels                          []struct{ Name, AssetType, DisplayName, Description string }
 		NamedQueries                    map[string]map[string]struct {
 			Operator string

@@ -1,4 +1,4 @@
-// Package modelcatalog reconciles the Catalog: the server behind its proxy, a database that the server fills at its start, the ConfigMaps
+// Package modelcatalog reconciles the Catalog: the server behind its proxy, a database that the server fills when it starts, the ConfigMaps
 // with its sources, and the RBAC of its users.
 //
 // The steps of a reconcile and their files:
@@ -10,7 +10,7 @@
 //   - userdata.go: creates the ConfigMaps of users and the Secret of the database, and adds missing keys; rolls the pods when a password or the
 //     pod of the database changes, and reports missing objects
 //   - sources.go: selects the labelled ConfigMaps to mount and limits how often new ones replace the pod
-//   - resources/build.go: lists the objects; the other files there build them by kind; pkg/servers has those shared with registries
+//   - package resources: builds the objects, which build.go lists; pkg/servers builds those shared with registries
 //   - pkg/apply: applies NetworkPolicies and RBAC, then Deployments, then the exposure; remove.go deletes objects that are no longer desired
 //   - pkg/servers evaluates Deployment and EndpointSlices, status.go the pods; pkg/reconciler patches the status once
 //

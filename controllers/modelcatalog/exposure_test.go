@@ -19,12 +19,12 @@ func TestExposure(t *testing.T) {
 		config.ExposeIngress: {"Ingress/model-catalog-https"},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			in := kubernetes()
+			in := kubernetesInputs()
 			behindGateway(&in)
 			in.Served, in.Authority = capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy), []byte("PEM")
 			in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}
 			var got []string
-			for _, o := range buildObjects(t, sample(), in) {
+			for _, o := range buildObjects(t, newCatalog(), in) {
 				if slices.Contains([]string{"HTTPRoute", "ReferenceGrant", "Ingress", "BackendTLSPolicy"}, o.GetKind()) || o.GetName() == resources.AuthorityName && o.GetKind() == "ConfigMap" {
 					got = append(got, o.GetKind()+"/"+o.GetName())
 				}

@@ -15,10 +15,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/conditions"
 )
 
-// setHuggingFaceKeys sets the Secrets as "name source value"; without a value they have no key.
-func (b *testEnv) setHuggingFaceKeys(secrets ...string) {
-	b.Helper()
-	b.huggingFaceKeys = nil
+// setHuggingFaceKeys sets the Secrets, each given as "name source value". A Secret without a value has no key.
+func (env *testEnv) setHuggingFaceKeys(secrets ...string) {
+	env.Helper()
+	env.huggingFaceKeys = nil
 	for _, text := range secrets {
 		words := strings.Fields(text)
 		o := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{}}}
@@ -28,17 +28,17 @@ func (b *testEnv) setHuggingFaceKeys(secrets ...string) {
 		if len(words) > 2 {
 			o.Object["data"] = map[string]any{"apiKey": words[2]}
 		}
-		b.r.keys.Transform(o)
-		b.huggingFaceKeys = append(b.huggingFaceKeys, o)
+		env.r.keys.Transform(o)
+		env.huggingFaceKeys = append(env.huggingFaceKeys, o)
 	}
-	b.r.keys.OnList(b.huggingFaceKeys)
+	env.r.keys.OnList(env.huggingFaceKeys)
 }
 
-// Keys for Hugging Face are variables of the server only, a change rolls its pods once, and invalid Secrets are reported.
+// Keys for Hugging Face are variables of the server only. A change rolls its pods once, and invalid Secrets are reported.
 // [modelregistry-123] [modelregistry-124]
 func TestHuggingFaceKeys(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
 	server, database := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)}
 	const annotation = "modelregistry.opendatahub.io/hf-secrets-hash"
 	hash := ""
@@ -49,43 +49,43 @@ func TestHuggingFaceKeys(t *testing.T) {
 		rolls   bool
 		problem string
 	}{
-		{"none", func() {}, nil, false, ""},
-		{"one", func() { b.setHuggingFaceKeys("mine team 1") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true, ""},
-		{"a restart", b.restart, []string{"HF_API_KEY_TEAM mine apiKey"}, false, ""},
-		{"two", func() { b.setHuggingFaceKeys("mine team 1", "ours lab 2") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
-		{"another key", func() { b.setHuggingFaceKeys("mine team 1", "ours lab 3") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
-		{"a label that is no name", func() { b.setHuggingFaceKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
+		{"no key", func() {}, nil, false, ""},
+		{"one key", func() { env.setHuggingFaceKeys("mine team 1") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true, ""},
+		{"restart of the manager", env.restart, []string{"HF_API_KEY_TEAM mine apiKey"}, false, ""},
+		{"two keys", func() { env.setHuggingFaceKeys("mine team 1", "ours lab 2") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
+		{"changed key", func() { env.setHuggingFaceKeys("mine team 1", "ours lab 3") }, []string{"HF_API_KEY_TEAM mine apiKey", "HF_API_KEY_LAB ours apiKey"}, true, ""},
+		{"invalid label", func() { env.setHuggingFaceKeys("mine team 1", "ours lab-x 3") }, []string{"HF_API_KEY_TEAM mine apiKey"}, true,
 			`In namespace lab-registries: Secret ours: the label hub.kubeflow.org/hf-source is "lab-x"; use only letters, digits and underscores`},
-		{"a Secret without a key", func() { b.setHuggingFaceKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
+		{"Secret without a key", func() { env.setHuggingFaceKeys("mine team 1", "ours lab") }, []string{"HF_API_KEY_TEAM mine apiKey"}, false,
 			"In namespace lab-registries: Secret ours: the key apiKey is missing; add it, or remove the label hub.kubeflow.org/hf-source"},
-		{"none again", func() { b.setHuggingFaceKeys() }, nil, true, ""},
+		{"keys deleted", func() { env.setHuggingFaceKeys() }, nil, true, ""},
 	} {
 		step.do()
-		b.reconcileUntilStable()
+		env.reconcileUntilStable()
 		var got []string
-		for _, v := range must(b, server).Spec.Template.Spec.Containers[0].Env {
+		for _, v := range mustGet(env, server).Spec.Template.Spec.Containers[0].Env {
 			if strings.HasPrefix(v.Name, "HF_") {
 				from := v.ValueFrom.SecretKeyRef
 				got = append(got, v.Name+" "+from.Name+" "+from.Key)
 				if !*from.Optional {
-					t.Errorf("%s: pods do not start while Secret %s is missing", step.name, from.Name)
+					t.Errorf("%s: the variable of Secret %s is not optional", step.name, from.Name)
 				}
 			}
 		}
 		if !slices.Equal(got, step.want) {
 			t.Errorf("%s: variables %v, want %v", step.name, got, step.want)
 		}
-		now := server.Spec.Template.Annotations[annotation]
-		if (now != hash) != step.rolls || (now == "") != (len(step.want) == 0) {
-			t.Errorf("%s: hash %q after %q", step.name, now, hash)
+		current := server.Spec.Template.Annotations[annotation]
+		if (current != hash) != step.rolls || (current == "") != (len(step.want) == 0) {
+			t.Errorf("%s: the hash changed from %q to %q, want a change: %t", step.name, hash, current, step.rolls)
 		}
-		hash = now
-		condition, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionHuggingFaceKeys)
+		hash = current
+		condition, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionHuggingFaceKeys)
 		if condition.Message != step.problem {
 			t.Errorf("%s: condition %+v", step.name, condition)
 		}
-		if must(b, database).Spec.Template.Annotations[annotation] != "" {
-			t.Errorf("%s: the database rolls too", step.name)
+		if mustGet(env, database).Spec.Template.Annotations[annotation] != "" {
+			t.Errorf("%s: the pod template of the database has the hash", step.name)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func imagesOf(t *testing.T, c *aihubv1alpha1.Catalog, in resources.Inputs) []str
 
 // A digest or tag is added to the repository of the default image, regardless of its name. [modelregistry-121]
 func TestDataImages(t *testing.T) {
-	for _, c := range []struct{ image, version, want string }{
+	for _, test := range []struct{ image, version, want string }{
 		{"quay.io/example/data:v1", "", "quay.io/example/data:v1"},
 		{"quay.io/example/data:v1", "  ", "quay.io/example/data:v1"},
 		{"quay.io/example/data:v1", "v2.1", "quay.io/example/data:v2.1"},
@@ -37,47 +37,47 @@ func TestDataImages(t *testing.T) {
 		{"registry:5000/a/b@" + digest, "v2", "registry:5000/a/b:v2"},
 		{"data:v1", "v2", "data:v2"},
 	} {
-		in := kubernetes()
-		in.Images.CatalogData, in.Images.BenchmarkData = c.image, c.image
-		first := imagesOf(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = c.version }), in)
-		second := imagesOf(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = c.version }), in)
-		if first[0] != c.want || first[1] != c.image || second[0] != c.image || second[1] != c.want {
-			t.Errorf("%q onto %s: %v and %v, want %s", c.version, c.image, first, second, c.want)
+		in := kubernetesInputs()
+		in.Images.CatalogData, in.Images.BenchmarkData = test.image, test.image
+		first := imagesOf(t, newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = test.version }), in)
+		second := imagesOf(t, newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = test.version }), in)
+		if first[0] != test.want || first[1] != test.image || second[0] != test.image || second[1] != test.want {
+			t.Errorf("version %q of image %s: got images %v and %v, want %s", test.version, test.image, first, second, test.want)
 		}
 	}
 }
 
 // An invalid version is reported in the status and changes no object. [modelregistry-122]
 func TestInvalidImageVersions(t *testing.T) {
-	for _, wrong := range []string{
+	for _, invalid := range []string{
 		"quay.io/other/data:v1", "v1@" + digest, "sha256:abc", "sha512:" + strings.Repeat("a", 64), strings.ToUpper(digest), ".v1", "v 1", strings.Repeat("v", 129),
 	} {
 		for field, set := range map[string]func(*aihubv1alpha1.CatalogSpec){
-			"spec.catalogDataImage":   func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = wrong },
-			"spec.benchmarkDataImage": func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = wrong },
+			"spec.catalogDataImage":   func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = invalid },
+			"spec.benchmarkDataImage": func(s *aihubv1alpha1.CatalogSpec) { s.BenchmarkDataImage = invalid },
 		} {
-			err := resources.CheckImages(sample(set))
-			if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), wrong) || !strings.Contains(err.Error(), "must be the digest") {
-				t.Errorf("%s %q: want an error with the field and the value, got %v", field, wrong, err)
+			err := resources.CheckImages(newCatalog(set))
+			if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), invalid) || !strings.Contains(err.Error(), "must be the digest") {
+				t.Errorf("%s %q: got error %v, want one with the field and the value", field, invalid, err)
 			}
 		}
 	}
-	b := newTestEnv(t, sample(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
-	b.reconcileUntilStable()
-	server, c := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, sample()
-	before := must(b, server).Generation
-	b.update(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
-	b.reconcileUntilStable()
-	got, _ := conditions.Get(must(b, c).Status.Conditions, ConditionAvailable)
+	env := newTestEnv(t, newCatalog(func(s *aihubv1alpha1.CatalogSpec) { s.CatalogDataImage = "v2" }))
+	env.reconcileUntilStable()
+	server, c := &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}, newCatalog()
+	generation := mustGet(env, server).Generation
+	env.update(c, func() { c.Spec.CatalogDataImage = "quay.io/other/data:v1" })
+	env.reconcileUntilStable()
+	got, _ := conditions.Get(mustGet(env, c).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonConfiguration || !strings.Contains(got.Message, `spec.catalogDataImage is "quay.io/other/data:v1"`) {
 		t.Errorf("condition %+v", got)
 	}
-	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != before {
-		t.Errorf("the server has image %s, generation %d after %d", image, server.Generation, before)
+	if image := mustGet(env, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v2" || server.Generation != generation {
+		t.Errorf("got image %s and generation %d of the server, want generation %d", image, server.Generation, generation)
 	}
-	b.update(c, func() { c.Spec.CatalogDataImage = "v3" })
-	b.reconcileUntilStable()
-	if image := must(b, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
+	env.update(c, func() { c.Spec.CatalogDataImage = "v3" })
+	env.reconcileUntilStable()
+	if image := mustGet(env, server).Spec.Template.Spec.InitContainers[0].Image; image != "quay.io/example/catalog-data:v3" {
 		t.Errorf("image %s after the correction", image)
 	}
 }

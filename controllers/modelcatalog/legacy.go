@@ -30,10 +30,13 @@ import (
 // needs an earlier release first.
 
 // Names of legacy objects that this operator does not create.
-const legacyCookieSecret, legacyDefaultSources = "model-catalog-oauth-cookie-secret", "model-catalog-default-sources"
+const (
+	legacyCookieSecret   = "model-catalog-oauth-cookie-secret"
+	legacyDefaultSources = "model-catalog-default-sources"
+)
 
-// deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones appear. The shared ReferenceGrant
-// is deleted when neither catalog nor registries need it.
+// deleteLegacyObjects deletes legacy objects without a successor, once per process, because no new ones are created. It deletes the shared
+// ReferenceGrant when neither catalog nor registries need it.
 func (r *catalogReconciler) deleteLegacyObjects(ctx context.Context, c *aihubv1alpha1.Catalog, in resources.Inputs) error {
 	state, errs := r.stateOf(c.UID), make([]error, 2)
 	if !state.legacyDeleted {
@@ -71,7 +74,7 @@ func isOfOtherComponent(o metav1.Object) bool {
 	return apply.ManagedByOther(o, ComponentName) || found && legacyComponent != resources.Name && legacyComponent != resources.DatabaseName
 }
 
-// isLegacyOwner reports whether an owner reference is one of the legacy operator, which had no Catalog.
+// isLegacyOwner reports whether the legacy operator, which had no Catalog, set an owner reference.
 func isLegacyOwner(ref metav1.OwnerReference) bool {
 	switch ref.Kind {
 	case "ModelRegistry":
@@ -83,8 +86,8 @@ func isLegacyOwner(ref metav1.OwnerReference) bool {
 	}
 }
 
-// withAdoption allows the adoption of legacy objects: in the namespace of the catalog by name, unless their labels name another component,
-// and elsewhere by their labels.
+// withAdoption allows the adoption of legacy objects: by name in the namespace of the catalog, unless their labels name another component, and
+// by their labels outside of it.
 func withAdoption(objects apply.Desired) apply.Desired {
 	for i := range objects {
 		objects[i].DropOwnerReferences = isLegacyOwner
@@ -96,8 +99,8 @@ func withAdoption(objects apply.Desired) apply.Desired {
 	return objects
 }
 
-// deleteOutdated deletes outdated Deployments and returns a Wait until they are deleted; the next reconcile creates them. It first applies the other objects, which
-// removes the owner references of these objects to the Deployments. Deployments are deleted for no other reason.
+// deleteOutdated deletes outdated Deployments, and returns a Wait until they are deleted. The next reconcile creates them. It first applies
+// the other objects, which removes their owner references to the Deployments.
 func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	var outdated []*appsv1.Deployment
 	for _, desiredDeployment := range desired.Deployments() {
@@ -123,8 +126,8 @@ func (r *catalogReconciler) deleteOutdated(ctx context.Context, c *aihubv1alpha1
 	return &reconciler.Wait{For: "Deployment " + outdated[0].Name + " to be deleted", Retry: reconciler.RequeueSoon}
 }
 
-// isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the database cannot change its strategy while
-// fields of RollingUpdate are stored. A foreign Deployment is not outdated; applying it reports the conflict.
+// isOutdated reports whether a Deployment cannot be updated: its selector is immutable, and the strategy of the database cannot change while
+// fields of RollingUpdate are stored. It returns false for foreign Deployments, for which Apply reports the conflict.
 func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
 	owner := metav1.GetControllerOfNoCopy(d)
 	if owner != nil && owner.UID != c.UID && !isLegacyOwner(*owner) && owner.Kind != aihubv1alpha1.Kind {
@@ -134,8 +137,8 @@ func isOutdated(d *appsv1.Deployment, c *aihubv1alpha1.Catalog) bool {
 	return d.Spec.Selector != nil && !equality.Semantic.DeepEqual(d.Spec.Selector, selector) || d.Name == resources.DatabaseName && d.Spec.Strategy.RollingUpdate != nil
 }
 
-// cleanUserSources labels a ConfigMap of users and removes legacy metadata and the legacy default entry. If there is no such entry, the content
-// does not change.
+// cleanUserSources adds the managed labels to a ConfigMap of users, and removes legacy metadata and the legacy default entry. Without such an
+// entry, the content does not change.
 func cleanUserSources(ctx context.Context, m *corev1.ConfigMap) {
 	if !isManaged(m) {
 		if m.Labels == nil {

@@ -47,17 +47,17 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 	controlled := &corev1.Service{ObjectMeta: nameMeta(resources.DatabaseName)}
 	controlled.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.DatabaseName, "d")}
 	controlled.OwnerReferences[0].Controller = new(true)
-	reader := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
-	reader.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "d")}
-	b := newTestEnv(t, sample(), account, controlled, reader, legacyDeployment(resources.Name, resources.Selector(resources.Name), platformOwner()))
-	b.reconcileUntilStable()
-	for _, o := range []client.Object{account, controlled, reader, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
-		must(b, o)
+	role := &rbacv1.Role{ObjectMeta: nameMeta(resources.Name)}
+	role.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "d")}
+	env := newTestEnv(t, newCatalog(), account, controlled, role, legacyDeployment(resources.Name, resources.Selector(resources.Name), platformOwner()))
+	env.reconcileUntilStable()
+	for _, o := range []client.Object{account, controlled, role, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}} {
+		mustGet(env, o)
 		refs := o.GetOwnerReferences()
-		if len(refs) != 1 || !metav1.IsControlledBy(o, sample()) {
+		if len(refs) != 1 || !metav1.IsControlledBy(o, newCatalog()) {
 			t.Errorf("%T has owner references %v, want the Catalog only", o, refs)
 		}
-		if _, left := o.GetAnnotations()[servers.LegacyCopyAnnotation]; left {
+		if _, found := o.GetAnnotations()[servers.LegacyCopyAnnotation]; found {
 			t.Errorf("%T still has the annotation of the legacy operator: %v", o, o.GetAnnotations())
 		}
 	}
@@ -65,7 +65,7 @@ func TestAdoptionReplacesLegacyOwnerReferences(t *testing.T) {
 		t.Error("[D5] the annotation of a user was removed")
 	}
 	for _, o := range []client.Object{&appsv1.Deployment{ObjectMeta: nameMeta("catalog")}, &corev1.ServiceAccount{ObjectMeta: nameMeta("catalog")}} {
-		if b.get(o) {
+		if env.get(o) {
 			t.Errorf("%T was created under the name of the Catalog", o)
 		}
 	}
@@ -77,13 +77,13 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 	service.OwnerReferences = []metav1.OwnerReference{deploymentOwner(resources.Name, "old-"+resources.Name)}
 	server := legacyDeployment(resources.Name, map[string]string{"component": resources.Name})
 	database := legacyDeployment(resources.DatabaseName, resources.Selector(resources.DatabaseName))
-	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // the API server rejects it with the strategy Recreate
-	b := newTestEnv(t, sample(), service, server, database)
-	if _, err := b.reconcile(); err != nil {
+	database.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{} // invalid with the strategy Recreate
+	env := newTestEnv(t, newCatalog(), service, server, database)
+	if _, err := env.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	orphaned, deleted := -1, -1
-	for i, w := range b.writes {
+	for i, w := range env.writes {
 		if strings.HasSuffix(w, "/"+resources.Name) && strings.HasPrefix(w, "apply") && orphaned < 0 {
 			orphaned = i
 		}
@@ -91,20 +91,20 @@ func TestDeploymentWithOtherSelectorIsRecreatedOnce(t *testing.T) {
 			deleted = i
 		}
 	}
-	if orphaned < 0 || deleted < orphaned || len(must(b, service).OwnerReferences) != 1 {
-		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphaned, deleted, b.writes)
+	if orphaned < 0 || deleted < orphaned || len(mustGet(env, service).OwnerReferences) != 1 {
+		t.Errorf("the Service lost its owner reference at write %d, the Deployment was deleted at write %d; want this order: %v", orphaned, deleted, env.writes)
 	}
-	b.reconcileUntilStable()
+	env.reconcileUntilStable()
 	for _, name := range []string{resources.Name, resources.DatabaseName} {
-		d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(name)})
+		d := mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(name)})
 		if strings.HasPrefix(string(d.UID), "old-") || d.Spec.Selector.MatchLabels[resources.LabelName] != name {
 			t.Errorf("%s: want a new Deployment with the current selector, got UID %s and %v", name, d.UID, d.Spec.Selector)
 		}
 	}
-	b.restart()
-	b.writes = nil
-	if _, err := b.reconcile(); err != nil || strings.Contains(strings.Join(b.writes, " "), "delete") {
-		t.Errorf("a reconcile after a restart deleted objects: writes %v, error %v", b.writes, err)
+	env.restart()
+	env.writes = nil
+	if _, err := env.reconcile(); err != nil || strings.Contains(strings.Join(env.writes, " "), "delete") {
+		t.Errorf("a reconcile after a restart deleted objects: writes %v, error %v", env.writes, err)
 	}
 }
 
@@ -115,62 +115,62 @@ func TestLegacyObjectsAreDeletedIfLabelled(t *testing.T) {
 			&corev1.PersistentVolumeClaim{ObjectMeta: nameMeta(resources.DatabaseName)}, &corev1.ConfigMap{ObjectMeta: nameMeta(legacyDefaultSources)}, &corev1.Secret{ObjectMeta: nameMeta(legacyCookieSecret)},
 		}
 	}
-	b := newTestEnv(t, append(all(), sample())...)
-	b.reconcileUntilStable()
+	env := newTestEnv(t, append(all(), newCatalog())...)
+	env.reconcileUntilStable()
 	for _, o := range all() {
-		must(b, o) // no labels of an operator
-		b.update(o, func() { withComponentLabels(o, resources.Name) })
+		mustGet(env, o) // has no labels of an operator
+		env.update(o, func() { withComponentLabels(o, resources.Name) })
 	}
-	b.restart()
-	b.reconcileUntilStable()
+	env.restart()
+	env.reconcileUntilStable()
 	for _, o := range all() {
-		if b.get(o) {
+		if env.get(o) {
 			t.Errorf("%T %s was not deleted", o, o.GetName())
 		}
 	}
-	must(b, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
+	mustGet(env, &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)})
 }
 
-// An object with a foreign controller is not changed; the condition names it.
+// A foreign Service is not changed, and the condition names its controller.
 func TestForeignServiceIsReportedAndKept(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: nameMeta(resources.Name)}
 	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "modelregistry.opendatahub.io/v1beta1", Kind: "ModelRegistry", Name: resources.Name, UID: "mr", Controller: new(true)}}
-	b := newTestEnv(t, sample(), foreign)
-	result, err := b.reconcile()
+	env := newTestEnv(t, newCatalog(), foreign)
+	result, err := env.reconcile()
 	if err != nil || result.RequeueAfter != time.Minute {
 		t.Errorf("got %+v, error %v, want a requeue after one minute", result, err)
 	}
-	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
 	if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "belongs to ModelRegistry model-catalog") {
 		t.Errorf("condition %+v, want False with the owner of the Service", got)
 	}
-	if len(must(b, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
+	if len(mustGet(env, foreign).OwnerReferences) != 1 || len(foreign.Labels) > 0 {
 		t.Error("the foreign object was changed")
 	}
 }
 
-// [D25] HTTPRoutes are deleted when gateway mode ends or their namespace changes; foreign ones are kept.
+// [D25] HTTPRoutes are deleted when gateway mode is disabled or their namespace changes. Foreign HTTPRoutes are kept.
 func TestManagedHTTPRoutesInOtherNamespacesAreDeleted(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.served = capability.NewSet(capability.HTTPRoute)
-	route := func(namespace, of string) *unstructured.Unstructured {
+	env := newTestEnv(t, newCatalog())
+	env.served = capability.NewSet(capability.HTTPRoute)
+	route := func(namespace, catalogNamespace string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(capability.HTTPRoute)
 		u.SetNamespace(namespace)
 		u.SetName(resources.Name)
-		u.SetLabels(map[string]string{resources.LabelNamespace: of, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
+		u.SetLabels(map[string]string{resources.LabelNamespace: catalogNamespace, names.OperatorLabel: names.OperatorName, names.ComponentLabel: ComponentName})
 		return u
 	}
-	b.create(route("old-routes", "lab-registries"))
-	b.create(route("others", "another"))
-	b.reconcileUntilStable()
-	if b.get(route("old-routes", "")) || !b.get(route("others", "")) {
-		t.Errorf("managed HTTPRoute exists: %v, want false; foreign HTTPRoute exists: %v, want true", b.get(route("old-routes", "")), b.get(route("others", "")))
+	env.create(route("old-routes", "lab-registries"))
+	env.create(route("others", "another"))
+	env.reconcileUntilStable()
+	if env.get(route("old-routes", "")) || !env.get(route("others", "")) {
+		t.Errorf("managed HTTPRoute exists: %v, want false; foreign HTTPRoute exists: %v, want true", env.get(route("old-routes", "")), env.get(route("others", "")))
 	}
 }
 
 func TestIsLegacyOwner(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		ref  metav1.OwnerReference
 		want bool
 	}{
@@ -181,18 +181,18 @@ func TestIsLegacyOwner(t *testing.T) {
 		"ModelRegistry of a user":       {metav1.OwnerReference{Kind: "ModelRegistry", Name: "demo"}, false},
 		"ConfigMap of the same name":    {metav1.OwnerReference{Kind: "ConfigMap", Name: resources.Name}, false},
 	} {
-		if isLegacyOwner(c.ref) != c.want {
-			t.Errorf("%s: isLegacyOwner returned %v", name, !c.want)
+		if isLegacyOwner(test.ref) != test.want {
+			t.Errorf("%s: isLegacyOwner returned %v", name, !test.want)
 		}
 	}
 }
 
-// [modelregistry-98] A missing object or field and a field of another type name no groups.
+// [modelregistry-98] A missing object, a missing field and a field of another type result in no groups.
 func TestAdminGroups(t *testing.T) {
 	auth := func(groups any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": groups}}}
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		auth *unstructured.Unstructured
 		want string
 	}{
@@ -202,8 +202,8 @@ func TestAdminGroups(t *testing.T) {
 		"string instead of a list": {auth("a"), ""},
 		"number in the list":       {auth([]any{"a", int64(1)}), ""},
 	} {
-		if got := strings.Join(adminGroups(c.auth), ","); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		if got := strings.Join(adminGroups(test.auth), ","); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

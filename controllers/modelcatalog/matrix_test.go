@@ -19,11 +19,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/fakeapi"
 )
 
-// variant is a combination of the parameters that select the objects of a catalog.
+// variant is a combination of the parameters that determine the objects of a catalog.
 type variant struct{ ocp, gateway, admins, skip, external, closed bool }
 
 func (v variant) catalog() *aihubv1alpha1.Catalog {
-	c := sample()
+	c := newCatalog()
 	if v.external {
 		c.Spec.Database = &aihubv1alpha1.CatalogDatabase{External: &aihubv1alpha1.ExternalDatabase{Host: "db"}}
 	}
@@ -34,7 +34,7 @@ func (v variant) catalog() *aihubv1alpha1.Catalog {
 }
 
 func (v variant) inputs() resources.Inputs {
-	in := openShift()
+	in := openShiftInputs()
 	if in.SkipDatabase = v.skip; !v.ocp {
 		in.Served = capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant)
 	}
@@ -52,9 +52,9 @@ func (v variant) inputs() resources.Inputs {
 func TestObjectsOfEveryVariant(t *testing.T) {
 	always := func(variant) bool { return true }
 	ocp := func(v variant) bool { return v.ocp }
-	behind := func(v variant) bool { return v.ocp && v.gateway }
+	viaGateway := func(v variant) bool { return v.ocp && v.gateway }
 	database := func(v variant) bool { return !v.skip && !v.external }
-	rows := map[string]func(variant) bool{
+	expected := map[string]func(variant) bool{
 		"ServiceAccount/model-catalog": always, "ConfigMap/default-catalog-sources": always, "Deployment/model-catalog": always,
 		"Service/model-catalog": always, "Role/model-catalog": always, "Role/model-catalog-admin": always,
 		"RoleBinding/model-catalog-authenticated": func(v variant) bool { return !v.closed },
@@ -64,13 +64,13 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		"ConfigMap/model-catalog-kube-rbac-proxy-config": always, "ClusterRoleBinding/model-catalog-auth-delegator": always,
 		"Route/model-catalog-https": ocp, "NetworkPolicy/model-catalog-https-route": ocp,
 		"NetworkPolicy/model-catalog-ingress": func(v variant) bool { return !v.ocp },
-		"HTTPRoute/model-catalog":             behind, "ReferenceGrant/allow-gateway-model-catalog": behind,
+		"HTTPRoute/model-catalog":             viaGateway, "ReferenceGrant/allow-gateway-model-catalog": viaGateway,
 	}
 	for bits := range 64 {
 		on := func(bit int) bool { return bits&(1<<bit) != 0 }
 		v := variant{on(0), on(1), on(2), on(3), on(4), on(5)}
 		var want, got []string
-		for object, when := range rows {
+		for object, when := range expected {
 			if when(v) {
 				want = append(want, object)
 			}
@@ -92,8 +92,8 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 					t.Errorf("%+v: %s has %s=%s", v, name, key, o.GetLabels()[key])
 				}
 			}
-			ownable := o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "HTTPRoute"
-			if metav1.IsControlledBy(o, c) != ownable || len(o.GetOwnerReferences()) > 1 {
+			canHaveOwner := o.GetKind() != "ClusterRoleBinding" && o.GetKind() != "HTTPRoute"
+			if metav1.IsControlledBy(o, c) != canHaveOwner || len(o.GetOwnerReferences()) > 1 {
 				t.Errorf("%+v: %s is owned by %v", v, name, o.GetOwnerReferences())
 			}
 		}
@@ -105,20 +105,20 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	}
 }
 
-// [modelregistry-97] Any sources are arguments between those of users and the metrics, ordered by name, which is their precedence; each has
-// a volume, and a mount at the path of its argument.
-func TestAnySourcesAreServed(t *testing.T) {
+// [modelregistry-97] Labelled sources are arguments after the sources of users, ordered by name, which is their precedence. Each has a volume
+// that is mounted at the path of its argument.
+func TestLabelledSourcesAreMountedAndServed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]([a-z0-9-]{0,53}[a-z0-9])?`), 0, 60, rapid.ID[string]).Draw(t, "names")
 		v := selectSources(validSources(names...), nil, always)
-		in := kubernetes()
+		in := kubernetesInputs()
 		in.Sources = v.mounted
-		desired := resources.ServerDeployment(sample(), in)
+		desired := resources.ServerDeployment(newCatalog(), in)
 		pod := desired.Spec.Template.Spec
 		server := pod.Containers[0]
 		want := []string{"--listen=0.0.0.0:8080"}
-		for _, folder := range []string{"default-sources", "user-model-sources", "user-mcp-sources", "user-agent-sources", "user-serving-runtime-sources"} {
-			want = append(want, "--catalogs-path=/data/"+folder+"/sources.yaml")
+		for _, directory := range []string{"default-sources", "user-model-sources", "user-mcp-sources", "user-agent-sources", "user-serving-runtime-sources"} {
+			want = append(want, "--catalogs-path=/data/"+directory+"/sources.yaml")
 		}
 		slices.Sort(names)
 		if len(names) > maxSources {
@@ -130,9 +130,9 @@ func TestAnySourcesAreServed(t *testing.T) {
 		if diff := cmp.Diff(append(want, "--performance-metrics=/shared-benchmark-data"), server.Args); diff != "" {
 			t.Fatalf("arguments (-want +got):\n%s", diff)
 		}
-		mounted := map[string]string{}
+		mountPaths := map[string]string{}
 		for _, m := range server.VolumeMounts {
-			mounted[*m.Name] = *m.MountPath
+			mountPaths[*m.Name] = *m.MountPath
 		}
 		found := 0
 		for _, volume := range pod.Volumes {
@@ -141,8 +141,8 @@ func TestAnySourcesAreServed(t *testing.T) {
 				continue
 			}
 			found++
-			if len(*volume.Name) > 63 || *volume.ConfigMap.Name != name || mounted[*volume.Name] != "/data/labeled-sources/"+name {
-				t.Fatalf("volume %s of ConfigMap %s at %s", *volume.Name, *volume.ConfigMap.Name, mounted[*volume.Name])
+			if len(*volume.Name) > 63 || *volume.ConfigMap.Name != name || mountPaths[*volume.Name] != "/data/labeled-sources/"+name {
+				t.Fatalf("volume %s of ConfigMap %s at %s", *volume.Name, *volume.ConfigMap.Name, mountPaths[*volume.Name])
 			}
 		}
 		if found != len(names) {
@@ -151,10 +151,10 @@ func TestAnySourcesAreServed(t *testing.T) {
 	})
 }
 
-// failAt fails the n-th request and counts requests.
-func (b *testEnv) failAt(n int) (calls *int) {
+// failAt makes the n-th request fail. It returns the counter of requests.
+func (env *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
-	b.fail = func(string) error {
+	env.fail = func(string) error {
 		if *calls++; *calls == n {
 			return errBroken
 		}
@@ -163,45 +163,45 @@ func (b *testEnv) failAt(n int) (calls *int) {
 	return calls
 }
 
-// [modelregistry-100] If any request of the first reconcile fails, the error is returned, and later reconciles create the missing objects:
-// none twice or with another password.
+// [modelregistry-100] If any request of the first reconcile fails, the error is returned, and later reconciles create the missing objects
+// without changing the password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
-	b := newTestEnv(t, sample())
-	calls := b.failAt(0)
-	if _, err := b.reconcile(); err != nil {
+	env := newTestEnv(t, newCatalog())
+	calls := env.failAt(0)
+	if _, err := env.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= *calls; n++ {
-		b := newTestEnv(t, sample())
-		b.failAt(n)
-		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
-			t.Errorf("call %d: ended with %v", n, err)
+		env := newTestEnv(t, newCatalog())
+		env.failAt(n)
+		if _, err := env.reconcile(); !errors.Is(err, errBroken) {
+			t.Errorf("call %d: got error %v, want the injected error", n, err)
 		}
-		b.fail = failRandomly(0)
+		env.fail = failRandomly(0)
 		secret := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
-		made := b.get(secret)
-		before := string(secret.Data[resources.KeyPassword])
-		b.reconcileUntilStable()
+		created := env.get(secret)
+		password := string(secret.Data[resources.KeyPassword])
+		env.reconcileUntilStable()
 		for _, o := range plainCatalogObjects() {
-			if !b.get(o) {
-				t.Errorf("call %d: %T %s is not there", n, o, o.GetName())
+			if !env.get(o) {
+				t.Errorf("call %d: %T %s does not exist", n, o, o.GetName())
 			}
 		}
-		if after := string(must(b, secret).Data[resources.KeyPassword]); after == "" || made && before != after {
-			t.Errorf("call %d: the password is another one", n)
+		if got := string(mustGet(env, secret).Data[resources.KeyPassword]); got == "" || created && got != password {
+			t.Errorf("call %d: the password has changed", n)
 		}
 	}
 }
 
-// Sources of users are kept through all changes of settings, and the next catalog uses them.
-func TestJourney(t *testing.T) {
-	b := newTestEnv(t, sample()).onOpenShift()
-	b.reconcileUntilStable()
+// Sources of users are kept when the spec changes and when the Catalog is deleted, and the next Catalog uses them.
+func TestUserSourcesAreKept(t *testing.T) {
+	env := newTestEnv(t, newCatalog()).onOpenShift()
+	env.reconcileUntilStable()
 	userSource := "catalogs:\n- id: mine # ours\n"
 	sources := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
-	b.update(sources, func() { sources.Data[resources.SourcesKey] = userSource })
-	c := sample()
+	env.update(sources, func() { sources.Data[resources.SourcesKey] = userSource })
+	c := newCatalog()
 	for i, change := range []func(*aihubv1alpha1.CatalogSpec){
 		func(s *aihubv1alpha1.CatalogSpec) {
 			s.Access = &aihubv1alpha1.CatalogAccess{Authenticated: server.Disabled}
@@ -210,39 +210,39 @@ func TestJourney(t *testing.T) {
 		func(s *aihubv1alpha1.CatalogSpec) { *s = aihubv1alpha1.CatalogSpec{} },
 		withResources(&corev1.ResourceRequirements{}, nil),
 	} {
-		b.update(c, func() { change(&c.Spec) })
-		b.reconcileUntilStable()
-		b.restart()
-		b.reconcileUntilStable()
-		if got := must(b, sources).Data[resources.SourcesKey]; got != userSource || len(sources.OwnerReferences) > 0 {
+		env.update(c, func() { change(&c.Spec) })
+		env.reconcileUntilStable()
+		env.restart()
+		env.reconcileUntilStable()
+		if got := mustGet(env, sources).Data[resources.SourcesKey]; got != userSource || len(sources.OwnerReferences) > 0 {
 			t.Errorf("step %d: sources %q, owners %v", i, got, sources.OwnerReferences)
 		}
 	}
-	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+	if err := env.server.Delete(t.Context(), mustGet(env, newCatalog())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.reconcile(); err != nil || b.get(sample()) {
+	if _, err := env.reconcile(); err != nil || env.get(newCatalog()) {
 		t.Fatalf("the object was not deleted: %v", err)
 	}
-	if got := must(b, sources).Data[resources.SourcesKey]; got != userSource {
-		t.Errorf("deleted with the catalog: %q", got)
+	if got := mustGet(env, sources).Data[resources.SourcesKey]; got != userSource {
+		t.Errorf("got sources %q after the deletion of the Catalog, want %q", got, userSource)
 	}
-	for _, o := range append(plainCatalogObjects(), liveRoute()) { // as the garbage collector does
-		if b.get(o) && metav1.IsControlledBy(o, sample()) {
-			if err := b.server.Delete(t.Context(), o); err != nil {
+	for _, o := range append(plainCatalogObjects(), liveRoute()) { // like the garbage collector
+		if env.get(o) && metav1.IsControlledBy(o, newCatalog()) {
+			if err := env.server.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	next := sample()
+	next := newCatalog()
 	next.UID = "next"
-	b.create(next)
-	b.restart()
-	b.reconcileUntilStable()
-	if d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}); !metav1.IsControlledBy(d, next) {
-		t.Errorf("the Deployment belongs to %v", d.OwnerReferences)
+	env.create(next)
+	env.restart()
+	env.reconcileUntilStable()
+	if d := mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}); !metav1.IsControlledBy(d, next) {
+		t.Errorf("got owner references %v of the Deployment, want the next Catalog", d.OwnerReferences)
 	}
-	if got := must(b, sources).Data[resources.SourcesKey]; got != userSource {
-		t.Errorf("the next catalog wrote %q", got)
+	if got := mustGet(env, sources).Data[resources.SourcesKey]; got != userSource {
+		t.Errorf("got sources %q after the creation of the next Catalog, want %q", got, userSource)
 	}
 }

@@ -20,19 +20,19 @@ var drawCandidates = rapid.Custom(func(t *rapid.T) sourceCandidate {
 	}
 })
 
-// For any ConfigMaps the mounted ones are sorted, limited, valid and reported as accepted, all are counted, and their order does not
-// matter.
+// For any ConfigMaps, the mounted ones are sorted, limited, valid and reported as Accepted. All are counted, and the result does not depend on
+// their order.
 func TestSelectSourcesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(drawCandidates, 0, 130, func(c sourceCandidate) string { return c.name }).Draw(t, "all")
-		may := rapid.Bool().Draw(t, "may")
-		present := []string{}
+		mayAdd := rapid.Bool().Draw(t, "mayAdd")
+		current := []string{}
 		for _, c := range all {
-			if rapid.Bool().Draw(t, "present") {
-				present = append(present, c.name)
+			if rapid.Bool().Draw(t, "current") {
+				current = append(current, c.name)
 			}
 		}
-		v := selectSources(slices.Clone(all), present, func() bool { return may })
+		v := selectSources(slices.Clone(all), current, func() bool { return mayAdd })
 		if !slices.IsSorted(v.mounted) || len(v.mounted) > maxSources {
 			t.Fatalf("mounted %v", v.mounted)
 		}
@@ -44,7 +44,7 @@ func TestSelectSourcesProperties(t *testing.T) {
 			if s.State == aihubv1alpha1.SourceAccepted {
 				accepted++
 				if !slices.Contains(v.mounted, s.Name) {
-					t.Fatalf("%s is accepted and not mounted", s.Name)
+					t.Fatalf("source %s is Accepted, but not mounted", s.Name)
 				}
 			}
 		}
@@ -52,18 +52,18 @@ func TestSelectSourcesProperties(t *testing.T) {
 			t.Fatalf("%d accepted, %d mounted", accepted, len(v.mounted))
 		}
 		for _, name := range v.mounted {
-			if len(name) > maxSourceNameLength || strings.Contains(name, ".") || !may && !slices.Contains(present, name) {
-				t.Fatalf("%s is mounted", name)
+			if len(name) > maxSourceNameLength || strings.Contains(name, ".") || !mayAdd && !slices.Contains(current, name) {
+				t.Fatalf("source %s is mounted", name)
 			}
 		}
 		shuffled := rapid.Permutation(all).Draw(t, "shuffled")
-		if other := selectSources(slices.Clone(shuffled), present, func() bool { return may }); !slices.Equal(other.mounted, v.mounted) {
-			t.Fatalf("the result depends on the order: %v, before %v", other.mounted, v.mounted)
+		if other := selectSources(slices.Clone(shuffled), current, func() bool { return mayAdd }); !slices.Equal(other.mounted, v.mounted) {
+			t.Fatalf("the result depends on the order: got %v and %v", other.mounted, v.mounted)
 		}
 	})
 }
 
-// [modelregistry-96] For any entries the remaining ones are unchanged and in order.
+// [modelregistry-96] For any entries, the remaining ones are unchanged and in order.
 func TestRemovalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sections := map[string][]string{}
@@ -89,7 +89,7 @@ func TestRemovalProperties(t *testing.T) {
 		}
 		has := slices.Contains(sections["catalogs"], legacyDefaultEntry) || slices.Contains(sections["model_catalogs"], legacyDefaultEntry)
 		if has != (got != "") {
-			t.Fatalf("there is one: %v, result %q", has, got)
+			t.Fatalf("got result %q for sources with a default entry: %t", got, has)
 		}
 		if !has {
 			return

@@ -14,8 +14,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// shipped returns the rules of the roles of this component.
-func shipped(t *testing.T) []rbacv1.PolicyRule {
+// readRules returns the rules of the roles of this component.
+func readRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	for _, path := range []string{"role.yaml", "namespaced/role.yaml"} {
@@ -48,34 +48,34 @@ func plural(kind schema.GroupVersionKind) string {
 	return lower + "s"
 }
 
-// The shipped roles allow create, get, update and delete of every built object, and no update of other objects of these kinds.
+// The roles allow to create, get, patch and delete every built object, and no other objects of these kinds except for create.
 func TestRBACCoversEveryObject(t *testing.T) {
-	rules := shipped(t)
-	everywhere := []resources.Inputs{kubernetes(), openShift(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
-	for _, in := range everywhere {
-		for _, o := range buildObjects(t, sample(), in) {
+	rules := readRules(t)
+	platforms := []resources.Inputs{kubernetesInputs(), openShiftInputs(behindGateway, func(in *resources.Inputs) { in.AdminGroups = []string{"a"} })}
+	for _, in := range platforms {
+		for _, o := range buildObjects(t, newCatalog(), in) {
 			kind := o.GroupVersionKind()
 			for _, verb := range []string{"create", "get", "patch", "delete"} {
 				if !isAllowed(rules, verb, kind.Group, plural(kind), o.GetName()) {
-					t.Errorf("may not %s %s %s", verb, plural(kind), o.GetName())
+					t.Errorf("the roles do not allow to %s %s %s", verb, plural(kind), o.GetName())
 				}
-				if verb != "create" && isAllowed(rules, verb, kind.Group, plural(kind), "someone-else") {
-					t.Errorf("may %s every object among %s", verb, plural(kind))
+				if verb != "create" && isAllowed(rules, verb, kind.Group, plural(kind), "foreign") {
+					t.Errorf("the roles allow to %s all %s", verb, plural(kind))
 				}
 			}
 			for _, verb := range []string{"list", "watch"} {
 				if !isAllowed(rules, verb, kind.Group, plural(kind), "") {
-					t.Errorf("may not %s %s", verb, plural(kind))
+					t.Errorf("the roles do not allow to %s %s", verb, plural(kind))
 				}
 			}
 		}
 	}
 }
 
-// Objects that are not part of Build, and legacy objects.
+// The roles allow access to legacy objects, and to objects that Build does not return.
 func TestRBACOfOtherObjects(t *testing.T) {
-	rules := shipped(t)
-	for _, c := range []struct{ resource, name, verbs string }{
+	rules := readRules(t)
+	for _, test := range []struct{ resource, name, verbs string }{
 		{"secrets", resources.DatabaseName, "create get list watch patch delete"},
 		{"secrets", resources.CertificateSecret, "create get list watch patch"},
 		{"secrets", legacyCookieSecret, "get delete"},
@@ -87,44 +87,44 @@ func TestRBACOfOtherObjects(t *testing.T) {
 		{"configmaps", resources.RuntimeSources, "create get patch"},
 		{"pods", "", "list"},
 	} {
-		for verb := range strings.FieldsSeq(c.verbs) {
-			if !isAllowed(rules, verb, "", c.resource, c.name) {
-				t.Errorf("may not %s %s %s", verb, c.resource, c.name)
+		for verb := range strings.FieldsSeq(test.verbs) {
+			if !isAllowed(rules, verb, "", test.resource, test.name) {
+				t.Errorf("the roles do not allow to %s %s %s", verb, test.resource, test.name)
 			}
 		}
 	}
 	for verb, want := range map[string]bool{"get": true, "delete": true, "patch": false, "update": false} {
 		if isAllowed(rules, verb, "gateway.networking.k8s.io", "referencegrants", servers.SharedGrantName) != want {
-			t.Errorf("%s on the grant of the original: not %v", verb, want)
+			t.Errorf("%s on the legacy ReferenceGrant: got allowed %t, want %t", verb, !want, want)
 		}
 	}
 	for _, resource := range []string{"referencegrants", "httproutes"} {
 		if !isAllowed(rules, "list", "gateway.networking.k8s.io", resource, "") {
-			t.Errorf("%s that need that grant cannot be seen", resource)
+			t.Errorf("the roles do not allow to list %s", resource)
 		}
 	}
 	for _, verb := range []string{"get", "list", "watch", "patch", "update", "delete"} {
 		if isAllowed(rules, verb, "", "secrets", "") || isAllowed(rules, verb, "", "secrets", "a-registry-db") {
-			t.Errorf("[S8] may %s Secrets owned by others", verb)
+			t.Errorf("[S8] the roles allow to %s foreign Secrets", verb)
 		}
 	}
 	for _, name := range []string{resources.ModelSources, resources.McpSources, resources.AgentSources, resources.RuntimeSources} {
 		if isAllowed(rules, "delete", "", "configmaps", name) {
-			t.Errorf("%s belongs to users and is never deleted", name)
+			t.Errorf("the roles allow to delete ConfigMap %s of users", name)
 		}
 	}
 }
 
-// The rules of created roles are covered by the rules of the operator, because RBAC prevents escalation.
+// The rules of the operator contain the rules of created roles, because RBAC prevents escalation.
 func TestRBACCoversGrantedRules(t *testing.T) {
-	rules := append(shipped(t), rbacv1.PolicyRule{})
+	rules := append(readRules(t), rbacv1.PolicyRule{})
 	for _, name := range []string{resources.Name, resources.AdminName} {
-		for _, rule := range typed[rbacv1.Role](t, sample(), kubernetes(), "Role", name).Rules {
+		for _, rule := range decodeObject[rbacv1.Role](t, newCatalog(), kubernetesInputs(), "Role", name).Rules {
 			for _, resource := range rule.Resources {
 				for _, object := range rule.ResourceNames {
 					for _, verb := range rule.Verbs {
 						if !isAllowed(rules, verb, rule.APIGroups[0], resource, object) {
-							t.Errorf("Role %s grants %s on %s %s, which we do not hold", name, verb, resource, object)
+							t.Errorf("Role %s grants %s on %s %s, which the operator does not have", name, verb, resource, object)
 						}
 					}
 				}
@@ -137,7 +137,7 @@ func TestRBACCoversGrantedRules(t *testing.T) {
 	for _, rule := range rules {
 		for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 			if slices.Contains(words, "*") || slices.Contains(words, "escalate") || slices.Contains(words, "impersonate") {
-				t.Errorf("rule %+v", rule)
+				t.Errorf("rule %+v is too broad", rule)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ import (
 const (
 	// maxSourceAdditions is the burst limit for additions of sources, each of which replaces the pod.
 	maxSourceAdditions = 6
-	// sourceAdditionsPerSecond refills the limit: one a minute.
+	// sourceAdditionsPerSecond is the rate at which the limit is refilled: one addition per minute.
 	sourceAdditionsPerSecond = 1.0 / 60
 )
 
@@ -70,15 +70,14 @@ type cachedState struct {
 	foundAt map[string]time.Time
 	// additionLimiter limits the additions of sources.
 	additionLimiter flowcontrol.PassiveRateLimiter
-	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is set if further
-	// sources wait for the limiter.
+	// mountedSources are the sources of the last reconcile, which the cached Deployment may not contain yet. postponed is true if the limiter
+	// delays the mount of other sources.
 	mountedSources []string
 	postponed      bool
-	// legacyDeleted and sharedGrantDeleted are set once no legacy object and no legacy ReferenceGrant has to be deleted.
+	// legacyDeleted and sharedGrantDeleted are true when the legacy objects and the legacy ReferenceGrant are deleted.
 	legacyDeleted, sharedGrantDeleted bool
 }
 
-// stateOf returns the state of a Catalog.
 func (r *catalogReconciler) stateOf(uid types.UID) *cachedState {
 	state, ok := r.states.Get(uid)
 	if !ok {
@@ -108,7 +107,7 @@ func (r *catalogReconciler) phases() []reconciler.Phase[*aihubv1alpha1.Catalog] 
 		{Name: "ensuring the Secret of the database", Run: r.ensureDatabaseSecret},
 		{Name: "issuing certificates", Run: r.ensureCertificates},
 		{Name: "applying objects", Run: r.applyObjects},
-		{Name: "deleting objects that are no longer desired", Run: r.deleteUnwanted},
+		{Name: "deleting objects that are no longer desired", Run: r.deleteUndesired},
 		{Name: "observing the rollout", Run: r.observeServer},
 		{Name: "scheduling the next reconcile", Run: func(_ context.Context, c *aihubv1alpha1.Catalog) error { return r.AwaitDeadlines(c.UID) }},
 	}
@@ -132,7 +131,7 @@ func buildInputs(p *servers.Platform) resources.Inputs {
 	}
 }
 
-// validateActive stops the reconcile of all Catalogs but the active one: their cluster-scoped objects have the same names.
+// validateActive stops the reconcile of all Catalogs except the active one, because their cluster-scoped objects have the same names.
 func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	if err := r.waitForPlatform(c); err != nil {
 		return err
@@ -153,8 +152,8 @@ func (r *catalogReconciler) validateActive(ctx context.Context, c *aihubv1alpha1
 	return &reconciler.Wait{For: "this Catalog to become the active one", Stalled: true}
 }
 
-// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, but not for objects stored
-// while it was disabled.
+// validateSpec stops the reconcile on an invalid image version or a forbidden reference. Admission rejects both, except in objects that were
+// stored while it was disabled.
 func (r *catalogReconciler) validateSpec(_ context.Context, c *aihubv1alpha1.Catalog) error {
 	reason, err := ReasonConfiguration, resources.CheckImages(c)
 	if err == nil {
@@ -240,8 +239,8 @@ func (r *catalogReconciler) applyObjects(ctx context.Context, c *aihubv1alpha1.C
 	return nil
 }
 
-// withRetained adds the objects that are neither applied nor pruned: those of the database while SkipDatabase is set. Secrets and the ConfigMaps of
-// users have no owner and are never pruned.
+// withRetained adds the objects that are neither applied nor pruned: those of the database while SkipDatabase is set. Secrets and the
+// ConfigMaps of users have no owner and are never pruned.
 func withRetained(c *aihubv1alpha1.Catalog, in resources.Inputs, desired apply.Desired) apply.Desired {
 	if !in.SkipDatabase || resources.HasExternalDatabase(c) {
 		return desired
@@ -264,7 +263,7 @@ func (r *catalogReconciler) reportApplyError(c *aihubv1alpha1.Catalog, err error
 	})
 }
 
-// observeServer sets the conditions by the state of the server.
+// observeServer sets the conditions from the state of the server.
 func (r *catalogReconciler) observeServer(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	d, err := r.Deployment(ctx, c.Namespace, resources.Name)
 	if err != nil {
@@ -317,27 +316,27 @@ func (r *catalogReconciler) addDatabaseCause(ctx context.Context, c *aihubv1alph
 
 // The common names of the CAs of server and database.
 const (
-	certificateAuthority = "odh-platform-operator-model-catalog-ca"
-	databaseAuthority    = "odh-platform-operator-model-catalog-database-ca"
+	serverCAName   = "odh-platform-operator-model-catalog-ca"
+	databaseCAName = "odh-platform-operator-model-catalog-database-ca"
 )
 
-// issuesCertificate reports whether the operator, and neither platform nor user, provides the serving certificate.
+// issuesCertificate reports whether the operator, and not the platform or the user, provides the serving certificate.
 func issuesCertificate(c *aihubv1alpha1.Catalog, in resources.Inputs) bool {
 	return resources.HasProxy(c) && !in.OpenShift() && resources.ServingSecret(c) == resources.CertificateSecret
 }
 
-// ensureCertificates issues the serving certificate, unless platform or user provides it, and that of a managed database with TLS.
+// ensureCertificates issues the serving certificate, unless platform or user provides it, and the one of a managed database with TLS.
 func (r *catalogReconciler) ensureCertificates(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	var specs []servingcert.Spec
 	if issuesCertificate(c, r.inputsOf(c)) {
 		specs = append(specs, servingcert.Spec{
-			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: certificateAuthority, Service: resources.Name,
+			Namespace: c.Namespace, Name: resources.CertificateSecret, CACommonName: serverCAName, Service: resources.Name,
 			Labels: resources.Labels(resources.Name), DropOwnerReferences: isLegacyOwner,
 		})
 	}
 	if resources.EncryptsDatabase(c) && resources.OwnsDatabase(c, r.inputsOf(c)) {
 		specs = append(specs, servingcert.Spec{
-			Namespace: c.Namespace, Name: resources.DatabaseCertificate, CACommonName: databaseAuthority, Service: resources.DatabaseName,
+			Namespace: c.Namespace, Name: resources.DatabaseCertificate, CACommonName: databaseCAName, Service: resources.DatabaseName,
 			Labels: resources.Labels(resources.DatabaseName), Condition: servingcert.DatabaseCondition,
 		})
 	}

@@ -44,211 +44,211 @@ func plainCatalogObjects() []client.Object {
 
 // Pods do not start without their NetworkPolicies, and the status reports the error, including one of a webhook. [modelregistry-131]
 func TestNetworkPolicyErrorBlocksTheServer(t *testing.T) {
-	for _, refusal := range []error{
+	for _, rejection := range []error{
 		apierrors.NewForbidden(networkingv1.Resource("networkpolicies"), resources.EgressPolicy, errBroken),
 		apierrors.NewInternalError(errBroken),
 	} {
-		b := newTestEnv(t, sample())
-		b.fail = func(string) error {
-			if n := len(b.writes); n > 0 && strings.HasSuffix(b.writes[n-1], "/"+resources.EgressPolicy) {
-				return refusal
+		env := newTestEnv(t, newCatalog())
+		env.fail = func(string) error {
+			if n := len(env.writes); n > 0 && strings.HasSuffix(env.writes[n-1], "/"+resources.EgressPolicy) {
+				return rejection
 			}
 			return nil
 		}
-		if _, err := b.reconcile(); !errors.Is(err, refusal) {
-			t.Errorf("ended with %v", err)
+		if _, err := env.reconcile(); !errors.Is(err, rejection) {
+			t.Errorf("got error %v, want %v", err, rejection)
 		}
-		got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+		got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
 		if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "NetworkPolicy lab-registries/model-catalog-egress") || !strings.Contains(got.Message, errBroken.Error()) {
 			t.Errorf("condition %+v", got)
 		}
-		if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
+		if env.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
 			t.Error("the server was created without its NetworkPolicy")
 		}
-		b.fail = failRandomly(0)
-		b.reconcileUntilStable()
-		if got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable); strings.Contains(got.Message, resources.EgressPolicy) {
-			t.Errorf("condition %+v after it was written", got)
+		env.fail = failRandomly(0)
+		env.reconcileUntilStable()
+		if got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable); strings.Contains(got.Message, resources.EgressPolicy) {
+			t.Errorf("got condition %+v after the NetworkPolicy was applied", got)
 		}
 	}
 }
 
 // [modelregistry-75] [modelregistry-80] One reconcile creates all objects, and later ones write nothing.
 func TestReconcileCreatesAllObjects(t *testing.T) {
-	b := newTestEnv(t, sample())
-	if _, err := b.reconcile(); err != nil {
+	env := newTestEnv(t, newCatalog())
+	if _, err := env.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range plainCatalogObjects() {
-		if !b.get(o) {
-			t.Errorf("%T %s is not there", o, o.GetName())
+		if !env.get(o) {
+			t.Errorf("%T %s does not exist", o, o.GetName())
 		}
 	}
-	c := must(b, sample())
+	c := mustGet(env, newCatalog())
 	if c.Status.ObservedGeneration != c.Generation || !slices.Contains(c.Finalizers, aihubv1alpha1.Finalizer) {
 		t.Errorf("status %+v, finalizers %v", c.Status, c.Finalizers)
 	}
-	b.reconcileUntilStable()
-	if _, err := b.reconcile(); err != nil || len(b.writes) > 0 {
-		t.Errorf("at rest it writes %v, %v", b.writes, err)
+	env.reconcileUntilStable()
+	if _, err := env.reconcile(); err != nil || len(env.writes) > 0 {
+		t.Errorf("in steady state, wrote %v, error %v", env.writes, err)
 	}
 }
 
-// After a crash following any write, a new process completes the reconcile, and the database keeps its password.
-func TestKilledAfterEveryWrite(t *testing.T) {
-	for write := 1; ; write++ {
-		b := newTestEnv(t, sample())
-		left := write
-		b.fail = func(verb string) error { // requests sent before are stored, later ones are not
+// After a crash between any two writes, a new process completes the reconcile, and the database keeps its password.
+func TestCrashAfterEveryWrite(t *testing.T) {
+	for writes := 1; ; writes++ {
+		env := newTestEnv(t, newCatalog())
+		remaining := writes
+		env.fail = func(verb string) error { // only the first writes succeed
 			if verb == "get" {
 				return nil
 			}
-			if left--; left < 0 {
+			if remaining--; remaining < 0 {
 				return errBroken
 			}
 			return nil
 		}
-		_, err := b.reconcile()
-		password := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
-		b.get(password)
-		b.restart()
-		b.fail = failRandomly(0)
-		b.reconcileUntilStable()
+		_, err := env.reconcile()
+		original := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)}
+		env.get(original)
+		env.restart()
+		env.fail = failRandomly(0)
+		env.reconcileUntilStable()
 		for _, o := range plainCatalogObjects() {
-			must(b, o)
+			mustGet(env, o)
 		}
-		after := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
-		if len(password.Data) > 0 && string(password.Data[resources.KeyPassword]) != string(after.Data[resources.KeyPassword]) {
-			t.Errorf("killed after write %d: another password", write)
+		secret := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+		if len(original.Data) > 0 && string(original.Data[resources.KeyPassword]) != string(secret.Data[resources.KeyPassword]) {
+			t.Errorf("crash after write %d: the password has changed", writes)
 		}
 		if err == nil {
-			if write < 15 {
-				t.Errorf("only %d writes", write)
+			if writes < 15 {
+				t.Errorf("got only %d writes", writes)
 			}
 			return
 		}
 	}
 }
 
-// [modelregistry-100] An error of the API server is returned unchanged and reported in the status; without it all objects are created.
-func TestFaultsSurface(t *testing.T) {
+// [modelregistry-100] An error of the API server is returned unchanged and reported in the status. All objects are created afterwards.
+func TestAPIErrorsAreReported(t *testing.T) {
 	for _, verb := range []string{"get", "create", "apply"} {
-		b := newTestEnv(t, sample())
-		b.fail = failRandomly(1, verb)
-		if _, err := b.reconcile(); !errors.Is(err, errBroken) {
-			t.Errorf("all of %s fail: %v", verb, err)
+		env := newTestEnv(t, newCatalog())
+		env.fail = failRandomly(1, verb)
+		if _, err := env.reconcile(); !errors.Is(err, errBroken) {
+			t.Errorf("%s fails: got error %v, want the injected error", verb, err)
 		}
-		for _, c := range conditionsOf(b) {
+		for _, c := range conditionsOf(env) {
 			if c.Type != reconciler.ConditionReconciled && c.Type != conditions.Ready || !strings.Contains(c.Message, errBroken.Error()) {
-				t.Errorf("all of %s fail: condition %+v", verb, c)
+				t.Errorf("%s fails: unexpected condition %+v", verb, c)
 			}
 		}
-		b.fail = failRandomly(0)
-		b.reconcileUntilStable()
+		env.fail = failRandomly(0)
+		env.reconcileUntilStable()
 		for _, o := range plainCatalogObjects() {
-			must(b, o)
+			mustGet(env, o)
 		}
 	}
 }
 
-// [modelregistry-102] The controller converges with random failures.
-func TestFaultsAtRandom(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.fail = failRandomly(0.1, "get", "create", "apply", "patch")
-	done := false
-	for range 1000 { // a reconcile reads some forty objects, and most of them meet a fault
-		if _, err := b.reconcile(); err == nil {
-			done = true
+// [modelregistry-102] The controller converges despite random failures.
+func TestRandomFaults(t *testing.T) {
+	env := newTestEnv(t, newCatalog())
+	env.fail = failRandomly(0.1, "get", "create", "apply", "patch")
+	succeeded := false
+	for range 1000 { // most reconciles fail, because each reads about forty objects
+		if _, err := env.reconcile(); err == nil {
+			succeeded = true
 			break
 		}
 	}
-	if !done {
+	if !succeeded {
 		t.Error("no reconcile succeeded")
 	}
-	b.fail = failRandomly(0)
-	b.reconcileUntilStable()
+	env.fail = failRandomly(0)
+	env.reconcileUntilStable()
 	for _, o := range plainCatalogObjects() {
-		must(b, o)
+		mustGet(env, o)
 	}
 }
 
-// [modelregistry-92] [modelregistry-93] [modelregistry-99] Managed fields are corrected; objects of users are not changed.
+// [modelregistry-92] [modelregistry-93] [modelregistry-99] Changes of managed fields are reverted. Objects of users are not changed.
 func TestReconcileRevertsManagedFieldsOnly(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
 	edited := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.DefaultSources)}
-	b.update(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
+	env.update(edited, func() { edited.Data[resources.SourcesKey] = "catalogs: []" })
 	foreign := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}
 	custom := "# ours\ncatalogs:\n    - {id:   mine, name: \"x\"}\n"
-	b.update(foreign, func() { foreign.Data[resources.SourcesKey] = custom })
+	env.update(foreign, func() { foreign.Data[resources.SourcesKey] = custom })
 	rule := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ProxyConfig)}
-	b.update(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
-	policy := must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
-	if err := b.server.Delete(t.Context(), policy); err != nil {
+	env.update(rule, func() { rule.Data = map[string]string{"config-file.yaml": "authorization: {}"} })
+	policy := mustGet(env, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
+	if err := env.server.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	b.reconcileUntilStable()
-	if must(b, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
+	env.reconcileUntilStable()
+	if mustGet(env, edited).Data[resources.SourcesKey] != resources.DefaultSourcesText {
 		t.Error("the default sources were not restored")
 	}
-	if must(b, foreign).Data[resources.SourcesKey] != custom {
-		t.Errorf("sources of users became %q", foreign.Data[resources.SourcesKey])
+	if mustGet(env, foreign).Data[resources.SourcesKey] != custom {
+		t.Errorf("the sources of users were changed to %q", foreign.Data[resources.SourcesKey])
 	}
-	if !strings.Contains(must(b, rule).Data["config-file.yaml"], "services") {
+	if !strings.Contains(mustGet(env, rule).Data["config-file.yaml"], "services") {
 		t.Error("[W1] the changed rule of the proxy was not reverted")
 	}
-	must(b, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
+	mustGet(env, &networkingv1.NetworkPolicy{ObjectMeta: nameMeta(resources.DatabaseName)})
 }
 
-// [modelregistry-94] [modelregistry-95] The legacy default entry is removed, malformed sources are kept, and neither is checked twice.
+// [modelregistry-94] [modelregistry-95] The legacy default entry is removed, and malformed sources are kept.
 func TestCleanUserSources(t *testing.T) {
-	old := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
+	legacy := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources), Data: map[string]string{
 		resources.SourcesKey: "catalogs:\n- id: default_catalog\n- id: mine\n", "other": "kept",
 	}}
-	old.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
-	old.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
-	broken := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
-	b := newTestEnv(t, sample(), old, broken)
-	b.reconcileUntilStable()
-	must(b, old)
-	if old.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || old.Data["other"] != "kept" || len(old.OwnerReferences) > 0 {
-		t.Errorf("became %+v, owners %v", old.Data, old.OwnerReferences)
+	legacy.Annotations = map[string]string{servers.LegacyCopyAnnotation: "x", "theirs": "y"}
+	legacy.OwnerReferences = []metav1.OwnerReference{{APIVersion: "components.platform.opendatahub.io/v1alpha1", Kind: "ModelRegistry", Name: "default-modelregistry", UID: "old"}}
+	malformed := &corev1.ConfigMap{ObjectMeta: nameMeta(resources.McpSources), Data: map[string]string{resources.SourcesKey: "catalogs: ["}}
+	env := newTestEnv(t, newCatalog(), legacy, malformed)
+	env.reconcileUntilStable()
+	mustGet(env, legacy)
+	if legacy.Data[resources.SourcesKey] != "catalogs:\n  - id: mine\n" || legacy.Data["other"] != "kept" || len(legacy.OwnerReferences) > 0 {
+		t.Errorf("unexpected data %+v or owner references %v", legacy.Data, legacy.OwnerReferences)
 	}
-	if _, left := old.Annotations[servers.LegacyCopyAnnotation]; left || old.Annotations["theirs"] != "y" {
-		t.Errorf("annotations %v", old.Annotations)
+	if _, found := legacy.Annotations[servers.LegacyCopyAnnotation]; found || legacy.Annotations["theirs"] != "y" {
+		t.Errorf("unexpected annotations %v", legacy.Annotations)
 	}
-	if must(b, broken).Data[resources.SourcesKey] != "catalogs: [" {
-		t.Errorf("malformed sources became %q", broken.Data[resources.SourcesKey])
+	if mustGet(env, malformed).Data[resources.SourcesKey] != "catalogs: [" {
+		t.Errorf("malformed sources were changed to %q", malformed.Data[resources.SourcesKey])
 	}
-	b.update(old, func() { old.Labels = nil }) // no longer in the cache
-	b.reconcileUntilStable()
-	if !isManaged(must(b, old)) {
+	env.update(legacy, func() { legacy.Labels = nil }) // removes it from the cache
+	env.reconcileUntilStable()
+	if !isManaged(mustGet(env, legacy)) {
 		t.Error("[D8] the managed labels were not restored")
 	}
 }
 
-// [modelregistry-85] The Secret is created with a random password; an existing one keeps its data and gets missing keys.
+// [modelregistry-85] The Secret is created with a random password. An existing Secret keeps its data and gets missing keys.
 func TestDatabaseSecret(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	made := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
-	if string(made.Data[resources.KeyDatabase]) != "model_catalog" || string(made.Data[resources.KeyUser]) != "catalog_user" || len(made.Data[resources.KeyPassword]) != 24 {
-		t.Errorf("made %v", made.Data)
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	created := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	if string(created.Data[resources.KeyDatabase]) != "model_catalog" || string(created.Data[resources.KeyUser]) != "catalog_user" || len(created.Data[resources.KeyPassword]) != 24 {
+		t.Errorf("created a Secret with unexpected data %v", created.Data)
 	}
-	old := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
-	old.Annotations = map[string]string{servers.LegacyCopyAnnotation: "the password"}
-	b = newTestEnv(t, sample(), old)
-	b.reconcileUntilStable()
-	must(b, old)
-	if string(old.Data[resources.KeyPassword]) != "p@ss" || string(old.Data[resources.KeyUser]) != "catalog_user" || string(old.Data["more"]) != "1" {
-		t.Errorf("adopted as %v", old.Data)
+	existing := &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName), Data: map[string][]byte{resources.KeyPassword: []byte("p@ss"), "more": []byte("1")}}
+	existing.Annotations = map[string]string{servers.LegacyCopyAnnotation: "the password"}
+	env = newTestEnv(t, newCatalog(), existing)
+	env.reconcileUntilStable()
+	mustGet(env, existing)
+	if string(existing.Data[resources.KeyPassword]) != "p@ss" || string(existing.Data[resources.KeyUser]) != "catalog_user" || string(existing.Data["more"]) != "1" {
+		t.Errorf("adopted a Secret with unexpected data %v", existing.Data)
 	}
-	if len(old.Annotations) > 0 || !metav1.IsControlledBy(old, must(b, sample())) {
-		t.Errorf("annotations %v, owners %v", old.Annotations, old.OwnerReferences)
+	if len(existing.Annotations) > 0 || !metav1.IsControlledBy(existing, mustGet(env, newCatalog())) {
+		t.Errorf("unexpected annotations %v or owner references %v", existing.Annotations, existing.OwnerReferences)
 	}
-	b.update(old, func() { old.Data[resources.KeyPassword] = []byte("new") })
-	b.reconcileUntilStable()
-	if string(must(b, old).Data[resources.KeyPassword]) != "new" {
+	env.update(existing, func() { existing.Data[resources.KeyPassword] = []byte("new") })
+	env.reconcileUntilStable()
+	if string(mustGet(env, existing).Data[resources.KeyPassword]) != "new" {
 		t.Error("the password of the user was overwritten")
 	}
 }
@@ -257,81 +257,81 @@ func TestDatabaseSecret(t *testing.T) {
 func TestNewPassword(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		p := pkgresources.NewPassword()
-		if len(p) < 20 || seen[p] || strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
-			t.Errorf("password %q", p)
+		password := pkgresources.NewPassword()
+		if len(password) < 20 || seen[password] || strings.Trim(password, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=") != "" {
+			t.Errorf("password %q", password)
 		}
-		seen[p] = true
+		seen[password] = true
 	}
 }
 
-// [modelregistry-79] [modelregistry-98] Groups follow Auth.
+// [modelregistry-79] [modelregistry-98] The subjects of the RoleBinding are the groups of Auth.
 func TestAdminBindingFollowsGroupsOfAuth(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	resetAuth := func() { // as a new process begins
-		b.r.admins = singleton.NewValue(singleton.Options{}, singleton.Unknown, adminGroups)
-		b.r.admins.SetServed(true)
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	resetAuth := func() { // as in a new process
+		env.r.admins = singleton.NewValue(singleton.Options{}, singleton.Unknown, adminGroups)
+		env.r.admins.SetServed(true)
 	}
 	resetAuth()
-	if _, err := b.reconcile(); err != nil || b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
+	if _, err := env.reconcile(); err != nil || env.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
 		t.Errorf("want no RoleBinding before Auth is read, and no error; got error %v", err)
 	}
-	b.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
-	b.reconcileUntilStable()
-	if binding := must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
+	env.r.admins.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"adminGroups": []any{"odh-admins"}}}})
+	env.reconcileUntilStable()
+	if binding := mustGet(env, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}); binding.Subjects[0].Name != "odh-admins" || binding.RoleRef.Name != resources.AdminName {
 		t.Errorf("binding %+v", binding)
 	}
 	resetAuth()
-	b.reconcileUntilStable()
-	must(b, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)})
-	b.r.admins.OnUpdate(nil)
-	b.reconcileUntilStable()
-	if b.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
+	env.reconcileUntilStable()
+	mustGet(env, &rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)})
+	env.r.admins.OnUpdate(nil)
+	env.reconcileUntilStable()
+	if env.get(&rbacv1.RoleBinding{ObjectMeta: nameMeta(resources.AdminBinding)}) {
 		t.Error("the RoleBinding exists, although no group is configured")
 	}
 }
 
-// [modelregistry-97] Sources are added and removed, and the status reports each [S10].
+// [modelregistry-97] Sources are added and removed, and the status reports each of them [S10].
 func TestLabelledSources(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
 	mounts := func() []string {
-		return mountedSources(must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Spec.Volumes)
+		return mountedSources(mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Spec.Volumes)
 	}
 	add := func(name string, data map[string]string) {
 		m := &corev1.ConfigMap{ObjectMeta: nameMeta(name), Data: data}
 		m.Labels = map[string]string{resources.SourceLabel: "true"}
-		b.create(m)
+		env.create(m)
 	}
 	content := map[string]string{resources.SourcesKey: "catalogs: []"}
 	add("zebra", content)
 	add("alpha", content)
 	add("empty", nil)
-	b.reconcileUntilStable()
+	env.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"alpha", "zebra"}) {
 		t.Errorf("mounted %v", got)
 	}
-	c := must(b, sample())
+	c := mustGet(env, newCatalog())
 	if len(c.Status.Sources) != 3 || c.Status.Sources[1].State != aihubv1alpha1.SourceRejected {
 		t.Errorf("status %+v", c.Status.Sources)
 	}
-	if err := b.server.Delete(t.Context(), must(b, &corev1.ConfigMap{ObjectMeta: nameMeta("alpha")})); err != nil {
+	if err := env.server.Delete(t.Context(), mustGet(env, &corev1.ConfigMap{ObjectMeta: nameMeta("alpha")})); err != nil {
 		t.Fatal(err)
 	}
-	b.reconcileUntilStable()
+	env.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"zebra"}) {
 		t.Errorf("mounted %v", got)
 	}
-	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // one addition is spent already
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // the first additions have used one token of the limiter
 		add(name, content)
-		b.reconcileUntilStable()
+		env.reconcileUntilStable()
 	}
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "zebra"}) {
-		t.Errorf("more than the budget: %v", got)
+		t.Errorf("got mounted sources %v, want those within the limit of additions", got)
 	}
-	b.stepClock(time.Minute)
-	b.reconcileUntilStable()
+	env.stepClock(time.Minute)
+	env.reconcileUntilStable()
 	if got := mounts(); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "zebra"}) {
 		t.Errorf("mounted sources after one minute are %v, want all", got)
 	}
@@ -339,105 +339,105 @@ func TestLabelledSources(t *testing.T) {
 
 // [D23] An inactive Catalog creates nothing and reports the reason.
 func TestInactiveCatalog(t *testing.T) {
-	catalog := sample()
-	catalog.Namespace, catalog.UID, catalog.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
-	c := sample()
+	older := newCatalog()
+	older.Namespace, older.UID, older.CreationTimestamp = "elsewhere", "older", metav1.NewTime(now.Add(-time.Hour))
+	c := newCatalog()
 	c.CreationTimestamp = metav1.NewTime(now)
-	b := newTestEnv(t, c, catalog)
-	b.reconcileUntilStable()
-	if b.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
+	env := newTestEnv(t, c, older)
+	env.reconcileUntilStable()
+	if env.get(&appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}) {
 		t.Error("an inactive Catalog created a Deployment")
 	}
-	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
 	if got.Reason != ReasonNotActive || !strings.Contains(got.Message, "elsewhere") {
 		t.Errorf("condition %+v", got)
 	}
-	if err := b.server.Delete(t.Context(), catalog); err != nil {
+	if err := env.server.Delete(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
-	b.reconcileUntilStable()
-	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
+	env.reconcileUntilStable()
+	mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
 }
 
 // [D9] No rejected write deletes a Deployment.
 func TestForbiddenDeletesNothing(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	c := sample()
-	b.update(c, func() {
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	c := newCatalog()
+	env.update(c, func() {
 		c.Spec.Resources = &aihubv1alpha1.CatalogResources{Catalog: &corev1.ResourceRequirements{}}
 	})
-	b.fail = func(verb string) error {
+	env.fail = func(verb string) error {
 		if verb == "apply" {
 			return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, resources.Name, errors.New("quota"))
 		}
 		return nil
 	}
-	b.writes = nil
-	if _, err := b.reconcile(); !apierrors.IsForbidden(err) {
-		t.Errorf("error %v", err)
+	env.writes = nil
+	if _, err := env.reconcile(); !apierrors.IsForbidden(err) {
+		t.Errorf("got error %v, want Forbidden", err)
 	}
-	must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
-	if slices.ContainsFunc(b.writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
-		t.Errorf("writes %v", b.writes)
+	mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})
+	if slices.ContainsFunc(env.writes, func(w string) bool { return strings.HasPrefix(w, "delete") }) {
+		t.Errorf("writes %v", env.writes)
 	}
-	got, _ := conditions.Get(must(b, sample()).Status.Conditions, ConditionAvailable)
+	got, _ := conditions.Get(mustGet(env, newCatalog()).Status.Conditions, ConditionAvailable)
 	if !strings.Contains(got.Message, "quota") {
 		t.Errorf("condition %+v", got)
 	}
 }
 
-// [modelregistry-78] The finalizer deletes the ClusterRoleBinding of this Catalog only.
+// [modelregistry-78] The finalizer deletes only the ClusterRoleBinding of its own Catalog.
 func TestFinalize(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorBinding}}
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	if err := env.server.Delete(t.Context(), mustGet(env, newCatalog())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.reconcile(); err != nil || b.get(binding) || b.get(sample()) {
-		t.Errorf("binding left %v, Catalog left %v, %v", b.get(binding), b.get(sample()), err)
+	if _, err := env.reconcile(); err != nil || env.get(binding) || env.get(newCatalog()) {
+		t.Errorf("ClusterRoleBinding exists: %t, Catalog exists: %t, error %v; want both deleted", env.get(binding), env.get(newCatalog()), err)
 	}
-	if !b.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
+	if !env.get(&corev1.ConfigMap{ObjectMeta: nameMeta(resources.ModelSources)}) {
 		t.Error("the ConfigMap with the sources of users was deleted")
 	}
 
-	b = newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	b.update(binding, func() { binding.Labels[resources.LabelNamespace] = "another" })
-	if err := b.server.Delete(t.Context(), must(b, sample())); err != nil {
+	env = newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	env.update(binding, func() { binding.Labels[resources.LabelNamespace] = "another" })
+	if err := env.server.Delete(t.Context(), mustGet(env, newCatalog())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.reconcile(); err != nil || !b.get(binding) {
-		t.Errorf("the binding of another Catalog is gone, %v", err)
+	if _, err := env.reconcile(); err != nil || !env.get(binding) {
+		t.Errorf("the ClusterRoleBinding of another Catalog was deleted, error %v", err)
 	}
 }
 
-// The certificate is issued once and renewed in time; one of the user is not changed.
+// The certificate is issued once and renewed before it expires. A certificate of the user is not changed.
 func TestCertificateIsRenewedUnlessUserProvidesIt(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	first := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)})
-	b.stepClock(365 * 24 * time.Hour * 3 / 4)
-	b.reconcileUntilStable()
-	if again := must(b, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}); string(again.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	first := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)})
+	env.stepClock(365 * 24 * time.Hour * 3 / 4)
+	env.reconcileUntilStable()
+	if renewed := mustGet(env, &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret)}); string(renewed.Data["tls.crt"]) == string(first.Data["tls.crt"]) {
 		t.Error("the certificate was not renewed")
 	}
-	result, err := b.reconcile()
+	result, err := env.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("no one comes back for the renewal: %+v, %v", result, err)
+		t.Errorf("got result %+v and error %v, want a requeue for the next renewal", result, err)
 	}
 	foreign := &corev1.Secret{ObjectMeta: nameMeta(resources.CertificateSecret), Data: map[string][]byte{"tls.crt": []byte("theirs")}}
-	b = newTestEnv(t, sample(), foreign)
-	b.reconcileUntilStable()
-	if string(must(b, foreign).Data["tls.crt"]) != "theirs" || len(foreign.OwnerReferences) > 0 {
+	env = newTestEnv(t, newCatalog(), foreign)
+	env.reconcileUntilStable()
+	if string(mustGet(env, foreign).Data["tls.crt"]) != "theirs" || len(foreign.OwnerReferences) > 0 {
 		t.Error("the certificate of the user was modified")
 	}
 }
 
 // conditionsOf returns the conditions of the catalog.
-func conditionsOf(b *testEnv) []metav1.Condition {
-	c := sample()
-	b.get(c)
+func conditionsOf(env *testEnv) []metav1.Condition {
+	c := newCatalog()
+	env.get(c)
 	return c.Status.Conditions
 }

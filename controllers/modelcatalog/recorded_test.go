@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/framework"
 )
 
-// defaulted are fields that the API server defaults, in recordings only.
-var defaulted = []string{
+// defaultedFields are fields that the API server defaults and builders omit.
+var defaultedFields = []string{
 	"terminationMessagePath", "terminationMessagePolicy", "dnsPolicy", "restartPolicy", "schedulerName", "terminationGracePeriodSeconds",
 	"defaultMode", "imagePullPolicy", "progressDeadlineSeconds", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy",
 	"failureThreshold", "successThreshold", "periodSeconds", "sessionAffinity", "targetPort", "rollingUpdate", "serviceAccount", "strategy",
@@ -21,10 +21,10 @@ var defaulted = []string{
 
 // intendedDifferences are the intended differences from the recording, by object and prefix of the path.
 var intendedDifferences = map[string]string{
-	"* metadata.ownerReferences":                                                              "the Catalog owns them",
+	"* metadata.ownerReferences":                                                              "the Catalog is the owner",
 	"* metadata.labels":                                                                       "eight labels, the same on all objects",
-	"ConfigMap/default-catalog-sources data":                                                  "agents, runtimes, more labels; the texts are ours",
-	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule, encoded and not pasted",
+	"ConfigMap/default-catalog-sources data":                                                  "agents, runtimes, more labels and other texts",
+	"ConfigMap/model-catalog-kube-rbac-proxy-config data":                                     "the same rule in another encoding",
 	"Service/model-catalog metadata.annotations.routing":                                      "[D22] no address without a Route",
 	"Deployment/model-catalog spec.template.spec.containers.catalog.args":                     "the sources of agents and runtimes",
 	"Deployment/model-catalog spec.template.spec.containers.catalog.readin":                   "the readiness probe calls the server",
@@ -36,12 +36,12 @@ var intendedDifferences = map[string]string{
 	"Role/model-catalog-admin metadata.annotations":                                           "[S5] describes the narrower rules",
 }
 
-// elsewhere are recorded objects that are not part of Build or no longer exist.
-var elsewhere = []string{
+// notBuilt are recorded objects that Build does not return or that are no longer created.
+var notBuilt = []string{
 	"ConfigMap/mcp-catalog-sources", "ConfigMap/model-catalog-sources", "Secret/model-catalog-postgres", "PersistentVolumeClaim/model-catalog-postgres",
 }
 
-// leaves returns the values of a tree by path; list elements are identified by name or index.
+// leaves adds the values of a tree by path. The path identifies list elements by name or index.
 func leaves(path string, v any, into map[string]string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -61,14 +61,14 @@ func leaves(path string, v any, into map[string]string) {
 	}
 }
 
-func isMeant(object, path string) bool {
+func isIntended(object, path string) bool {
 	for key := range intendedDifferences {
-		of, prefix, _ := strings.Cut(key, " ")
-		if (of == "*" || of == object) && strings.HasPrefix(path, prefix) {
+		differingObject, prefix, _ := strings.Cut(key, " ")
+		if (differingObject == "*" || differingObject == object) && strings.HasPrefix(path, prefix) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return slices.Contains(defaulted, part) })
+	return slices.ContainsFunc(strings.Split(path, "."), func(part string) bool { return slices.Contains(defaultedFields, part) })
 }
 
 func keyOf(o *unstructured.Unstructured) string { return o.GetKind() + "/" + o.GetName() }
@@ -79,22 +79,22 @@ func TestRecordedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := buildObjects(t, sample(), kubernetes())
-	for _, old := range recorded {
-		if slices.Contains(elsewhere, keyOf(old)) {
+	objects := buildObjects(t, newCatalog(), kubernetesInputs())
+	for _, o := range recorded {
+		if slices.Contains(notBuilt, keyOf(o)) {
 			continue
 		}
-		now := find(objects, old.GetKind(), old.GetName())
-		if now == nil {
-			t.Errorf("%s is not made any more", keyOf(old))
+		built := findObject(objects, o.GetKind(), o.GetName())
+		if built == nil {
+			t.Errorf("%s is recorded, but was not built", keyOf(o))
 			continue
 		}
 		want, got := map[string]string{}, map[string]string{}
-		leaves("", framework.Normalize(old).Object, want)
-		leaves("", framework.Normalize(now).Object, got)
+		leaves("", framework.Normalize(o).Object, want)
+		leaves("", framework.Normalize(built).Object, got)
 		for path, value := range want {
-			if got[path] != value && !isMeant(keyOf(old), path) {
-				t.Errorf("%s %s: recorded %q, now %q", keyOf(old), path, value, got[path])
+			if got[path] != value && !isIntended(keyOf(o), path) {
+				t.Errorf("%s %s: recorded %q, built %q", keyOf(o), path, value, got[path])
 			}
 		}
 	}
@@ -106,23 +106,23 @@ func TestObjectsNotInTheRecording(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := []string{"securityContext", "startupProbe", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
-	for _, now := range buildObjects(t, sample(), kubernetes()) {
-		old := find(recorded, now.GetKind(), now.GetName())
-		if old == nil {
-			if now.GetKind() != "NetworkPolicy" {
-				t.Errorf("%s is new", keyOf(now))
+	newFields := []string{"securityContext", "startupProbe", "automountServiceAccountToken", "user-agent-sources", "user-serving-runtime-sources"}
+	for _, o := range buildObjects(t, newCatalog(), kubernetesInputs()) {
+		recordedObject := findObject(recorded, o.GetKind(), o.GetName())
+		if recordedObject == nil {
+			if o.GetKind() != "NetworkPolicy" {
+				t.Errorf("%s was built, but is not recorded", keyOf(o))
 			}
 			continue
 		}
-		before, after := map[string]string{}, map[string]string{}
-		leaves("", framework.Normalize(old).Object, before)
-		leaves("", framework.Normalize(now).Object, after)
-		for path, value := range after {
-			_, was := before[path]
-			explained := slices.ContainsFunc(fresh, func(part string) bool { return strings.Contains(path, part) })
-			if !was && !explained && !isMeant(keyOf(now), path) {
-				t.Errorf("%s %s: %q is new", keyOf(now), path, value)
+		recordedFields, builtFields := map[string]string{}, map[string]string{}
+		leaves("", framework.Normalize(recordedObject).Object, recordedFields)
+		leaves("", framework.Normalize(o).Object, builtFields)
+		for path, value := range builtFields {
+			_, isRecorded := recordedFields[path]
+			isNew := slices.ContainsFunc(newFields, func(part string) bool { return strings.Contains(path, part) })
+			if !isRecorded && !isNew && !isIntended(keyOf(o), path) {
+				t.Errorf("%s %s: %q is not recorded", keyOf(o), path, value)
 			}
 		}
 	}

@@ -15,27 +15,27 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// deleteUnwanted deletes objects without an owner reference that are no longer desired, and legacy objects.
-func (r *catalogReconciler) deleteUnwanted(ctx context.Context, c *aihubv1alpha1.Catalog) error {
+// deleteUndesired deletes objects without an owner reference that are no longer desired, and legacy objects.
+func (r *catalogReconciler) deleteUndesired(ctx context.Context, c *aihubv1alpha1.Catalog) error {
 	in := r.inputsOf(c)
 	errs := []error{r.deleteLegacyObjects(ctx, c, in)}
 	if !resources.HasProxy(c) {
 		errs = append(errs, r.deleteUnowned(ctx, c, servers.ClusterRoleBinding, ""))
 	}
 	if in.Served.Has(capability.HTTPRoute) {
-		keep := ""
+		desiredNamespace := ""
 		if in.GatewayMode() {
-			keep = in.Gateway.RouteNamespace
+			desiredNamespace = in.Gateway.RouteNamespace
 		}
-		errs = append(errs, r.deleteUnowned(ctx, c, capability.HTTPRoute, keep))
+		errs = append(errs, r.deleteUnowned(ctx, c, capability.HTTPRoute, desiredNamespace))
 	}
 	return errors.Join(errs...)
 }
 
-// deleteUnowned deletes managed objects of this Catalog of a kind without owner references, except those in namespace keep.
-func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, keep string) error {
+// deleteUnowned deletes the managed objects of a kind of this Catalog, except in desiredNamespace. The kind has no owner references.
+func (r *catalogReconciler) deleteUnowned(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, desiredNamespace string) error {
 	return r.Applier.DeleteByLabels(ctx, c.UID, kind, map[string]string{resources.LabelNamespace: c.Namespace}, func(o client.Object) bool {
-		return keep != "" && o.GetNamespace() == keep
+		return desiredNamespace != "" && o.GetNamespace() == desiredNamespace
 	})
 }
 
@@ -58,7 +58,7 @@ func (r *catalogReconciler) finalize(ctx context.Context, c *aihubv1alpha1.Catal
 	return errors.Join(errs...)
 }
 
-// deleteUnownedByName deletes an object by name after reading it from the API server.
+// deleteUnownedByName reads an object from the API server, and deletes it if it belongs to this Catalog.
 func (r *catalogReconciler) deleteUnownedByName(ctx context.Context, c *aihubv1alpha1.Catalog, kind schema.GroupVersionKind, key client.ObjectKey) error {
 	return r.Applier.DeleteIf(ctx, c.UID, kind, key, func(found *metav1.PartialObjectMetadata) (bool, error) {
 		namespace, hasNamespace := found.Labels[resources.LabelNamespace]

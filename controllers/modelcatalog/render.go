@@ -15,7 +15,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the one of its routers, or "". The
+// Render returns the objects that a Catalog would get in an empty cluster with the given APIs. domain is the domain of its routers, or "". The
 // notes list omitted objects. Unknown fields are errors.
 func Render(settings Settings, served capability.Set, domain string, object *unstructured.Unstructured) (objects []*unstructured.Unstructured, notes []string, err error) {
 	c := &aihubv1alpha1.Catalog{}
@@ -44,7 +44,7 @@ func Render(settings Settings, served capability.Set, domain string, object *uns
 		notes = append(notes, "the groups of administrators come from the Auth of the platform; no binding is shown for them")
 	}
 	if served.Has(capability.OpenShiftProxy) && !resources.HasEgressProxy(c) {
-		notes = append(notes, "the proxy of the cluster, through which the server leaves it, is not shown")
+		notes = append(notes, "the egress proxy of the cluster, which the server uses, is not shown")
 	}
 	notes = append(notes, "keys for Hugging Face, from Secrets with the label "+huggingface.Label+", are not shown")
 	objects, err = apply.Render(append(desired, resources.Build(c, in)...), ComponentName, c)

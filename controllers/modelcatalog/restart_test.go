@@ -12,96 +12,96 @@ import (
 	"github.com/odh-platform/odh-platform-operator/controllers/modelcatalog/resources"
 )
 
-// podOf returns a pod of the catalog, created some time after the start.
-func podOf(name, uid string, after time.Duration) *corev1.Pod {
+// podOf returns a pod of the catalog with its creation time.
+func podOf(name, uid string, creationTime time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: sample().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(after)),
+		Namespace: newCatalog().Namespace, Name: uid, UID: types.UID(uid), Labels: resources.Selector(name), CreationTimestamp: metav1.NewTime(time.Unix(1000, 0).Add(creationTime)),
 	}}
 }
 
-// After the pod of the database was replaced, an older server pod is replaced once, to fill the database.
+// After the pod of the database was replaced, an older server pod is replaced once, because the server fills the database when it starts.
 func TestServerRestartsForNewDatabase(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
-	if b.databaseMark() != "" {
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
+	if env.databasePodAnnotation() != "" {
 		t.Fatal("the pod template has a restart annotation without a reason")
 	}
 	server, first := podOf(resources.Name, "server-1", 0), podOf(resources.DatabaseName, "database-1", 0)
-	b.create(server)
-	b.create(first)
-	b.databaseAnswers(1)
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "" {
-		t.Errorf("the first database replaces the server: %q", got)
+	env.create(server)
+	env.create(first)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "" {
+		t.Errorf("got annotation %q for the first database pod, want none", got)
 	}
-	if err := b.server.Delete(t.Context(), first); err != nil {
+	if err := env.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	second := podOf(resources.DatabaseName, "database-2", time.Hour)
-	b.create(second)
-	b.databaseAnswers(0)
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "" {
-		t.Errorf("got hash %q before the database answers, want none", got)
+	env.create(second)
+	env.setDatabaseReplicas(0)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "" {
+		t.Errorf("got annotation %q before the database is available, want none", got)
 	}
-	b.databaseAnswers(1)
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "database-2" {
-		t.Errorf("mark %q", got)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "database-2" {
+		t.Errorf("got annotation %q, want database-2", got)
 	}
-	b.restart() // nothing is remembered
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "database-2" {
-		t.Errorf("mark %q", got)
+	env.restart()
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "database-2" {
+		t.Errorf("got annotation %q, want database-2", got)
 	}
-	for _, gone := range []*corev1.Pod{server, second} {
-		if err := b.server.Delete(t.Context(), gone); err != nil {
+	for _, pod := range []*corev1.Pod{server, second} {
+		if err := env.server.Delete(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.create(podOf(resources.DatabaseName, "database-3", 2*time.Hour))
-	b.create(podOf(resources.Name, "server-3", 3*time.Hour))
-	b.databaseAnswers(0)
-	b.databaseAnswers(1)
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "database-2" {
-		t.Errorf("a server that is younger than its database is replaced: %q", got)
+	env.create(podOf(resources.DatabaseName, "database-3", 2*time.Hour))
+	env.create(podOf(resources.Name, "server-3", 3*time.Hour))
+	env.setDatabaseReplicas(0)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "database-2" {
+		t.Errorf("got annotation %q for a server pod that is younger than the database pod, want database-2", got)
 	}
 }
 
-// A Deployment deleted by another client is recreated with the annotation of the database pod, so that its next replacement is detected.
+// A deleted Deployment is recreated with the annotation of the database pod, so that the next replacement of that pod is detected.
 func TestRecreatedServerRestartsForNewDatabase(t *testing.T) {
-	b := newTestEnv(t, sample())
-	b.reconcileUntilStable()
+	env := newTestEnv(t, newCatalog())
+	env.reconcileUntilStable()
 	first := podOf(resources.DatabaseName, "database-1", 0)
-	b.create(first)
-	b.databaseAnswers(1)
-	b.reconcileUntilStable()
-	if err := b.server.Delete(t.Context(), must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})); err != nil {
+	env.create(first)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if err := env.server.Delete(t.Context(), mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)})); err != nil {
 		t.Fatal(err)
 	}
-	b.reconcileUntilStable()
-	b.create(podOf(resources.Name, "server-1", time.Minute))
-	if err := b.server.Delete(t.Context(), first); err != nil {
+	env.reconcileUntilStable()
+	env.create(podOf(resources.Name, "server-1", time.Minute))
+	if err := env.server.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	b.create(podOf(resources.DatabaseName, "database-2", time.Hour))
-	b.databaseAnswers(0)
-	b.databaseAnswers(1)
-	b.reconcileUntilStable()
-	if got := b.databaseMark(); got != "database-2" {
-		t.Errorf("mark %q: the server does not fill the new database", got)
+	env.create(podOf(resources.DatabaseName, "database-2", time.Hour))
+	env.setDatabaseReplicas(0)
+	env.setDatabaseReplicas(1)
+	env.reconcileUntilStable()
+	if got := env.databasePodAnnotation(); got != "database-2" {
+		t.Errorf("got annotation %q, want database-2: the server pod was not replaced", got)
 	}
 }
 
-func (b *testEnv) databaseAnswers(replicas int32) {
-	b.Helper()
-	d := must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)})
-	b.changeStatus(d, func() { d.Status.AvailableReplicas = replicas })
+func (env *testEnv) setDatabaseReplicas(available int32) {
+	env.Helper()
+	d := mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.DatabaseName)})
+	env.changeStatus(d, func() { d.Status.AvailableReplicas = available })
 }
 
-// databaseMark returns the annotation on the pod template of the server.
-func (b *testEnv) databaseMark() string {
-	b.Helper()
-	return must(b, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
+// databasePodAnnotation returns the annotation with the UID of the database pod from the pod template of the server.
+func (env *testEnv) databasePodAnnotation() string {
+	env.Helper()
+	return mustGet(env, &appsv1.Deployment{ObjectMeta: nameMeta(resources.Name)}).Spec.Template.Annotations[annotationDatabasePod]
 }

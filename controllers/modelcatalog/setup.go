@@ -40,11 +40,11 @@ import (
 // ComponentName is the name of the component in flags, labels, metrics and folders.
 const ComponentName = "modelcatalog"
 
-// FieldOwner is the field manager of server-side apply. It differs from that of registries, so that managedFields show the owner of an
-// object.
+// FieldOwner is the field manager of server-side apply. It differs from that of registries, because managed fields identify the component of
+// an object.
 const FieldOwner = "model-catalog-operator"
 
-// Cluster-wide permissions. Packages namespaced and huggingface have those in the namespace of the Catalog.
+// Cluster-wide permissions. Packages namespaced and huggingface have the permissions in the namespace of the Catalog.
 
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=aihub.opendatahub.io,resources=catalogs,resourceNames=catalog,verbs=delete
@@ -68,7 +68,7 @@ type (
 	Deps = servers.Deps
 )
 
-// Caches returns the informers of the controller: children by their managed label. Objects of users have caches of their own.
+// Caches returns the informers of the controller: children by their managed label. Objects of users have separate caches.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,
 		component.CacheNeed{Kind: aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind), FullObjects: true, IncludeForeign: true},
@@ -102,7 +102,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, d Deps) error {
 		recorder: mgr.GetEventRecorder(ComponentName), clock: d.Clock, log: mgr.GetLogger().WithName(ComponentName)})
 }
 
-// watch builds the controller.
 func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, domain *clusterdomain.Watcher) error {
 	base := reconciler.New(reconciler.Options{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(ComponentName), Component: ComponentName,
@@ -131,8 +130,8 @@ func (r *catalogReconciler) watch(mgr ctrl.Manager, served *capability.Watcher, 
 	return b.Complete(base)
 }
 
-// catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed: caches also hold objects of other
-// components.
+// catalogPredicate matches objects by the labels of the catalog, or by name if their labels were changed. The caches also contain objects of
+// other components.
 func catalogPredicate() predicate.Predicate {
 	managedNames := sets.New(resources.DelegatorBinding, resources.Name, resources.RouteName, resources.GrantName, resources.AuthorityName)
 	return predicate.Or(apply.ManagedByPredicate(ComponentName), predicate.NewPredicateFuncs(func(o client.Object) bool { return managedNames.Has(o.GetName()) }))
@@ -140,7 +139,7 @@ func catalogPredicate() predicate.Predicate {
 
 // extraCaches holds objects of users that the cache of the manager does not contain.
 type extraCaches struct {
-	// secrets holds the metadata of the three Secrets of the catalog, by name: RBAC allows no others.
+	// secrets holds the metadata of the three Secrets of the catalog, by name, because RBAC allows no others.
 	secrets map[string]cache.Cache
 	// labelledConfigMaps holds the ConfigMaps of users with sources.
 	labelledConfigMaps cache.Cache
@@ -161,10 +160,10 @@ func newExtraCaches(mgr ctrl.Manager, namespace string) (*extraCaches, error) {
 }
 
 // delegatingClient returns a client that reads the Secrets from their caches.
-func (s *extraCaches) delegatingClient(main client.Client) client.Client {
+func (e *extraCaches) delegatingClient(main client.Client) client.Client {
 	return &component.DelegatingClient{Client: main, Route: func(key client.ObjectKey, object client.Object) client.Reader {
 		if _, metadata := object.(*metav1.PartialObjectMetadata); metadata && object.GetObjectKind().GroupVersionKind() == servers.Secret {
-			if c, found := s.secrets[key.Name]; found {
+			if c, found := e.secrets[key.Name]; found {
 				return c
 			}
 		}
@@ -173,9 +172,9 @@ func (s *extraCaches) delegatingClient(main client.Client) client.Client {
 }
 
 // eventSources returns sources of the events of all caches.
-func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
-	all := []source.Source{source.Kind(s.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
-	for _, c := range s.secrets {
+func (e *extraCaches) eventSources(h handler.EventHandler) []source.Source {
+	all := []source.Source{source.Kind(e.labelledConfigMaps, client.Object(&corev1.ConfigMap{}), h)}
+	for _, c := range e.secrets {
 		all = append(all, source.Kind(c, client.Object(capability.MetadataOf(servers.Secret)), h))
 	}
 	return all
@@ -184,7 +183,7 @@ func (s *extraCaches) eventSources(h handler.EventHandler) []source.Source {
 // authName is the name of the Auth singleton.
 const authName = "auth"
 
-// adminGroups returns the non-empty groups of administrators in an Auth, none for a missing object or field or another type.
+// adminGroups returns the groups of administrators in an Auth, or nil if the object or field is missing or has another type.
 func adminGroups(auth *unstructured.Unstructured) []string {
 	if auth == nil {
 		return nil
@@ -206,8 +205,8 @@ func newAdminGroupsWatcher(ctx context.Context, dyn dynamic.Interface, served *c
 // clusterProxyName is the name of the Proxy singleton of OpenShift.
 const clusterProxyName = "cluster"
 
-// newClusterProxyWatcher watches the Proxy of the cluster. Without permission it has no settings, as on other clusters. If the permission is
-// lost later, the last value is kept, because a change would replace the pod.
+// newClusterProxyWatcher watches the Proxy of the cluster. Without permission, there are no settings, as on other clusters. If the permission is
+// removed later, the last value is kept, because a change would replace the pod.
 func newClusterProxyWatcher(dyn dynamic.Interface, clk clock.Clock, log logr.Logger) *singleton.Value[resources.EgressProxy] {
 	resource := capability.OpenShiftProxy.GroupVersion().WithResource("proxies")
 	return singleton.NewValue(singleton.Options{

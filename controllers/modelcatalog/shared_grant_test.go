@@ -12,13 +12,13 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-const sharedGrantGone = "delete ReferenceGrant/" + servers.SharedGrantName
+const sharedGrantDeletion = "delete ReferenceGrant/" + servers.SharedGrantName
 
 // sharedGrant returns the legacy ReferenceGrant.
 func sharedGrant() *unstructured.Unstructured {
 	g := &unstructured.Unstructured{}
 	g.SetGroupVersionKind(capability.ReferenceGrant)
-	g.SetNamespace(sample().Namespace)
+	g.SetNamespace(newCatalog().Namespace)
 	g.SetName(servers.SharedGrantName)
 	g.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 	return g
@@ -34,15 +34,15 @@ func routeTo(namespace string) *unstructured.Unstructured {
 	return route
 }
 
-// gatewayBench serves the APIs of gateway mode.
-func gatewayBench(t *testing.T, domain string) *testEnv {
-	b := newTestEnv(t, sample())
-	b.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
-	b.r.settings.Gateway.Domain, b.r.settings.Gateway.RouteNamespace = domain, "routes"
-	return b
+// newGatewayEnv returns an environment whose API server serves the APIs of gateway mode.
+func newGatewayEnv(t *testing.T, domain string) *testEnv {
+	env := newTestEnv(t, newCatalog())
+	env.served = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant)
+	env.r.settings.Gateway.Domain, env.r.settings.Gateway.RouteNamespace = domain, "routes"
+	return env
 }
 
-// [D26] The shared ReferenceGrant is deleted once only the catalog needed it, or all others have their own.
+// [D26] The shared ReferenceGrant is deleted when no registry needs it: all have their own, or no registry exists.
 func TestSharedGrantIsDeleted(t *testing.T) {
 	foreign := sharedGrant()
 	foreign.SetLabels(nil)
@@ -54,67 +54,67 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	}{
 		"no registry":                      {"gateway.example.com", sharedGrant(), nil, true},
 		"no registry, gateway mode is off": {"", sharedGrant(), nil, true},
-		"registry without its own grant":   {"gateway.example.com", sharedGrant(), routeTo(sample().Namespace), false},
+		"registry without its own grant":   {"gateway.example.com", sharedGrant(), routeTo(newCatalog().Namespace), false},
 		"registry in another namespace":    {"gateway.example.com", sharedGrant(), routeTo("elsewhere"), true},
 		"created by another client":        {"gateway.example.com", foreign, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := gatewayBench(t, test.domain)
-			b.create(test.grant)
+			env := newGatewayEnv(t, test.domain)
+			env.create(test.grant)
 			if test.route != nil {
-				b.create(test.route)
+				env.create(test.route)
 			}
-			b.reconcileUntilStable()
-			if gone := !b.get(test.grant); gone != test.want {
-				t.Errorf("gone %v", gone)
+			env.reconcileUntilStable()
+			if deleted := !env.get(test.grant); deleted != test.want {
+				t.Errorf("shared ReferenceGrant deleted: %t, want %t", deleted, test.want)
 			}
-			own := sharedGrant()
-			own.SetName(resources.GrantName)
-			if b.get(own) != (test.domain != "") {
-				t.Error("want a ReferenceGrant of the catalog if and only if there is a domain")
+			catalogGrant := sharedGrant()
+			catalogGrant.SetName(resources.GrantName)
+			if got, want := env.get(catalogGrant), test.domain != ""; got != want {
+				t.Errorf("ReferenceGrant of the catalog exists: %t, want %t", got, want)
 			}
 		})
 	}
 }
 
-// [D26] The shared ReferenceGrant is read until its deletion succeeds, and then never again.
+// [D26] The shared ReferenceGrant is not read after its deletion has succeeded.
 func TestSharedGrantIsReadOnce(t *testing.T) {
-	b := gatewayBench(t, "gateway.example.com")
-	b.create(sharedGrant())
-	b.fail = func(verb string) error {
+	env := newGatewayEnv(t, "gateway.example.com")
+	env.create(sharedGrant())
+	env.fail = func(verb string) error {
 		if verb == "delete" {
 			return errBroken
 		}
 		return nil
 	}
-	var failed error
+	var err error
 	for range 5 {
-		if _, failed = b.reconcile(); failed != nil {
+		if _, err = env.reconcile(); err != nil {
 			break
 		}
 	}
-	if !errors.Is(failed, errBroken) || !slices.Contains(b.writes, sharedGrantGone) {
-		t.Fatalf("ended with %v after %v", failed, b.writes)
+	if !errors.Is(err, errBroken) || !slices.Contains(env.writes, sharedGrantDeletion) {
+		t.Fatalf("got error %v after writes %v, want a failed deletion", err, env.writes)
 	}
-	b.fail = func(string) error { return nil }
-	b.reconcileUntilStable()
-	if b.get(sharedGrant()) {
+	env.fail = func(string) error { return nil }
+	env.reconcileUntilStable()
+	if env.get(sharedGrant()) {
 		t.Error("the shared ReferenceGrant was not deleted")
 	}
-	b.create(sharedGrant())
-	b.reconcileUntilStable()
-	if !b.get(sharedGrant()) {
+	env.create(sharedGrant())
+	env.reconcileUntilStable()
+	if !env.get(sharedGrant()) {
 		t.Error("a ReferenceGrant that a user created later was deleted")
 	}
 }
 
 // [D2] The shared ReferenceGrant is not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
-	b := gatewayBench(t, "gateway.example.com")
-	b.served = capability.NewSet(capability.Route, capability.HTTPRoute)
-	b.create(sharedGrant())
-	b.reconcileUntilStable()
-	if !b.get(sharedGrant()) {
+	env := newGatewayEnv(t, "gateway.example.com")
+	env.served = capability.NewSet(capability.Route, capability.HTTPRoute)
+	env.create(sharedGrant())
+	env.reconcileUntilStable()
+	if !env.get(sharedGrant()) {
 		t.Error("the shared ReferenceGrant was deleted")
 	}
 }

@@ -23,7 +23,7 @@ import (
 const (
 	// maxSourceNameLength leaves room for LabelledPrefix in the name of a volume.
 	maxSourceNameLength = 55
-	// maxSources limits the mounted ConfigMaps, and so the effect that users with create on ConfigMaps have on the pod.
+	// maxSources limits the mounted ConfigMaps, which anyone who may create ConfigMaps can add to the pod.
 	maxSources = 50
 	// maxReportedSources limits the status, as does the schema of Catalog.
 	maxReportedSources = 100
@@ -49,12 +49,12 @@ const (
 // sourceCandidate is a labelled ConfigMap.
 type sourceCandidate struct {
 	name string
-	// hasKey is set if it has the key sources.yaml; contentProblem is the error in its content, or "".
+	// hasKey is true if it has the key sources.yaml. contentProblem is the error in its content, or "".
 	hasKey         bool
 	contentProblem string
 }
 
-// trimContent keeps only metadata and the presence of the key: the content may be large, and is checked only if there is a Catalog.
+// trimContent keeps only metadata and the presence of the key. The content may be large, and is checked only if a Catalog exists.
 func trimContent(in any) (any, error) {
 	m, ok := in.(*corev1.ConfigMap)
 	if !ok {
@@ -69,9 +69,9 @@ func trimContent(in any) (any, error) {
 }
 
 // listCandidates returns the labelled ConfigMaps of a namespace.
-func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]sourceCandidate, error) {
+func (e *extraCaches) listCandidates(ctx context.Context, namespace string) ([]sourceCandidate, error) {
 	list := &corev1.ConfigMapList{}
-	if err := s.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := e.labelledConfigMaps.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ConfigMaps with sources: %w", err)
 	}
 	var candidates []sourceCandidate
@@ -79,13 +79,13 @@ func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]s
 		m := &list.Items[i]
 		c := sourceCandidate{name: m.Name}
 		if _, c.hasKey = m.Data[resources.SourcesKey]; c.hasKey {
-			problem, checked := s.contentProblems.Get(objectVersion(m))
+			problem, checked := e.contentProblems.Get(objectVersion(m))
 			if c.contentProblem, _ = problem.(string); !checked {
 				var err error
-				if c.contentProblem, err = s.checkContent(ctx, m); err != nil {
+				if c.contentProblem, err = e.checkContent(ctx, m); err != nil {
 					return nil, err
 				}
-				s.contentProblems.Add(objectVersion(m), c.contentProblem)
+				e.contentProblems.Add(objectVersion(m), c.contentProblem)
 			}
 		}
 		candidates = append(candidates, c)
@@ -95,9 +95,9 @@ func (s *extraCaches) listCandidates(ctx context.Context, namespace string) ([]s
 
 // checkContent reads a ConfigMap from the API server and returns the problem of its content. It uses a list, because RBAC restricts get by
 // name.
-func (s *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (string, error) {
+func (e *extraCaches) checkContent(ctx context.Context, m *corev1.ConfigMap) (string, error) {
 	list := &corev1.ConfigMapList{}
-	if err := s.apiReader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
+	if err := e.apiReader.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingFields{metav1.ObjectNameField: m.Name}); err != nil {
 		return "", fmt.Errorf("reading ConfigMap %s: %w", m.Name, err)
 	}
 	if len(list.Items) == 0 {
@@ -140,14 +140,14 @@ func contentProblem(text string) string {
 type sourceSelection struct {
 	// mounted holds the names that the pod mounts, in order.
 	mounted []string
-	// postponed is set if new sources wait because the pod was replaced too often recently.
+	// postponed is true if new sources wait because the pod was replaced too often recently.
 	postponed bool
 	statuses  []aihubv1alpha1.CatalogSource
 	omitted   int32
 }
 
-// selectSources selects the sources to mount. Content is not considered, because editing a source must not replace the pod. Mounted sources
-// are kept, and new ones fill the remaining room if mayAdd allows an addition.
+// selectSources selects the sources to mount. It ignores their content, because editing a source must not replace the pod. Mounted sources are
+// kept, and new ones are added up to the limit if mayAdd returns true.
 func selectSources(candidates []sourceCandidate, current []string, mayAdd func() bool) sourceSelection {
 	slices.SortFunc(candidates, func(a, b sourceCandidate) int { return cmp.Compare(a.name, b.name) })
 	mounted := func(c sourceCandidate) bool { return slices.Contains(current, c.name) }
@@ -207,7 +207,7 @@ func mountedSources(volumes []corev1.Volume) []string {
 	return names
 }
 
-// parseSources parses one YAML document that is a map; nil for an empty text.
+// parseSources returns the only YAML document of sources, which must be a map, or nil for an empty text.
 func parseSources(text string) (document *yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	document = &yaml.Node{}

@@ -24,7 +24,7 @@ func validSources(names ...string) []sourceCandidate {
 	return all
 }
 
-// summarize returns a line per source: name, state, reason.
+// summarize returns a line with name, state and reason for each source.
 func summarize(v sourceSelection) []string {
 	var lines []string
 	for _, s := range v.statuses {
@@ -33,7 +33,7 @@ func summarize(v sourceSelection) []string {
 	return lines
 }
 
-// [modelregistry-97] Sources with the key sources.yaml and a valid name are mounted by name; the others are reported with the reason [S10].
+// [modelregistry-97] Sources with a valid name and the key sources.yaml are mounted in the order of their names. The others are reported [S10].
 func TestSelectSources(t *testing.T) {
 	long := strings.Repeat("a", 55)
 	all := append(validSources("zebra", "dotted.name", long, long+"a", "alpha"), sourceCandidate{name: "without-key"}, sourceCandidate{name: "broken", hasKey: true, contentProblem: "it is empty"})
@@ -54,7 +54,7 @@ func TestSelectSources(t *testing.T) {
 		}
 	}
 	if v := selectSources(nil, nil, always); len(v.mounted)+len(v.statuses) > 0 || v.postponed {
-		t.Errorf("nothing became %+v", v)
+		t.Errorf("got selection %+v without sources, want an empty one", v)
 	}
 }
 
@@ -66,27 +66,27 @@ func TestSelectSourcesLimit(t *testing.T) {
 	}
 	v := selectSources(validSources(names...), nil, always)
 	if len(v.mounted) != maxSources || v.mounted[0] != "s-000" || len(v.statuses) != maxReportedSources || v.omitted != 30 {
-		t.Errorf("%d mounted, %d reported, %d omitted", len(v.mounted), len(v.statuses), v.omitted)
+		t.Errorf("got %d mounted, %d reported and %d omitted sources", len(v.mounted), len(v.statuses), v.omitted)
 	}
-	if w := selectSources(validSources(names...), []string{"s-120"}, always); len(w.mounted) != maxSources || !slices.Contains(w.mounted, "s-120") {
-		t.Errorf("a source that was mounted was driven out: %v", w.mounted)
+	if next := selectSources(validSources(names...), []string{"s-120"}, always); len(next.mounted) != maxSources || !slices.Contains(next.mounted, "s-120") {
+		t.Errorf("got mounted sources %v, want the one that was mounted before among them", next.mounted)
 	}
 	if got := v.statuses[maxSources].Reason; got != ReasonTooMany {
-		t.Errorf("the next one is %s", got)
+		t.Errorf("got reason %s of the first source over the limit, want %s", got, ReasonTooMany)
 	}
 }
 
-// [S10] New sources are postponed if the pod was replaced too often; mounted ones are kept, and a removal does not count.
+// [S10] New sources are postponed if the pod was replaced too often. Mounted sources are kept, and removals do not count.
 func TestSelectSourcesPostpones(t *testing.T) {
 	never := func() bool { return false }
 	v := selectSources(validSources("old", "new"), []string{"old", "gone"}, never)
 	if !slices.Equal(v.mounted, []string{"old"}) || !v.postponed || summarize(v)[0] != "new Rejected Postponed" {
-		t.Errorf("mounted %v with the results %v, want only old mounted and new postponed", v.mounted, summarize(v))
+		t.Errorf("got mounted sources %v and statuses %v, want only old mounted and new postponed", v.mounted, summarize(v))
 	}
 	called := false
 	v = selectSources(validSources("old"), []string{"old", "gone"}, func() bool { called = true; return false })
 	if called || v.postponed || !slices.Equal(v.mounted, []string{"old"}) {
-		t.Error("without an addition, want the mounted source kept and the budget unused")
+		t.Error("without an addition, want the mounted source kept and mayAdd not called")
 	}
 }
 
@@ -118,12 +118,12 @@ func TestTrimContent(t *testing.T) {
 		Data:       map[string]string{resources.SourcesKey: "catalogs: [", "other": strings.Repeat("x", 1000)}, BinaryData: map[string][]byte{"b": {1}},
 	}
 	out, err := trimContent(m)
-	kept, ok := out.(*corev1.ConfigMap)
-	if err != nil || !ok || len(kept.Data) != 1 || kept.BinaryData != nil || kept.Annotations != nil || kept.Labels[resources.SourceLabel] != resources.SourceLabelValue {
-		t.Fatalf("kept %+v, %v", out, err)
+	trimmed, ok := out.(*corev1.ConfigMap)
+	if err != nil || !ok || len(trimmed.Data) != 1 || trimmed.BinaryData != nil || trimmed.Annotations != nil || trimmed.Labels[resources.SourceLabel] != resources.SourceLabelValue {
+		t.Fatalf("trimContent returned %+v, error %v", out, err)
 	}
-	if text, hasKey := kept.Data[resources.SourcesKey]; !hasKey || text != "" {
-		t.Errorf("kept %q", kept.Data)
+	if text, hasKey := trimmed.Data[resources.SourcesKey]; !hasKey || text != "" {
+		t.Errorf("got data %q, want the key without its content", trimmed.Data)
 	}
 	out, _ = trimContent(&corev1.ConfigMap{Data: map[string]string{"other": "x"}})
 	if m, _ := out.(*corev1.ConfigMap); len(m.Data) > 0 {
@@ -140,38 +140,38 @@ func TestContentIsReadOnce(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", UID: types.UID(namespace), Labels: map[string]string{resources.SourceLabel: "true"}},
 			Data: map[string]string{resources.SourcesKey: text}}
 	}
-	b := newTestEnv(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
-	reads := &reading{Reader: b.server}
-	b.r.extraCaches.apiReader = reads
+	env := newTestEnv(t, labelled("home", "catalogs: ["), labelled("other", "catalogs: ["))
+	reads := &fakeCache{Reader: env.server}
+	env.r.extraCaches.apiReader = reads
 	candidate := func() sourceCandidate {
-		all, err := b.r.extraCaches.listCandidates(t.Context(), "home")
+		all, err := env.r.extraCaches.listCandidates(t.Context(), "home")
 		if err != nil || len(all) != 1 {
 			t.Fatalf("listCandidates returned %v, error %v, want one source", all, err)
 		}
 		return all[0]
 	}
 	if c := candidate(); !c.hasKey || !strings.HasPrefix(c.contentProblem, "the key is not valid YAML") || candidate() != c || reads.lists != 1 {
-		t.Errorf("%+v after %d reads", c, reads.lists)
+		t.Errorf("got source %+v after %d reads", c, reads.lists)
 	}
 	changed := labelled("home", strings.Repeat("#", maxCheckedBytes+1))
-	if err := b.server.Update(t.Context(), changed); err != nil {
+	if err := env.server.Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
 	if c := candidate(); c.contentProblem != "the content has 262145 bytes, and at most 262144 are checked: split it into several ConfigMaps" || candidate() != c || reads.lists != 2 {
-		t.Errorf("%+v after %d reads", c, reads.lists)
+		t.Errorf("got source %+v after %d reads", c, reads.lists)
 	}
 }
 
-// Mounted sources are those of the built Deployment.
+// The mounted sources are read from the volumes of a Deployment.
 func TestMountedSources(t *testing.T) {
-	in := kubernetes()
+	in := kubernetesInputs()
 	in.Sources = []string{"a", "b"}
-	d := serverOf(t, sample(), in)
+	d := serverOf(t, newCatalog(), in)
 	if got := mountedSources(d.Spec.Template.Spec.Volumes); !slices.Equal(got, in.Sources) {
-		t.Errorf("present %v", got)
+		t.Errorf("got mounted sources %v", got)
 	}
 	foreign := []corev1.Volume{{Name: "labeled-x"}, {Name: "labeled-x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}}
 	if got := mountedSources(foreign); got != nil {
-		t.Errorf("present %v", got)
+		t.Errorf("got mounted sources %v", got)
 	}
 }

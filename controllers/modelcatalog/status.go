@@ -38,8 +38,8 @@ func setAvailable(c *aihubv1alpha1.Catalog, s serving.State) {
 	conditions.Set(&c.Status.Conditions, ConditionAvailable, s.Status, s.Reason, s.Message, c.Generation)
 }
 
-// inactiveState returns why a Catalog is not active, or the zero value. The webhook rejects most of these, except objects stored before it
-// was installed.
+// inactiveState returns the reason for which a Catalog is not active, or the zero value. The webhook rejects most such Catalogs, unless they
+// were stored before it was installed.
 func inactiveState(c *aihubv1alpha1.Catalog, all []aihubv1alpha1.Catalog, namespace string) serving.State {
 	problem := serving.State{Status: metav1.ConditionFalse, Reason: ReasonMisplaced}
 	switch {
@@ -108,7 +108,7 @@ var resourceFields = conditions.ResourceFields{
 	resources.DatabaseContainer: "spec.resources.postgres", resources.DataContainer: "spec.resources.init", resources.BenchmarkContainer: "spec.resources.init",
 }
 
-// waitingContainer describes the first container that waits for another reason than its normal start.
+// waitingContainer describes the first container that waits for a reason other than its normal start.
 func waitingContainer(statuses []corev1.ContainerStatus) string {
 	for _, s := range statuses {
 		w := s.State.Waiting
@@ -116,7 +116,7 @@ func waitingContainer(statuses []corev1.ContainerStatus) string {
 			continue
 		}
 		message := w.Message
-		if message == "" || w.Reason == "CrashLoopBackOff" { // its message contains the changing back-off time
+		if message == "" || w.Reason == "CrashLoopBackOff" { // the message contains the back-off time, which changes
 			message = w.Reason
 		}
 		return fmt.Sprintf("container %s waiting: %s", s.Name, message)

@@ -15,8 +15,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/config"
 )
 
-// sample returns a Catalog with an empty spec and the given changes.
-func sample(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
+// newCatalog returns a Catalog with an empty spec and the given changes.
+func newCatalog(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog {
 	c := &aihubv1alpha1.Catalog{}
 	c.SetGroupVersionKind(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind))
 	c.Namespace, c.Name, c.UID = "lab-registries", aihubv1alpha1.CatalogName, "catalog-uid"
@@ -26,15 +26,15 @@ func sample(changes ...func(*aihubv1alpha1.CatalogSpec)) *aihubv1alpha1.Catalog 
 	return c
 }
 
-func kubernetes() resources.Inputs {
+func kubernetesInputs() resources.Inputs {
 	return resources.Inputs{Images: config.RegistryImages{
 		REST: "quay.io/example/model-registry:v1", KubeRBACProxy: "quay.io/example/kube-rbac-proxy:v1", Postgres: "quay.io/example/postgresql:16",
 		CatalogData: "quay.io/example/catalog-data:v1", BenchmarkData: "quay.io/example/benchmark-data:v1",
 	}}
 }
 
-func openShift(changes ...func(*resources.Inputs)) resources.Inputs {
-	in := kubernetes()
+func openShiftInputs(changes ...func(*resources.Inputs)) resources.Inputs {
+	in := kubernetesInputs()
 	in.Served, in.Domain = capability.NewSet(capability.Route, capability.HTTPRoute, capability.ReferenceGrant), "apps.example.com"
 	in.Gateway = config.RegistryGateway{Name: "data-science-gateway", Namespace: "openshift-ingress", RouteNamespace: "redhat-ods-applications"}
 	for _, change := range changes {
@@ -55,8 +55,8 @@ func buildObjects(t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs) [
 	return objects
 }
 
-// find returns a built object by kind and name, or nil.
-func find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+// findObject returns the built object of a kind and name, or nil.
+func findObject(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
 			return o
@@ -65,10 +65,10 @@ func find(objects []*unstructured.Unstructured, kind, name string) *unstructured
 	return nil
 }
 
-// typed builds an object and decodes it strictly.
-func typed[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, kind, name string) *T {
+// decodeObject returns a built object as its Go type. Unknown fields are errors.
+func decodeObject[T any](t testing.TB, c *aihubv1alpha1.Catalog, in resources.Inputs, kind, name string) *T {
 	t.Helper()
-	o := find(buildObjects(t, c, in), kind, name)
+	o := findObject(buildObjects(t, c, in), kind, name)
 	if o == nil {
 		t.Fatalf("no %s %s was built", kind, name)
 		return nil

@@ -59,27 +59,28 @@ type testEnv struct {
 	rollouts map[string]string
 }
 
-// reading is a cache that reads from the fake server.
-type reading struct {
+// fakeCache is a cache that reads from the fake server.
+type fakeCache struct {
 	cache.Cache
 	client.Reader
-	condensed bool
-	lists     int
+	// onlySources is true if the cache contains only labelled sources, trimmed by trimContent.
+	onlySources bool
+	lists       int
 }
 
-func (c *reading) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (c *fakeCache) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	return c.Reader.Get(ctx, key, o, opts...)
 }
 
-func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *fakeCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.lists++
-	if c.condensed {
+	if c.onlySources {
 		opts = append(opts, client.MatchingLabels{resources.SourceLabel: resources.SourceLabelValue})
 	}
 	err := c.Reader.List(ctx, list, opts...)
-	if maps, ok := list.(*corev1.ConfigMapList); ok && c.condensed {
-		for i := range maps.Items {
-			_, _ = trimContent(&maps.Items[i])
+	if configMaps, ok := list.(*corev1.ConfigMapList); ok && c.onlySources {
+		for i := range configMaps.Items {
+			_, _ = trimContent(&configMaps.Items[i])
 		}
 	}
 	return err
@@ -88,24 +89,24 @@ func (c *reading) List(ctx context.Context, list client.ObjectList, opts ...clie
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
 	s := fakeapi.Scheme(aihubv1alpha1.AddToScheme, v1beta1.AddToScheme)
-	for _, kind := range servers.OptionalKinds { // before the fake client takes the first form in which it meets a kind for that of all its objects
+	for _, kind := range servers.OptionalKinds { // in advance, because the fake client keeps the first Go type that it sees for a kind
 		s.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		s.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	b := &testEnv{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
+	env := &testEnv{T: t, clock: clocktesting.NewFakeClock(now), fail: func(string) error { return nil }, rollouts: map[string]string{}}
 	server := fake.NewClientBuilder().WithScheme(s).WithRESTMapper(newRESTMapper()).WithReturnManagedFields().
-		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the one with schemas does not know policies
+		WithTypeConverters(managedfields.NewDeducedTypeConverter()). // the default converter has no schemas of some kinds
 		WithStatusSubresource(&aihubv1alpha1.Catalog{}).WithObjects(objects...).
 		WithIndex(&aihubv1alpha1.Catalog{}, metav1.ObjectNameField, byName).
 		WithIndex(&corev1.Secret{}, metav1.ObjectNameField, byName).WithIndex(&corev1.ConfigMap{}, metav1.ObjectNameField, byName).Build()
-	b.server = server
-	b.restart()
-	return b
+	env.server = server
+	env.restart()
+	return env
 }
 
 func byName(o client.Object) []string { return []string{o.GetName()} }
 
-// newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
+// newRESTMapper returns a mapper with the scopes of kinds. The default mapper of the fake client has cluster scope for all kinds.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for kind := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -124,69 +125,69 @@ func newRESTMapper() meta.RESTMapper {
 }
 
 // restart creates a new reconciler, like a new process.
-func (b *testEnv) restart() {
-	watching, ok := b.server.(client.WithWatch)
+func (env *testEnv) restart() {
+	watching, ok := env.server.(client.WithWatch)
 	if !ok {
-		b.Fatal("the fake client cannot watch")
+		env.Fatal("the fake client cannot watch")
 	}
-	cached := interceptor.NewClient(watching, b.interceptors())
-	side := &extraCaches{secrets: map[string]cache.Cache{}, labelledConfigMaps: &reading{Reader: cached, condensed: true}, apiReader: cached, contentProblems: lru.New(maxContentProblems)}
+	cached := interceptor.NewClient(watching, env.interceptors())
+	extra := &extraCaches{secrets: map[string]cache.Cache{}, labelledConfigMaps: &fakeCache{Reader: cached, onlySources: true}, apiReader: cached, contentProblems: lru.New(maxContentProblems)}
 	for _, name := range []string{resources.DatabaseName, resources.CertificateSecret, resources.DatabaseCertificate} {
-		side.secrets[name] = &reading{Reader: cached}
+		extra.secrets[name] = &fakeCache{Reader: cached}
 	}
-	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetes().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
-	b.r = &catalogReconciler{
-		Reconciler: servers.NewReconciler(side.delegatingClient(cached), cached, cached, apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
-			LegacyManagers: []string{servers.LegacyManager}, StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), b.clock),
-		settings: settings, extraCaches: side, served: func() capability.Set { return b.served },
+	settings := Settings{ModelRegistry: config.ModelRegistry{Images: kubernetesInputs().Images, CatalogPostgresUser: "catalog_user", CatalogPostgresDatabase: "model_catalog", EnableModelCatalog: true}}
+	env.r = &catalogReconciler{
+		Reconciler: servers.NewReconciler(extra.delegatingClient(cached), cached, cached, apply.New(apply.Options{Client: cached, Live: cached, FieldOwner: FieldOwner, Component: ComponentName,
+			LegacyManagers: []string{servers.LegacyManager}, StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment}}), env.clock),
+		settings: settings, extraCaches: extra, served: func() capability.Set { return env.served },
 	}
-	b.r.admins, b.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
-	b.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", b.clock, logr.Discard())
-	b.r.keys.OnList(b.huggingFaceKeys)
-	b.reconciler = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
-		Phases: b.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: b.r.finalize, OnDeleted: b.r.forget,
+	env.r.admins, env.r.proxy = &singleton.Value[[]string]{}, &singleton.Value[resources.EgressProxy]{}
+	env.r.keys = huggingface.NewWatcher(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), "", env.clock, logr.Discard())
+	env.r.keys.OnList(env.huggingFaceKeys)
+	env.reconciler = reconciler.New(reconciler.Options{Client: cached, Component: ComponentName}, reconciler.Logic[*aihubv1alpha1.Catalog]{
+		Phases: env.r.phases(), Finalizer: aihubv1alpha1.Finalizer, Finalize: env.r.finalize, OnDeleted: env.r.forget,
 	})
 }
 
-func (b *testEnv) interceptors() interceptor.Funcs {
-	note := func(verb string, o runtime.Object, name string) error {
+func (env *testEnv) interceptors() interceptor.Funcs {
+	record := func(verb string, o runtime.Object, name string) error {
 		kind := fmt.Sprintf("%T", o)
 		if k := o.GetObjectKind().GroupVersionKind().Kind; k != "" {
 			kind = k
 		}
-		b.writes = append(b.writes, verb+" "+kind[strings.LastIndex(kind, ".")+1:]+"/"+name)
-		return b.fail(verb)
+		env.writes = append(env.writes, verb+" "+kind[strings.LastIndex(kind, ".")+1:]+"/"+name)
+		return env.fail(verb)
 	}
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := b.fail("get"); err != nil {
+			if err := env.fail("get"); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			heads, ok := list.(*metav1.PartialObjectMetadataList)
+			metadataList, ok := list.(*metav1.PartialObjectMetadataList)
 			kind := schema.GroupVersionKind{}
 			for _, optional := range servers.OptionalKinds {
-				if ok && heads.Kind == optional.Kind+"List" {
+				if ok && metadataList.Kind == optional.Kind+"List" {
 					kind = optional
 				}
 			}
 			if kind.Empty() {
 				return c.List(ctx, list, opts...)
 			}
-			whole := &unstructured.UnstructuredList{} // the fake client has no metadata of kinds without a Go type
-			whole.SetGroupVersionKind(heads.GroupVersionKind())
-			err := c.List(ctx, whole, opts...)
-			for _, o := range whole.Items {
-				h := capability.MetadataOf(kind)
-				h.Namespace, h.Name, h.Labels, h.UID, h.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
-				heads.Items = append(heads.Items, *h)
+			full := &unstructured.UnstructuredList{} // the fake client does not list metadata of kinds without a Go type
+			full.SetGroupVersionKind(metadataList.GroupVersionKind())
+			err := c.List(ctx, full, opts...)
+			for _, o := range full.Items {
+				metadata := capability.MetadataOf(kind)
+				metadata.Namespace, metadata.Name, metadata.Labels, metadata.UID, metadata.OwnerReferences = o.GetNamespace(), o.GetName(), o.GetLabels(), o.GetUID(), o.GetOwnerReferences()
+				metadataList.Items = append(metadataList.Items, *metadata)
 			}
 			return err
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := note("create", o, o.GetName()); err != nil {
+			if err := record("create", o, o.GetName()); err != nil {
 				return err
 			}
 			return c.Create(ctx, o, opts...)
@@ -194,27 +195,27 @@ func (b *testEnv) interceptors() interceptor.Funcs {
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			u, ok := config.(interface{ GetName() string })
 			if !ok {
-				return errors.New("an apply configuration without a name")
+				return errors.New("the apply configuration has no name")
 			}
-			if err := note("apply", &corev1.ConfigMap{}, u.GetName()); err != nil {
+			if err := record("apply", &corev1.ConfigMap{}, u.GetName()); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := note("patch", o, o.GetName()); err != nil {
+			if err := record("patch", o, o.GetName()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := note("status", o, o.GetName()); err != nil {
+			if err := record("status", o, o.GetName()); err != nil {
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := note("delete", o, o.GetName()); err != nil {
+			if err := record("delete", o, o.GetName()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -222,72 +223,72 @@ func (b *testEnv) interceptors() interceptor.Funcs {
 	}
 }
 
-// reconcile reconciles the sample once.
-func (b *testEnv) reconcile() (ctrl.Result, error) {
-	b.Helper()
-	return b.reconciler.Reconcile(logr.NewContext(b.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(sample())})
+// reconcile reconciles the Catalog of newCatalog once.
+func (env *testEnv) reconcile() (ctrl.Result, error) {
+	env.Helper()
+	return env.reconciler.Reconcile(logr.NewContext(env.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(newCatalog())})
 }
 
 // reconcileUntilStable reconciles until nothing is written.
-func (b *testEnv) reconcileUntilStable() {
-	b.Helper()
+func (env *testEnv) reconcileUntilStable() {
+	env.Helper()
 	for range 20 {
-		b.writes = nil
-		if _, err := b.reconcile(); err != nil {
-			b.Fatal(err)
+		env.writes = nil
+		if _, err := env.reconcile(); err != nil {
+			env.Fatal(err)
 		}
-		if len(b.writes) == 0 {
+		if len(env.writes) == 0 {
 			return
 		}
 	}
-	b.Fatalf("the controller does not reach the steady state: %v", b.writes)
+	env.Fatalf("the controller does not reach the steady state: %v", env.writes)
 }
 
-func (b *testEnv) get(o client.Object) bool {
-	b.Helper()
-	return b.server.Get(b.Context(), client.ObjectKeyFromObject(o), o) == nil
+func (env *testEnv) get(o client.Object) bool {
+	env.Helper()
+	return env.server.Get(env.Context(), client.ObjectKeyFromObject(o), o) == nil
 }
 
-// must reads an object that has to exist.
-func must[T client.Object](b *testEnv, o T) T {
-	b.Helper()
-	if !b.get(o) {
-		b.Fatalf("%T %s is not there", o, o.GetName())
+// mustGet reads an object. It fails the test if the object does not exist.
+func mustGet[T client.Object](env *testEnv, o T) T {
+	env.Helper()
+	if !env.get(o) {
+		env.Fatalf("%T %s does not exist", o, o.GetName())
 	}
 	return o
 }
 
-func (b *testEnv) create(o client.Object) {
-	b.Helper()
-	if err := b.server.Create(b.Context(), o); err != nil {
-		b.Fatal(err)
+func (env *testEnv) create(o client.Object) {
+	env.Helper()
+	if err := env.server.Create(env.Context(), o); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (b *testEnv) remove(o client.Object) {
-	b.Helper()
-	if err := b.server.Delete(b.Context(), o); err != nil {
-		b.Fatal(err)
+func (env *testEnv) remove(o client.Object) {
+	env.Helper()
+	if err := env.server.Delete(env.Context(), o); err != nil {
+		env.Fatal(err)
 	}
 }
 
-func (b *testEnv) update(o client.Object, edit func()) {
-	b.Helper()
-	if !b.get(o) {
-		b.Fatalf("%T %s is not there", o, o.GetName())
+func (env *testEnv) update(o client.Object, edit func()) {
+	env.Helper()
+	if !env.get(o) {
+		env.Fatalf("%T %s does not exist", o, o.GetName())
 	}
 	edit()
-	if err := b.server.Update(b.Context(), o); err != nil {
-		b.Fatal(err)
+	if err := env.server.Update(env.Context(), o); err != nil {
+		env.Fatal(err)
 	}
 }
 
-// failRandomly fails a share of the requests with given verbs, reproducibly.
+// failRandomly returns a function that fails a share of the requests with the given verbs. The random numbers are the same in every run.
 func failRandomly(share float64, verbs ...string) func(string) error {
-	dice := rand.New(rand.NewPCG(1, 2)) // tests have to be repeatable
+	random := rand.New(rand.NewPCG(1, 2))
 	return func(verb string) error {
 		for _, v := range verbs {
-			if v == verb && dice.Float64() < share {
+			if v == verb && random.Float64() < share {
 				return errBroken
 			}
 		}
@@ -295,11 +296,11 @@ func failRandomly(share float64, verbs ...string) func(string) error {
 	}
 }
 
-var errBroken = errors.New("the server is on fire")
+var errBroken = errors.New("injected error")
 
 func nameMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "lab-registries", Name: name}
 }
 
 // stepClock advances the clock.
-func (b *testEnv) stepClock(d time.Duration) { b.clock.Step(d) }
+func (env *testEnv) stepClock(d time.Duration) { env.clock.Step(d) }

@@ -112,17 +112,17 @@ func withMissingKeys(data map[string][]byte, user, database string) map[string][
 	return out
 }
 
-// databaseSecret returns the Secret of the database. The type of an existing one is immutable.
-func databaseSecret(c *aihubv1alpha1.Catalog, kind corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
-	if kind == "" {
-		kind = corev1.SecretTypeOpaque
+// databaseSecret returns the Secret of the database. The type of an existing Secret is immutable.
+func databaseSecret(c *aihubv1alpha1.Catalog, secretType corev1.SecretType, data map[string][]byte) *corev1ac.SecretApplyConfiguration {
+	if secretType == "" {
+		secretType = corev1.SecretTypeOpaque
 	}
-	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(kind).WithData(data)
+	return corev1ac.Secret(resources.DatabaseName, c.Namespace).WithLabels(resources.Labels(resources.DatabaseName)).WithType(secretType).WithData(data)
 }
 
-// deploymentReferences returns the objects that the pods of a Deployment read only at their start, so that a change must roll them. Sources
+// deploymentReferences returns the objects that the pods of a Deployment read only when they start. A change of one must roll the pods. Sources
 // and the serving certificate are reloaded, and the ConfigMap of the proxy is constant. The Secret of an external database is included only
-// under the name of the managed one: RBAC allows no other Secrets, which include passwords of registries.
+// under the name of the managed one, because RBAC allows no other Secrets.
 func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []reference.Reference {
 	if ext := resources.ExternalDatabase(c); resources.DatabaseConnection(c) != nil || ext != nil && deployment == resources.Name && ext.SecretName != resources.DatabaseName {
 		return nil
@@ -134,8 +134,8 @@ func deploymentReferences(c *aihubv1alpha1.Catalog, deployment string) []referen
 	return refs
 }
 
-// userSourceReferences returns the ConfigMaps of users whose key the server needs to start. It reloads them, so that changes do not roll
-// its pods.
+// userSourceReferences returns the ConfigMaps of users whose key the server needs to start. Changes do not roll the pods, because the server
+// reloads the ConfigMaps.
 func userSourceReferences() []reference.Reference {
 	refs := make([]reference.Reference, 0, len(resources.UserSources))
 	for _, s := range resources.UserSources {
@@ -147,9 +147,9 @@ func userSourceReferences() []reference.Reference {
 // foundTTL is the period for which a mounted object is assumed to exist after it was found.
 const foundTTL = 10 * time.Minute
 
-// exists reports whether an object exists that the spec mounts or uses as pull secret. Secrets are listed with the permission for keys for
-// Hugging Face; without it they count as found. Objects are not cached: those found are listed again after foundTTL, missing ones in each
-// reconcile, which events of waiting pods trigger.
+// exists reports whether an object that the spec mounts or uses as pull secret exists. Listing Secrets needs the permission for keys for Hugging
+// Face; without it they count as found. Found objects are listed again after foundTTL, missing ones in each reconcile, which events of waiting
+// pods trigger.
 func (r *catalogReconciler) exists(ctx context.Context, c *aihubv1alpha1.Catalog, ref reference.Reference) (bool, error) {
 	foundAt := r.stateOf(c.UID).foundAt
 	if r.Clock.Since(foundAt[ref.ID()]) < foundTTL {
@@ -183,12 +183,12 @@ func (r *catalogReconciler) applyRolloutHashes(ctx context.Context, c *aihubv1al
 	return err
 }
 
-// annotationDatabasePod is the UID of the database pod: on the Deployment of the server the last one seen, on its pod template the one for
-// which the pods were replaced.
+// annotationDatabasePod holds the UID of a database pod: on the Deployment of the server the last pod that was seen, on its pod template the
+// pod for which the server pods were replaced.
 const annotationDatabasePod = "catalog.opendatahub.io/database-pod"
 
-// restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts empty, and the server
-// fills the database only at its start. Server pods younger than the database pod are kept.
+// restartForNewDatabase replaces the pods of the server after the pod of the database was replaced: a new pod starts without data, and the
+// server fills the database only when it starts. Server pods that are younger than the database pod are kept.
 func (r *catalogReconciler) restartForNewDatabase(ctx context.Context, c *aihubv1alpha1.Catalog, desired apply.Desired) error {
 	all := desired.Deployments()
 	i := slices.IndexFunc(all, func(d *appsv1ac.DeploymentApplyConfiguration) bool { return *d.Name == resources.Name })
@@ -234,7 +234,7 @@ func (r *catalogReconciler) listPodsIfChanged(ctx context.Context, c *aihubv1alp
 	return pods, err
 }
 
-// databasePod returns the only active pod of the database, nil if there is none or more than one.
+// databasePod returns the only active pod of the database, or nil if no pod or more than one is active.
 func databasePod(pods []corev1.Pod) *corev1.Pod {
 	var found *corev1.Pod
 	for i := range pods {

@@ -17,7 +17,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/reconciler"
 )
 
-// Until the AIHub was read, nothing is written or deleted, because it may override settings.
+// Nothing is written or deleted before the AIHub has been read, because it may override settings.
 func TestReconcileWaitsForAIHub(t *testing.T) {
 	hub := aihub.NewWatcher(fake.NewSimpleDynamicClient(runtime.NewScheme()), clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard())
 	hub.SetServed(true)
@@ -32,7 +32,7 @@ func TestReconcileWaitsForAIHub(t *testing.T) {
 			t.Errorf("%s: got %+v, want a wait of one second", name, wait)
 		}
 	}
-	hub.SetServed(false) // the API of AIHub is missing
+	hub.SetServed(false) // the API of AIHub is not installed
 	m := &v1beta1.ModelRegistry{}
 	if err := r.waitForPlatform(t.Context(), m); err != nil || r.stateOf(m).platform.Namespace != "set" {
 		t.Errorf("without the API of AIHub: error %v, settings %+v; want the namespace of the settings", err, r.stateOf(m).platform)

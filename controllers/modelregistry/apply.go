@@ -36,7 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Labels of the objects of the catalog, which can have the same kinds and names as those of a registry.
+// Label values of the objects of a catalog, which can have the same kinds and names as those of a registry.
 const (
 	catalogComponent = "modelcatalog"
 	catalogName      = "model-catalog"
@@ -68,8 +68,8 @@ func (r *registryReconciler) recreateOnSelectorChange(ctx context.Context, m *v1
 // proxyTransition is the state of a registry whose proxy is being added or removed. The exposure must match the pods that serve, not the
 // new pod template.
 type proxyTransition struct {
-	// serving is true while all ready pods are those from before the transition.
-	serving bool
+	// inProgress is true while all ready pods are from before the transition.
+	inProgress bool
 	// toProxy is true if the spec has a proxy.
 	toProxy bool
 	// certificateMissing is true if pods with a proxy could not start.
@@ -89,7 +89,7 @@ func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, effec
 		if hasProxy(&pods[i]) == t.toProxy {
 			return proxyTransition{toProxy: t.toProxy}, nil
 		}
-		t.serving = true
+		t.inProgress = true
 	}
 	certificate := certificateReferences(effective)
 	t.certificateMissing = slices.ContainsFunc(r.stateOf(m).missingReferences, func(missing reference.Missing) bool {
@@ -101,7 +101,7 @@ func (r *registryReconciler) detectProxyTransition(ctx context.Context, m, effec
 // withoutDeferred returns the desired objects without those to be applied after the transition. The Service of a new proxy is applied with
 // the port of the serving pods, because its annotation requests the certificate.
 func (t proxyTransition) withoutDeferred(desired apply.Desired) apply.Desired {
-	if !t.serving {
+	if !t.inProgress {
 		return desired
 	}
 	return slices.DeleteFunc(slices.Clone(desired), func(o apply.Object) bool {
@@ -150,8 +150,8 @@ func (r *registryReconciler) applyUnowned(ctx context.Context, m *v1beta1.ModelR
 	return errors.Join(append(errs, r.Applier.Apply(ctx, m, toApply))...)
 }
 
-// adoptable returns a predicate for objects of the legacy operator for this registry. That operator set the namespace label on some kinds
-// only.
+// adoptable returns a predicate for objects of the legacy operator for this registry. The legacy operator set the namespace label only on
+// some kinds.
 func adoptable(m *v1beta1.ModelRegistry) func(*unstructured.Unstructured) bool {
 	return func(live *unstructured.Unstructured) bool {
 		namespace, found := live.GetLabels()[resources.LabelNamespace]
@@ -244,8 +244,8 @@ func (r *registryReconciler) prune(ctx context.Context, m *v1beta1.ModelRegistry
 	return nil
 }
 
-// retainedDatabase returns the objects of a generated database, which are kept when the spec names another one so that users can migrate
-// the data. Backups are kept only while they are enabled.
+// retainedDatabase returns the objects of a generated database. They are kept when the spec names another database, because users may still
+// have to migrate the data. Backups are kept only while they are enabled.
 func retainedDatabase(m *v1beta1.ModelRegistry) apply.Desired {
 	var retained apply.Desired
 	retained.Add(appsv1ac.Deployment(resources.DatabaseName(m), m.Namespace), corev1ac.Service(resources.DatabaseName(m), m.Namespace),
@@ -270,15 +270,15 @@ func (r *registryReconciler) deleteUnowned(ctx context.Context, m *v1beta1.Model
 	})
 }
 
-// finalize deletes the objects that garbage collection cannot delete. Before, it orphans retained data.
+// finalize orphans retained data, and then deletes the objects that garbage collection cannot delete.
 func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if err := r.waitForPlatform(ctx, m); err != nil {
 		return err
 	}
-	waitForStatus := &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
+	statusWait := &reconciler.Wait{For: "the status to be written", Retry: time.Millisecond}
 	if meta.FindStatusCondition(m.Status.Conditions, ConditionDegraded) == nil {
 		setCondition(m, ConditionDegraded, metav1.ConditionUnknown, ReasonFinalizing, "Performing finalizer operations for the custom resource: "+m.Name)
-		return waitForStatus
+		return statusWait
 	}
 	retained, err := r.updateDataOwners(ctx, m)
 	if err != nil {
@@ -297,11 +297,11 @@ func (r *registryReconciler) finalize(ctx context.Context, m *v1beta1.ModelRegis
 			resources.ClaimName(m), resources.CredentialsName(m))
 	}
 	setCondition(m, ConditionDegraded, metav1.ConditionTrue, ReasonFinalizing, "Finalizer operations for custom resource "+m.Name+" were successfully accomplished")
-	return waitForStatus
+	return statusWait
 }
 
-// deleteAllUnowned deletes Group, ClusterRoleBinding and HTTPRoute of a registry, including legacy ones. An API that is not served is no
-// error.
+// deleteAllUnowned deletes Group, ClusterRoleBinding and HTTPRoute of a registry, including legacy ones. It ignores APIs that are not
+// served.
 func (r *registryReconciler) deleteAllUnowned(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	in := buildInputs(m, &r.stateOf(m).platform)
 	legacyNames := map[schema.GroupVersionKind]types.NamespacedName{

@@ -11,15 +11,15 @@ import (
 )
 
 func TestSplitByOwnership(t *testing.T) {
-	controlled := apply.Object{Config: corev1ac.Service("a", "ns")}
-	published := apply.Object{Config: corev1ac.Service("b", "ns"), Ownership: apply.Unowned}
-	own, others := splitByOwnership(apply.Desired{controlled, published, controlled})
-	if len(own) != 2 || len(others) != 1 || others[0].Ownership != apply.Unowned {
-		t.Errorf("%d own, %d published", len(own), len(others))
+	controlledObject := apply.Object{Config: corev1ac.Service("a", "ns")}
+	unownedObject := apply.Object{Config: corev1ac.Service("b", "ns"), Ownership: apply.Unowned}
+	owned, unowned := splitByOwnership(apply.Desired{controlledObject, unownedObject, controlledObject})
+	if len(owned) != 2 || len(unowned) != 1 || unowned[0].Ownership != apply.Unowned {
+		t.Errorf("got %d owned and %d unowned objects, want 2 and 1", len(owned), len(unowned))
 	}
 }
 
-// [D30] Legacy objects of this registry are adopted, as far as their labels identify it.
+// [D30] Legacy objects are adopted if their labels identify the registry.
 func TestAdoptable(t *testing.T) {
 	m := newRegistry("demo")
 	managed := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelApp: "demo"}
@@ -37,7 +37,7 @@ func TestAdoptable(t *testing.T) {
 		want   bool
 	}{
 		"of the legacy operator": {managed, true},
-		"with its namespace":     {with(resources.LabelNamespace, "ns"), true},
+		"of the same namespace":  {with(resources.LabelNamespace, "ns"), true},
 		"of another namespace":   {with(resources.LabelNamespace, "elsewhere"), false},
 		"of another registry":    {with(resources.LabelApp, "other"), false},
 		"of another client":      {with(resources.LabelCreatedBy, "me"), false},

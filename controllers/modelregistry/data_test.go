@@ -28,7 +28,7 @@ func withData(policy v1beta1.RetentionPolicy) *v1beta1.ModelRegistry {
 	return m
 }
 
-// Data has no owner reference unless it is deleted with its registry, and never one to an earlier registry of the name.
+// Data has an owner reference only if it is deleted with its registry, and never one to an earlier registry of the same name.
 func TestDataOwnerReferences(t *testing.T) {
 	current, previous, other := ownerReference(v1beta1.Kind, "demo", "now"), ownerReference(v1beta1.Kind, "demo", "before"), ownerReference("ConfigMap", "x", "x")
 	for name, test := range map[string]struct {
@@ -44,7 +44,7 @@ func TestDataOwnerReferences(t *testing.T) {
 		"already owned":               {v1beta1.DeleteData, []metav1.OwnerReference{current}, []types.UID{"now"}},
 		"owned by a deleted registry": {v1beta1.DeleteData, []metav1.OwnerReference{previous}, []types.UID{"now"}},
 		"foreign owner is kept":       {v1beta1.DeleteData, []metav1.OwnerReference{other}, []types.UID{"x"}},
-		"retained without a policy":   {v1beta1.RetainData, nil, nil},
+		"retained":                    {v1beta1.RetainData, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.owners}}
@@ -69,9 +69,8 @@ func TestUpdateDataMetadata(t *testing.T) {
 		},
 		Data: map[string][]byte{"password": []byte("p")},
 	}
-	before := secret.DeepCopy()
+	want := secret.DeepCopy()
 	updateDataMetadata(secret, m)
-	want := before.DeepCopy()
 	want.Labels[names.OperatorLabel], want.Labels[names.ComponentLabel] = names.OperatorName, ComponentName
 	want.Annotations, want.OwnerReferences = map[string]string{"theirs": "1"}, nil
 	if diff := cmp.Diff(want, secret); diff != "" && len(secret.OwnerReferences) == 0 {
@@ -87,12 +86,12 @@ func TestIsManaged(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"managed":            {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
-		"claim of the older": {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
-		"owned by it":        {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")}}, true},
-		"freed by a user":    {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
-		"of a user":          {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
-		"of something else":  {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference("ConfigMap", "demo", "now")}}, false},
+		"managed":             {metav1.ObjectMeta{Labels: names.Labels(ComponentName)}, true},
+		"legacy":              {metav1.ObjectMeta{Labels: map[string]string{resources.LabelCreatedBy: resources.CreatedBy}}, true},
+		"owned by a registry": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", "now")}}, true},
+		"released by a user":  {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}}, false},
+		"of a user":           {metav1.ObjectMeta{Labels: map[string]string{"app": "demo"}}, false},
+		"of another owner":    {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ownerReference("ConfigMap", "demo", "now")}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: test.meta}

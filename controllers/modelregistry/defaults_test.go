@@ -16,31 +16,31 @@ import (
 // [modelregistry-9] [modelregistry-28] oauthProxy becomes kubeRBACProxy without its image, unless kubeRBACProxy is set [D28].
 func TestMigrateProxy(t *testing.T) {
 	oauthProxy := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled, Image: "oauth"}
-	moved := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
-	newer := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
+	migrated := &v1beta1.ProxyConfig{Port: new(int32(9443)), Domain: "d", ServiceRoute: v1beta1.RouteDisabled}
+	kubeRBACProxy := &v1beta1.ProxyConfig{Domain: "n", Image: "i"}
 	for name, test := range map[string]struct {
 		spec      v1beta1.ModelRegistrySpec
 		openShift bool
 		want      *v1beta1.ProxyConfig
-		moves     bool
+		changed   bool
 	}{
-		"older one":              {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, false, moved, true},
-		"older one on OpenShift": {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, true, moved, true},
-		"both [D28]":             {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy, KubeRBACProxy: newer}, true, newer, true},
-		"no proxy":               {v1beta1.ModelRegistrySpec{}, false, nil, false},
-		"no proxy on OpenShift":  {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
-		"newer one":              {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, false, newer, false},
-		"newer one on OpenShift": {v1beta1.ModelRegistrySpec{KubeRBACProxy: newer}, true, newer, false},
+		"oauthProxy":                 {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, false, migrated, true},
+		"oauthProxy on OpenShift":    {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy}, true, migrated, true},
+		"both [D28]":                 {v1beta1.ModelRegistrySpec{OAuthProxy: oauthProxy, KubeRBACProxy: kubeRBACProxy}, true, kubeRBACProxy, true},
+		"no proxy":                   {v1beta1.ModelRegistrySpec{}, false, nil, false},
+		"no proxy on OpenShift":      {v1beta1.ModelRegistrySpec{}, true, &v1beta1.ProxyConfig{}, true},
+		"kubeRBACProxy":              {v1beta1.ModelRegistrySpec{KubeRBACProxy: kubeRBACProxy}, false, kubeRBACProxy, false},
+		"kubeRBACProxy on OpenShift": {v1beta1.ModelRegistrySpec{KubeRBACProxy: kubeRBACProxy}, true, kubeRBACProxy, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1beta1.ModelRegistry{Spec: *test.spec.DeepCopy()}
 			migrateProxy(&m.Spec, test.openShift)
-			once := m.Spec.DeepCopy()
-			if moved := !reflect.DeepEqual(test.spec, m.Spec); moved != test.moves {
-				t.Errorf("moves: %v", moved)
+			first := m.Spec.DeepCopy()
+			if changed := !reflect.DeepEqual(test.spec, m.Spec); changed != test.changed {
+				t.Errorf("spec changed: %t, want %t", changed, test.changed)
 			}
-			if migrateProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(once, &m.Spec) {
-				t.Error("want migrateProxy to be idempotent")
+			if migrateProxy(&m.Spec, test.openShift); m.Spec.OAuthProxy != nil || !reflect.DeepEqual(first, &m.Spec) {
+				t.Error("migrateProxy is not idempotent")
 			}
 			if diff := cmp.Diff(test.want, m.Spec.KubeRBACProxy); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -70,12 +70,12 @@ func TestSetDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, m.Spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	given := m.DeepCopy()
+	defaulted := m.DeepCopy()
 	setDefaults(m, &servers.Platform{
 		ModelRegistry: config.ModelRegistry{Images: config.RegistryImages{REST: "x", KubeRBACProxy: "x", Postgres: "x"}}, RouterDomain: "x",
 	})
-	if diff := cmp.Diff(given, m); diff != "" {
-		t.Errorf("what is reported stays (-want +got):\n%s", diff)
+	if diff := cmp.Diff(defaulted, m); diff != "" {
+		t.Errorf("setDefaults changed fields that are set (-want +got):\n%s", diff)
 	}
 }
 

@@ -32,10 +32,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/status/serving"
 )
 
-// startupReasons are the reasons of containers that wait in a normal start.
+// startupReasons are the reasons of waiting containers during a normal start.
 var startupReasons = []string{"", "ContainerCreating", "PodInitializing"}
 
-// podsOf lists pods from the cache by age, oldest first.
+// podsOf returns the pods in the cache that match a selector, oldest first.
 func (r *registryReconciler) podsOf(ctx context.Context, m *v1beta1.ModelRegistry, selector map[string]string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := r.pods.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels(selector)); err != nil {
@@ -120,7 +120,7 @@ func isStarting(pod *corev1.Pod) bool {
 	})
 }
 
-// missingReference returns a finding if a Secret or ConfigMap is missing without which pods do not start.
+// missingReference returns a finding if a Secret or ConfigMap that pods need to start is missing.
 func (r *registryReconciler) missingReference(m *v1beta1.ModelRegistry, d *appsv1.Deployment) *finding {
 	missing := r.stateOf(m).missingReferences
 	if len(missing) == 0 {
@@ -157,7 +157,7 @@ func (r *registryReconciler) diagnosePod(ctx context.Context, m *v1beta1.ModelRe
 	return nil, nil
 }
 
-// isStuck reports whether a container waits for another reason than its normal start.
+// isStuck reports whether a container waits for a reason other than its normal start.
 func isStuck(status corev1.ContainerStatus) bool {
 	return !status.Ready && status.State.Waiting != nil && !slices.Contains(startupReasons, status.State.Waiting.Reason)
 }
@@ -186,7 +186,7 @@ func (r *registryReconciler) checkProxy(ctx context.Context, m *v1beta1.ModelReg
 	}
 	if message := checkProxyPods(resources.ServiceName(m), pods); message != "" {
 		if f := r.missingReference(m, d); f != nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return hasProxy(&p) }) {
-			message = f.message // pods with a proxy do not start without it
+			message = f.message // pods with a proxy do not start without the Secret
 		}
 		return finding{message: message}, nil
 	}
@@ -252,17 +252,17 @@ func checkRoute(route *routev1.Route) finding {
 	return finding{message: fmt.Sprintf("KubeRBACProxy Route %s is unavailable: Host %s in Route %s is unavailable: waiting for a router to admit it", route.Name, route.Spec.Host, route.Name)}
 }
 
-// Limits for reading a log, from its end.
+// Limits of the part at the end of a log that is read.
 const (
 	logLines = 200
 	logBytes = 64 << 10
-	// maxLineLength limits quoted lines.
+	// maxLineLength is the maximum number of bytes of a quoted line.
 	maxLineLength = 400
 )
 
 const alertMarker = "{{ALERT}}"
 
-// failedCheckLine matches the log line of a server that cannot use its database: the explanation follows the status.
+// failedCheckLine matches the log line of a server that cannot use its database. It captures the status and the explanation.
 var failedCheckLine = regexp.MustCompile(`Check failed: absl::OkStatus\(\) == status \(OK vs\. (.*)\) (.*)$`)
 
 // logReader returns the end of the log of a container.
@@ -371,7 +371,7 @@ var unparsableURLLine = regexp.MustCompile(`failed to parse PostgreSQL URL DSN|f
 const unparsableURLMessage = "the address of the database cannot be parsed: percent-encode / ? # % and spaces of the password, " +
 	"as %2F %3F %23 %25 and %20, in its Secret"
 
-// connectionError returns the database error of a log line, "" if there is none. It never returns a URL, which may contain a password.
+// connectionError returns the database error in a log line, or "". It never returns a URL, which may contain a password.
 func connectionError(line string) string {
 	if unparsableURLLine.MatchString(line) {
 		return unparsableURLMessage

@@ -60,15 +60,15 @@ func TestEventsByLabels(t *testing.T) {
 		object  client.Object
 		want    []string
 	}{
-		"of cluster scope":    {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
-		"without a namespace": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
-		"of the catalog": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x",
+		"cluster-scoped object":      {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo", resources.LabelNamespace, "ns")), []string{"ns/demo"}},
+		"object without a namespace": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x", with(managed, resources.LabelApp, "demo")), nil},
+		"object of the catalog": {enqueueNamed(resources.LabelApp, true), withLabels(&corev1.ConfigMap{}, "", "x",
 			with(names.Labels("modelcatalog"), resources.LabelApp, "demo", resources.LabelNamespace, "ns")), nil},
-		"a pod":                             {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
-		"a pod of its database":             {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
-		"a pod of something":                {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
-		"endpoints":                         {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(managed, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
-		"EndpointSlice of another registry": {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
+		"pod of the server":                    {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-1", map[string]string{resources.LabelApp: "demo"}), []string{"ns/demo"}},
+		"pod of the database":                  {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "demo-postgres-1", resources.DatabaseSelector(newRegistry("demo"))), []string{"ns/demo"}},
+		"pod without labels":                   {enqueueNamed(resources.LabelApp, false), withLabels(&corev1.Pod{}, "ns", "x", nil), nil},
+		"EndpointSlice of the registry":        {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", with(managed, discoveryv1.LabelServiceName, "demo")), []string{"ns/demo"}},
+		"EndpointSlice without managed labels": {enqueueNamed(discoveryv1.LabelServiceName, true), withLabels(&discoveryv1.EndpointSlice{}, "ns", "x", map[string]string{discoveryv1.LabelServiceName: "demo"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, requestsFor(t, test.handler, test.object)); diff != "" {
@@ -82,32 +82,32 @@ func TestEventsByLabels(t *testing.T) {
 func TestEventsOfReferencedObjects(t *testing.T) {
 	otherRegistry := newRegistry("demo")
 	otherRegistry.Namespace = "elsewhere"
-	w := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), otherRegistry)
+	env := newTestEnv(t, nil, newRegistry("demo", registrytest.Proxied), newRegistry("own", withGeneratedDatabase), newRegistry("tls", registrytest.PostgresTLS), otherRegistry)
 	secret := func(name string) client.Object { return withLabels(&corev1.Secret{}, "ns", name, nil) }
 	for name, test := range map[string]struct {
 		uses   func(*v1beta1.ModelRegistry, string) bool
 		object client.Object
 		want   []string
 	}{
-		"a password":            {usesSecret, secret("pg-login"), []string{"ns/demo", "ns/tls"}},
-		"a certificate":         {usesSecret, secret("team-a-kube-rbac-proxy"), []string{"ns/demo"}},
-		"that of the platform":  {usesSecret, secret("own-kube-rbac-proxy"), []string{"ns/own"}},
-		"generated credentials": {usesSecret, secret("own-postgres-credentials"), []string{"ns/own"}},
-		"credentials of no one": {usesSecret, secret("demo-postgres-credentials"), nil},
-		"a client certificate":  {usesSecret, secret("pg-client"), []string{"ns/tls"}},
-		"no reference":          {usesSecret, secret("other"), nil},
-		"a claim":               {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
-		"a claim of no one":     {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
-		"a ConfigMap":           {usesConfigMap, withLabels(&corev1.ConfigMap{}, "ns", "other", nil), nil},
+		"password":                      {usesSecret, secret("pg-login"), []string{"ns/demo", "ns/tls"}},
+		"certificate of the spec":       {usesSecret, secret("team-a-kube-rbac-proxy"), []string{"ns/demo"}},
+		"certificate of the platform":   {usesSecret, secret("own-kube-rbac-proxy"), []string{"ns/own"}},
+		"generated credentials":         {usesSecret, secret("own-postgres-credentials"), []string{"ns/own"}},
+		"credentials of no registry":    {usesSecret, secret("demo-postgres-credentials"), nil},
+		"client certificate":            {usesSecret, secret("pg-client"), []string{"ns/tls"}},
+		"Secret without a reference":    {usesSecret, secret("other"), nil},
+		"claim":                         {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "own-postgres-storage", nil), []string{"ns/own"}},
+		"claim of no registry":          {usesClaim, withLabels(&corev1.PersistentVolumeClaim{}, "ns", "demo-postgres-storage", nil), nil},
+		"ConfigMap without a reference": {usesConfigMap, withLabels(&corev1.ConfigMap{}, "ns", "other", nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, requestsFor(t, w.enqueueConsumers(test.uses), test.object)); diff != "" {
+			if diff := cmp.Diff(test.want, requestsFor(t, env.enqueueConsumers(test.uses), test.object)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	if got := requestsFor(t, w.enqueueAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
-		t.Errorf("everything wakes %v", got)
+	if got := requestsFor(t, env.enqueueAll(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}); len(got) != 4 {
+		t.Errorf("got requests %v, want one for each registry", got)
 	}
 }
 
@@ -121,13 +121,13 @@ func TestCaches(t *testing.T) {
 			}
 			seen[need.Kind.String()] = true
 			if need.IncludeForeign && need.Kind != servers.Secret && need.Kind != servers.ConfigMap {
-				t.Errorf("%s owned by others is held", need.Kind)
+				t.Errorf("foreign objects of %s are cached", need.Kind)
 			}
 			if need.FullObjects && (need.Kind == servers.Secret || need.Kind == servers.ConfigMap) {
-				t.Errorf("the content of %s is held", need.Kind)
+				t.Errorf("full objects of %s are cached", need.Kind)
 			}
 			if scoped := need.Namespace != ""; scoped && need.Namespace != namespace {
-				t.Errorf("%s of namespace %s", need.Kind, need.Namespace)
+				t.Errorf("%s is cached in namespace %q, want %q", need.Kind, need.Namespace, namespace)
 			}
 		}
 	}

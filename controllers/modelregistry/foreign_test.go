@@ -35,20 +35,20 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 		"NetworkPolicy ns/demo-ingress": &networkingv1.NetworkPolicy{ObjectMeta: meta("demo-ingress")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil, foreign)
+			env := newTestEnv(t, nil, foreign)
 			m := newRegistry("demo", registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "any:1" })
-			w.requireWait(w.reconcile(m), "to be resolved")
-			if w.get(&appsv1.Deployment{}, "ns", "demo") || w.get(&corev1.Service{}, "ns", "demo") {
-				t.Errorf("the server was started or exposed:\n%s", w.takeWrites())
+			env.requireWait(env.reconcile(m), "to be resolved")
+			if env.get(&appsv1.Deployment{}, "ns", "demo") || env.get(&corev1.Service{}, "ns", "demo") {
+				t.Errorf("the Deployment or the Service exists; wrote\n%s", env.takeWrites())
 			}
 			available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(available.Message, name) || !strings.Contains(available.Message, "until then not written: Deployment ns/demo") {
 				t.Errorf("message %q", available.Message)
 			}
-			w.requireNoError(w.server.Delete(t.Context(), foreign))
-			w.requireWait(w.reconcile(m), "available")
-			if !w.get(&appsv1.Deployment{}, "ns", "demo") {
-				t.Error("the server was held back although no guard failed")
+			env.requireNoError(env.server.Delete(t.Context(), foreign))
+			env.requireWait(env.reconcile(m), "available")
+			if !env.get(&appsv1.Deployment{}, "ns", "demo") {
+				t.Error("the Deployment does not exist, although all guards were applied")
 			}
 		})
 	}
@@ -56,15 +56,15 @@ func TestForeignSecurityObjectsBlockTheServer(t *testing.T) {
 
 // A foreign Route is reported and does not affect the server.
 func TestForeignRouteDoesNotBlockTheServer(t *testing.T) {
-	taken := &unstructured.Unstructured{}
-	taken.SetGroupVersionKind(capability.Route)
-	taken.SetNamespace("ns")
-	taken.SetName("demo-https")
-	w := newTestEnv(t, everything, taken)
+	foreign := &unstructured.Unstructured{}
+	foreign.SetGroupVersionKind(capability.Route)
+	foreign.SetNamespace("ns")
+	foreign.SetName("demo-https")
+	env := newTestEnv(t, optionalKinds, foreign)
 	m := newRegistry("demo", registrytest.Proxied)
-	_ = w.reconcile(m)
-	if !w.get(&appsv1.Deployment{}, "ns", "demo") || !w.get(&corev1.Service{}, "ns", "demo") {
-		t.Errorf("the server does not run:\n%s", w.takeWrites())
+	_ = env.reconcile(m)
+	if !env.get(&appsv1.Deployment{}, "ns", "demo") || !env.get(&corev1.Service{}, "ns", "demo") {
+		t.Errorf("the Deployment or the Service does not exist; wrote\n%s", env.takeWrites())
 	}
 	if available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(available.Message, "Route ns/demo-https exists") {
 		t.Errorf("message %q", available.Message)
@@ -85,20 +85,20 @@ func TestBindingOfTheCatalogIsNotAdopted(t *testing.T) {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "model-catalog"}},
 			}
-			w := newTestEnv(t, nil, binding)
+			env := newTestEnv(t, nil, binding)
 			m := newRegistry("model-catalog", registrytest.Proxied)
-			w.requireWait(w.reconcile(m), "a valid spec") // the name is reserved
+			env.requireWait(env.reconcile(m), "a valid spec") // the name is reserved
 			d := &servers.Description{Name: m.Name, Namespace: m.Namespace, Labels: func(object string) map[string]string { return resources.Labels(m, object) }}
-			if err := w.applyUnowned(t.Context(), m, d.ProxyObjects()[1:]); !apply.IsBlocked(err) {
-				t.Errorf("the binding of the catalog: %v", err)
+			if err := env.applyUnowned(t.Context(), m, d.ProxyObjects()[1:]); !apply.IsBlocked(err) {
+				t.Errorf("got error %v, want one about the foreign ClusterRoleBinding", err)
 			}
-			for range 5 { // an end takes several reconciles
-				_ = w.finalize(t.Context(), m)
+			for range 5 { // a deletion takes several reconciles
+				_ = env.finalize(t.Context(), m)
 			}
 			got := &rbacv1.ClusterRoleBinding{}
-			if !w.get(got, "", binding.Name) || got.Subjects[0].Namespace != namespace || got.Subjects[0].Name != "model-catalog" ||
+			if !env.get(got, "", binding.Name) || got.Subjects[0].Namespace != namespace || got.Subjects[0].Name != "model-catalog" ||
 				got.Labels[names.ComponentLabel] != catalogComponent {
-				t.Errorf("the binding of the catalog is now %+v", got)
+				t.Errorf("the ClusterRoleBinding of the catalog was changed to %+v", got)
 			}
 		})
 	}

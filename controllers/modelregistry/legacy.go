@@ -33,8 +33,8 @@ import (
 var legacyConditions = []string{"OAuthProxyAvailable", "IstioAvailable", "GatewayAvailable"}
 
 func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
-	for _, kind := range legacyConditions {
-		conditions.Remove(&m.Status.Conditions, kind)
+	for _, conditionType := range legacyConditions {
+		conditions.Remove(&m.Status.Conditions, conditionType)
 	}
 	if m.Spec.KubeRBACProxy == nil {
 		conditions.Remove(&m.Status.Conditions, ConditionProxy)
@@ -43,7 +43,7 @@ func removeLegacyConditions(_ context.Context, m *v1beta1.ModelRegistry) error {
 }
 
 // legacyCache holds the objects of the legacy operator without labels of this one, by namespace. They are listed once, because no new ones
-// appear. Since they may have been adopted after that, they are read again before deletion.
+// are created. They are read again before deletion, because they may have been adopted in the meantime.
 type legacyCache struct {
 	mu         sync.Mutex
 	namespaces map[string]map[apply.Key]*metav1.PartialObjectMetadata
@@ -154,7 +154,7 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 		for i := range list.Items {
 			object := &list.Items[i]
 			if object.Labels[names.OperatorLabel] == names.OperatorName {
-				continue // it is in the cache
+				continue // already adopted
 			}
 			object.SetGroupVersionKind(kind)
 			found[apply.NewKey(kind, object.Namespace, object.Name)] = object
@@ -165,8 +165,8 @@ func (r *registryReconciler) findLegacyObjects(ctx context.Context, namespace st
 
 const legacyCleanerRetryInterval = time.Minute
 
-// legacyCleaner deletes, once, the ClusterRoleBindings, HTTPRoutes and Groups of registries that were deleted without the finalizer.
-// A ServiceAccount or Service of the same name would otherwise get their permissions. It runs on the leader only.
+// legacyCleaner runs once, on the leader. It deletes the ClusterRoleBindings, HTTPRoutes and Groups of registries that were deleted without
+// the finalizer: a new ServiceAccount or Service of the same name would get their permissions.
 type legacyCleaner struct {
 	apiReader client.Reader
 	applier   *apply.Applier
@@ -175,55 +175,55 @@ type legacyCleaner struct {
 }
 
 // Start implements manager.Runnable. It retries failures and always returns nil.
-func (s *legacyCleaner) Start(ctx context.Context) error {
-	servers.Retry(ctx, s.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, s.clean, func(err error, after time.Duration) {
-		s.log.Error(err, "Removing objects of deleted registries failed; retrying", "after", after)
+func (c *legacyCleaner) Start(ctx context.Context) error {
+	servers.Retry(ctx, c.clock, legacyCleanerRetryInterval, legacyCleanerRetryInterval, c.clean, func(err error, after time.Duration) {
+		c.log.Error(err, "Removing objects of deleted registries failed; retrying", "after", after)
 	})
 	return nil
 }
 
-func (s *legacyCleaner) clean(ctx context.Context) error {
+func (c *legacyCleaner) clean(ctx context.Context) error {
 	legacyLabels := client.MatchingLabels{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: resources.PartOf}
 	bindings := &rbacv1.ClusterRoleBindingList{}
-	if err := s.apiReader.List(ctx, bindings, legacyLabels); err != nil {
+	if err := c.apiReader.List(ctx, bindings, legacyLabels); err != nil {
 		return fmt.Errorf("listing ClusterRoleBindings: %w", err)
 	}
 	var errs []error
 	for i := range bindings.Items {
 		if b := &bindings.Items[i]; b.RoleRef.Name == rbacproxy.DelegatorRole {
-			errs = append(errs, s.deleteOrphan(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
+			errs = append(errs, c.deleteOrphan(ctx, b, "ClusterRoleBinding", resources.DelegatorName))
 		}
 	}
 	for kind, nameOf := range map[schema.GroupVersionKind]func(*v1beta1.ModelRegistry) string{
 		capability.HTTPRoute: resources.HTTPRouteName, capability.UserGroup: resources.UsersName,
 	} {
 		list := capability.MetadataListOf(kind)
-		err := s.apiReader.List(ctx, list, legacyLabels)
+		err := c.apiReader.List(ctx, list, legacyLabels)
 		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("listing %s: %w", kind.Kind, err))
 		}
 		for i := range list.Items {
 			list.Items[i].SetGroupVersionKind(kind)
-			errs = append(errs, s.deleteOrphan(ctx, &list.Items[i], kind.Kind, nameOf))
+			errs = append(errs, c.deleteOrphan(ctx, &list.Items[i], kind.Kind, nameOf))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// deleteOrphan deletes an object with the name of those of a registry, if that registry does not exist.
-func (s *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
+// deleteOrphan deletes an object if the registry in its labels does not exist. nameOf returns the name of such objects.
+func (c *legacyCleaner) deleteOrphan(ctx context.Context, o client.Object, kind string, nameOf func(*v1beta1.ModelRegistry) string) error {
 	m := &v1beta1.ModelRegistry{}
 	m.Namespace, m.Name = o.GetLabels()[resources.LabelNamespace], o.GetLabels()[resources.LabelApp]
 	key := client.ObjectKeyFromObject(m)
 	if key.Name == "" || key.Namespace == "" || o.GetName() != nameOf(m) {
 		return nil
 	}
-	// A registry exists before its objects, so one that is missing now was already deleted when they were listed.
-	if err := s.apiReader.Get(ctx, key, m); err == nil {
+	// The objects were listed first. A registry is created before its objects, so a registry that is missing now has been deleted.
+	if err := c.apiReader.Get(ctx, key, m); err == nil {
 		return nil
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading ModelRegistry %s: %w", key, err)
 	}
-	s.log.Info("Removing an object of a deleted registry", "kind", kind, "object", o.GetName(), "registry", key.String())
-	return s.applier.DeleteOwned(ctx, "", o)
+	c.log.Info("Removing an object of a deleted registry", "kind", kind, "object", o.GetName(), "registry", key.String())
+	return c.applier.DeleteOwned(ctx, "", o)
 }

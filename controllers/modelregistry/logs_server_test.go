@@ -23,38 +23,38 @@ func TestServerLogs(t *testing.T) {
 		harmless    = "I1121 18:14:22.9   27559 service.go:60] Connected to EmbedMD service"
 		leaking     = "error connecting to datastore: something about postgresql://registry:hunter2@pg/models"
 	)
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		log          []string
 		reason, want string
 	}{
-		"no error":                     {[]string{harmless}, "", ""},
-		"refused by the database":      {[]string{harmless, refused}, ReasonConfiguration, "database configuration error: Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"},
-		"the newest attempt":           {[]string{refused, unreachable, harmless}, ReasonConfiguration, "connection refused"},
-		"given up":                     {[]string{refused, ended}, ReasonConfiguration, "failed to connect to MySQL: dial tcp 127.0.0.1:1"},
-		"a password that needs care":   {[]string{broken}, ReasonConfiguration, "as %2F"},
-		"an older server":              {[]string{refused, older, unreachable}, ReasonConfiguration, "Metadata store creation failed: INTERNAL: no such table"},
-		"an alert":                     {[]string{refused, alert, ended}, ReasonAlert, "the schema is dirty"},
-		"an address":                   {[]string{leaking}, "", ""},
-		"an alert about a password":    {[]string{brokenAlert}, ReasonConfiguration, "as %2F"},
-		"an alert with an address":     {[]string{leakAlert}, ReasonAlert, "something about postgresql://[redacted]@pg/models"},
-		"an older one with an address": {[]string{leakCheck}, ReasonConfiguration, "postgresql://[redacted]@pg/models"},
+		"no error":                         {[]string{harmless}, "", ""},
+		"login rejected by the database":   {[]string{harmless, refused}, ReasonConfiguration, "database configuration error: Error 1045 (28000): Access denied for user 'plain'@'127.0.0.1' (using password: YES)"},
+		"last of several attempts":         {[]string{refused, unreachable, harmless}, ReasonConfiguration, "connection refused"},
+		"error at exit":                    {[]string{refused, ended}, ReasonConfiguration, "failed to connect to MySQL: dial tcp 127.0.0.1:1"},
+		"password with special characters": {[]string{broken}, ReasonConfiguration, "as %2F"},
+		"failed check of an older server":  {[]string{refused, older, unreachable}, ReasonConfiguration, "Metadata store creation failed: INTERNAL: no such table"},
+		"alert":                            {[]string{refused, alert, ended}, ReasonAlert, "the schema is dirty"},
+		"error with a URL":                 {[]string{leaking}, "", ""},
+		"alert about a password":           {[]string{brokenAlert}, ReasonConfiguration, "as %2F"},
+		"alert with a URL":                 {[]string{leakAlert}, ReasonAlert, "something about postgresql://[redacted]@pg/models"},
+		"failed check with a URL":          {[]string{leakCheck}, ReasonConfiguration, "postgresql://[redacted]@pg/models"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scanLog(strings.Join(c.log, "\n"), redact.Values{})
+			got := scanLog(strings.Join(test.log, "\n"), redact.Values{})
 			switch {
-			case got == nil && c.want != "":
-				t.Errorf("nothing is reported, want %q", c.want)
-			case got != nil && (got.reason != c.reason || !strings.Contains(got.message, c.want) || c.want == ""):
-				t.Errorf("got %+v, want %s: %q", *got, c.reason, c.want)
+			case got == nil && test.want != "":
+				t.Errorf("got no finding, want %q", test.want)
+			case got != nil && (got.reason != test.reason || !strings.Contains(got.message, test.want) || test.want == ""):
+				t.Errorf("got %+v, want %s: %q", *got, test.reason, test.want)
 			case got != nil && strings.Contains(got.message, "hunter2"):
-				t.Errorf("the password is repeated: %s", got.message)
+				t.Errorf("the message contains the password: %s", got.message)
 			}
 		})
 	}
 }
 
-// A message from a log contains no URL.
-func FuzzUnconnected(f *testing.F) {
+// An error from a log contains no URL.
+func FuzzConnectionError(f *testing.F) {
 	f.Add("error connecting to datastore: postgresql://u:p@h/d")
 	f.Add("Retrying connection to MySQL (attempt 1/2): error connecting to datastore: x://y")
 	f.Fuzz(func(t *testing.T, line string) {

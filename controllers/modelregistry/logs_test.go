@@ -22,13 +22,13 @@ const failedCheck = "F1121 mysql.cc:12] Check failed: absl::OkStatus() == status
 func TestScanLog(t *testing.T) {
 	long := strings.Repeat("x", 70<<10)
 	for name, test := range map[string]struct{ text, reason, message string }{
-		"no error":          {"all is well\n", "", ""},
-		"empty":             {"", "", ""},
-		"failed check":      {"a\n" + failedCheck + "\nb\n", ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
-		"the first counts":  {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
-		"an alert wins":     {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
-		"a long line [D18]": {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
-		"a long alert":      {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
+		"no error":                   {"all is well\n", "", ""},
+		"empty":                      {"", "", ""},
+		"failed check":               {"a\n" + failedCheck + "\nb\n", ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"several failed checks":      {failedCheck + "\n" + strings.ReplaceAll(failedCheck, "no route", "other"), ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"alert after a failed check": {failedCheck + "\n{{ALERT}} the schema is newer\n", ReasonAlert, "rest container alert: {{ALERT}} the schema is newer"},
+		"long line [D18]":            {long + "\n" + failedCheck, ReasonConfiguration, "database configuration error: Connection could not be established.: INTERNAL: no route"},
+		"long alert":                 {"{{ALERT}} " + long, ReasonAlert, "rest container alert: {{ALERT}} " + strings.Repeat("x", maxLineLength-len("{{ALERT}} ")-3) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := scanLog(test.text, redact.Values{})
@@ -42,43 +42,43 @@ func TestScanLog(t *testing.T) {
 	}
 }
 
-// A log is read once per run of the container, and with limits.
+// A log is read once per run of the container.
 func TestLogIsReadOnceForEachRun(t *testing.T) {
-	reads, text, failure := 0, failedCheck, error(nil)
-	w := newTestEnv(t, nil)
-	r := w.registryReconciler
+	reads, text, readErr := 0, failedCheck, error(nil)
+	env := newTestEnv(t, nil)
+	r := env.registryReconciler
 	r.readPodLog = func(_ context.Context, pod types.NamespacedName, container string) (string, error) {
 		reads++
 		if pod.Name != "p" || container != "rest-container" {
-			t.Errorf("read %v %s", pod, container)
+			t.Errorf("read the log of pod %v, container %s", pod, container)
 		}
-		return text, failure
+		return text, readErr
 	}
 	m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{UID: "m"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p1"}}
-	look := func(restarts int32, wantReads int, wantFinding bool) {
+	expect := func(restarts int32, wantReads int, wantFinding bool) {
 		t.Helper()
 		status := waitingContainer("rest-container", "CrashLoopBackOff")
 		status.RestartCount = restarts
 		f, err := r.findingFromLog(t.Context(), m, pod, status)
 		if err != nil || reads != wantReads || (f != nil) != wantFinding {
-			t.Errorf("finding %v, %d reads, error %v", f, reads, err)
+			t.Errorf("got finding %v after %d reads, error %v; want finding %t after %d reads", f, reads, err, wantFinding, wantReads)
 		}
 	}
-	look(1, 1, true)
-	look(1, 1, true)
-	text, failure = "", errors.New("the node is away")
-	look(2, 2, false)
-	look(2, 2, false)
+	expect(1, 1, true)
+	expect(1, 1, true)
+	text, readErr = "", errors.New("the node is unreachable")
+	expect(2, 2, false)
+	expect(2, 2, false)
 	pod.UID = "p2"
-	look(2, 3, false)
+	expect(2, 3, false)
 	r.states.Delete("m")
-	look(2, 4, false)
+	expect(2, 4, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.states.Delete("m")
 	if _, err := r.findingFromLog(ctx, m, pod, waitingContainer("rest-container", "x")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a reconcile that ends learns nothing: %v", err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestLogReaderLimits(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		want := "/api/v1/namespaces/n/pods/p/log?container=rest-container&limitBytes=65536&tailLines=200"
 		if got := request.URL.String(); got != want {
-			t.Errorf("asked for %s", got)
+			t.Errorf("got request %s, want %s", got, want)
 		}
 		_, _ = w.Write([]byte("the end"))
 	}))
@@ -101,7 +101,7 @@ func TestLogReaderLimits(t *testing.T) {
 	}
 }
 
-// A tenant's Secrets change no message about another registry, and a finding of a log contains none of the values of its own.
+// A finding contains no values of the Secrets of its registry. Secrets of other registries do not affect it.
 func TestFindingRedactsDatabaseSecrets(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
@@ -111,12 +111,12 @@ func TestFindingRedactsDatabaseSecrets(t *testing.T) {
 		"of another registry": {secretWith("other", "password", "unreachable"), "rest container alert: {{ALERT}} the database is unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil, test.secret)
-			w.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
+			env := newTestEnv(t, nil, test.secret)
+			env.readPodLog = func(context.Context, types.NamespacedName, string) (string, error) {
 				return "{{ALERT}} the database is unreachable", nil
 			}
 			pod := podWith("p", waitingContainer("rest-container", "CrashLoopBackOff"))
-			f, err := w.findingFromLog(t.Context(), newRegistry("demo"), &pod, pod.Status.ContainerStatuses[0])
+			f, err := env.findingFromLog(t.Context(), newRegistry("demo"), &pod, pod.Status.ContainerStatuses[0])
 			if err != nil || f == nil || f.message != test.want {
 				t.Errorf("findingFromLog returned %+v and error %v, want %q", f, err, test.want)
 			}

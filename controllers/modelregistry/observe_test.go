@@ -24,8 +24,8 @@ func deploymentCondition(kind appsv1.DeploymentConditionType, status corev1.Cond
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
-// Only steps of a server that is not available may wait. Its availability, and conditions about data, are stored immediately.
-func TestUpdatesThatMayWait(t *testing.T) {
+// Only updates about the start of a server may wait. Its availability, and conditions about data, are stored immediately.
+func TestMayWait(t *testing.T) {
 	with := func(available metav1.ConditionStatus, reason string, others ...string) *v1beta1.ModelRegistry {
 		m := &v1beta1.ModelRegistry{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 		m.Status.ObservedGeneration = 2
@@ -37,90 +37,90 @@ func TestUpdatesThatMayWait(t *testing.T) {
 	}
 	starting, cooling := with(metav1.ConditionFalse, serving.ReasonStarting), with(metav1.ConditionFalse, serving.ReasonCooldown)
 	available := with(metav1.ConditionTrue, serving.ReasonAvailable)
-	for name, tc := range map[string]struct {
+	for name, test := range map[string]struct {
 		before, after *v1beta1.ModelRegistry
-		waits         bool
+		want          bool
 	}{
-		"first":        {&v1beta1.ModelRegistry{}, starting, false},
-		"unexpected":   {starting, with(metav1.ConditionFalse, serving.ReasonUnavailable), false},
-		"next":         {starting, cooling, true},
-		"available":    {cooling, available, false},
-		"unavailable":  {available, starting, false},
-		"earlier data": {starting, with(metav1.ConditionFalse, serving.ReasonStarting, ConditionEarlierData), false},
+		"first update of a generation": {&v1beta1.ModelRegistry{}, starting, false},
+		"failure":                      {starting, with(metav1.ConditionFalse, serving.ReasonUnavailable), false},
+		"next step of the start":       {starting, cooling, true},
+		"available":                    {cooling, available, false},
+		"unavailable":                  {available, starting, false},
+		"earlier data":                 {starting, with(metav1.ConditionFalse, serving.ReasonStarting, ConditionEarlierData), false},
 	} {
-		if got := mayWait(tc.before, tc.after); got != tc.waits {
-			t.Errorf("%s: %t", name, got)
+		if got := mayWait(test.before, test.after); got != test.want {
+			t.Errorf("%s: mayWait returned %t, want %t", name, got, test.want)
 		}
 	}
 }
 
 // The conditions of the legacy operator are set from the creation of a registry until it is available.
 func TestConditionsUntilAvailable(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
 	expect := func(wait string, reason, message string) {
 		t.Helper()
-		err := w.reconcile(m)
+		err := env.reconcile(m)
 		if wait != "" {
-			w.requireWait(err, wait)
+			env.requireWait(err, wait)
 		} else if err != nil {
-			t.Errorf("ended with %v", err)
+			t.Errorf("got error %v", err)
 		}
 		c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 		if c.Reason != reason || c.Message != message {
-			t.Errorf("%s: got %q, want %s: %q", c.Reason, c.Message, reason, message)
+			t.Errorf("got %s: %q, want %s: %q", c.Reason, c.Message, reason, message)
 		}
 	}
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: the Deployment controller has not processed it yet")
 	d := &appsv1.Deployment{}
-	state := func(unavailable int32, c ...appsv1.DeploymentCondition) {
+	setStatus := func(unavailable int32, c ...appsv1.DeploymentCondition) {
 		t.Helper()
-		w.get(d, "ns", "demo")
+		env.get(d, "ns", "demo")
 		d.Status.UnavailableReplicas, d.Status.Conditions = unavailable, c
-		w.requireNoError(w.server.Status().Update(t.Context(), d))
+		env.requireNoError(env.server.Status().Update(t.Context(), d))
 	}
-	state(1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
+	setStatus(1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "no minimum availability"))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret pg-login does not exist; create it")
-	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "pg-login")))
+	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "pg-login")))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: Secret team-a-kube-rbac-proxy does not exist; create it")
-	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
+	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: 1 containers unavailable: waiting for its Pods")
 	pod := podWith("p", waitingContainer("rest-container", "ImagePullBackOff"), readyContainer("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
-	w.requireNoError(w.server.Create(t.Context(), &pod))
+	env.requireNoError(env.server.Create(t.Context(), &pod))
 	expect("available", serving.ReasonUnavailable, "Deployment is unavailable: pod p has unready containers [rest-container: {waiting: {reason: ImagePullBackOff, message: m}}]")
 	pod.Status.ContainerStatuses[0] = readyContainer("rest-container")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Gate", Message: "closed"}}
-	w.requireNoError(w.server.Status().Update(t.Context(), &pod))
+	env.requireNoError(env.server.Status().Update(t.Context(), &pod))
 	expect("available", serving.ReasonStarting, "Deployment is unavailable: pod p containers not ready: {reason: Gate, message: closed}")
-	state(0, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
+	setStatus(0, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, "up"))
 	expect("available", serving.ReasonUnavailable, "Service endpoints not found: Service demo has no EndpointSlice")
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "demo"}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
-	w.requireNoError(w.server.Create(t.Context(), slice))
+	env.requireNoError(env.server.Create(t.Context(), slice))
 	expect("available", serving.ReasonUnavailable, "Service endpoints not ready - no ready addresses available")
 	slice.Endpoints[0].Conditions.Ready = new(true)
-	w.requireNoError(w.server.Update(t.Context(), slice))
+	env.requireNoError(env.server.Update(t.Context(), slice))
 	expect("", serving.ReasonAvailable, "Deployment is available")
 	if reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
 }
 
-// A Deployment is available after five seconds, and the reconcile is requeued for that time.
+// A Deployment counts as available after five seconds, and the reconcile is requeued until then.
 func TestDeploymentIsAvailableAfterFiveSeconds(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
-	w.setRunning(m)
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
 	d := &appsv1.Deployment{}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	d.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
-	w.requireNoError(w.server.Status().Update(t.Context(), d))
-	err := w.reconcile(m)
-	w.requireWait(err, "become available")
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
+	err := env.reconcile(m)
+	env.requireWait(err, "become available")
 	if wait, ok := errors.AsType[*reconciler.Wait](err); !ok || wait.Retry != 4*time.Second || reasonOf(m, ConditionAvailable) != serving.ReasonCooldown {
 		t.Errorf("got error %v and conditions %v, want a Wait of 4 s", err, m.Status.Conditions)
 	}
@@ -128,111 +128,111 @@ func TestDeploymentIsAvailableAfterFiveSeconds(t *testing.T) {
 
 // An available registry remains so while a pod serves, and its status reports the problem of the rollout.
 func TestAvailableIsKeptDuringRollout(t *testing.T) {
-	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
-	w.setRunning(m)
-	w.requireNoError(w.reconcile(m))
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
+	env.requireNoError(env.reconcile(m))
 	d := &appsv1.Deployment{}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	for _, step := range []struct {
-		name             string
-		serving, missing int32
-		says             appsv1.DeploymentCondition
-		status           metav1.ConditionStatus
-		message, awaited string
+		name                   string
+		available, unavailable int32
+		condition              appsv1.DeploymentCondition
+		status                 metav1.ConditionStatus
+		message, wait          string
 	}{
 		{"more replicas", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionTrue, "Deployment is available", "the rollout to end"},
-		{"no room for the next pod", 1, 0, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
+		{"new pod rejected by the quota", 1, 0, deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota"), metav1.ConditionTrue,
 			"Deployment is available; the rollout of the current spec is not finished: Deployment is unavailable: pods cannot be created: exceeded quota", "the rollout to end"},
-		{"nothing serves", 0, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
+		{"no pod available", 0, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "none"), metav1.ConditionFalse,
 			"Deployment is unavailable: 1 containers unavailable: waiting for its Pods", "become available"},
-		{"the first of several comes back", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
+		{"one pod available again", 1, 1, deploymentCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "few"), metav1.ConditionFalse,
 			"Deployment is unavailable: 1 containers unavailable: waiting for its Pods", "become available"},
 	} {
-		d.Status.AvailableReplicas, d.Status.UnavailableReplicas, d.Status.Conditions = step.serving, step.missing, []appsv1.DeploymentCondition{step.says}
-		w.requireNoError(w.server.Status().Update(t.Context(), d))
-		w.requireWait(w.reconcile(m), step.awaited)
+		d.Status.AvailableReplicas, d.Status.UnavailableReplicas, d.Status.Conditions = step.available, step.unavailable, []appsv1.DeploymentCondition{step.condition}
+		env.requireNoError(env.server.Status().Update(t.Context(), d))
+		env.requireWait(env.reconcile(m), step.wait)
 		c := meta.FindStatusCondition(m.Status.Conditions, ConditionAvailable)
 		if c.Status != step.status || c.Message != step.message {
-			t.Errorf("%s: Available=%s: %s", step.name, c.Status, c.Message)
+			t.Errorf("%s: got Available=%s: %q, want %s: %q", step.name, c.Status, c.Message, step.status, step.message)
 		}
 	}
 }
 
 // [D18] Problems of the database are reported as such and not as problems of the server's pods.
 func TestDatabasePodsAreNotServerPods(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	d := &appsv1.Deployment{}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1
-	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
 	pod := podWith("db", waitingContainer("postgres", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.DatabaseSelector(m)
-	w.requireNoError(w.server.Create(t.Context(), &pod))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireNoError(env.server.Create(t.Context(), &pod))
+	env.requireWait(env.reconcile(m), "available")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasPrefix(c.Message, "Deployment is unavailable: 1 containers unavailable: waiting for its Pods; its database: image") || strings.Contains(c.Message, "pod db") {
 		t.Errorf("message %q", c.Message)
 	}
-	w.requireNoError(w.server.Delete(t.Context(), &pod))
+	env.requireNoError(env.server.Delete(t.Context(), &pod))
 	server := podWith("demo-1")
 	server.Namespace, server.Labels = "ns", resources.ServerSelector(m)
 	server.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "starting"}}
-	w.requireNoError(w.server.Create(t.Context(), &server))
+	env.requireNoError(env.server.Create(t.Context(), &server))
 	database := &appsv1.Deployment{}
-	w.get(database, "ns", resources.DatabaseName(m))
+	env.get(database, "ns", resources.DatabaseName(m))
 	database.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
-	w.requireNoError(w.server.Status().Update(t.Context(), database))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireNoError(env.server.Status().Update(t.Context(), database))
+	env.requireWait(env.reconcile(m), "available")
 	c, _ = conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if !strings.HasSuffix(c.Message, "; its database: pods cannot be created: exceeded quota: small") || c.Reason != serving.ReasonUnavailable {
-		t.Errorf("%s: unexpected Message: %q", c.Reason, c.Message)
+		t.Errorf("unexpected condition %s: %q", c.Reason, c.Message)
 	}
 }
 
-// The condition quotes a rejected creation of pods, and why a pod is not scheduled.
+// The condition quotes the errors of pods that cannot be created or scheduled.
 func TestMissingPodsAreReported(t *testing.T) {
-	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	d := &appsv1.Deployment{}
 	expect := func(want string) {
 		t.Helper()
-		w.requireWait(w.reconcile(m), "available")
+		env.requireWait(env.reconcile(m), "available")
 		if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Message != "Deployment is unavailable: "+want || c.Reason != serving.ReasonUnavailable {
-			t.Errorf("%s: unexpected Message: %q", c.Reason, c.Message)
+			t.Errorf("unexpected condition %s: %q", c.Reason, c.Message)
 		}
 	}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	d.Status.UnavailableReplicas = 1 // the Deployment controller counts pods that could not be created
 	d.Status.Conditions = []appsv1.DeploymentCondition{deploymentCondition(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "exceeded quota: small")}
-	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
 	expect("pods cannot be created: exceeded quota: small")
 	d.Status.Conditions = nil
-	w.requireNoError(w.server.Status().Update(t.Context(), d))
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
 	pod := podWith("demo-1")
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		Message: "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."}}
-	w.requireNoError(w.server.Create(t.Context(), &pod))
+	env.requireNoError(env.server.Create(t.Context(), &pod))
 	expect("the pod cannot be scheduled (nodes didn't match Pod's node affinity/selector); free capacity, or change resources, nodeSelector, affinity or tolerations")
 }
 
 // Conditions do not change until the Deployment controller has observed the current generation.
 func TestWaitsForObservedGeneration(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
-	w.setRunning(m)
-	w.requireNoError(w.reconcile(m))
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
+	env.requireNoError(env.reconcile(m))
 	d := &appsv1.Deployment{}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	d.Generation = 7
-	w.requireNoError(w.server.Update(t.Context(), d))
-	w.requireWait(w.reconcile(m), "Deployment controller")
+	env.requireNoError(env.server.Update(t.Context(), d))
+	env.requireWait(env.reconcile(m), "Deployment controller")
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
@@ -252,13 +252,13 @@ func TestLegacyConditionsAreRemoved(t *testing.T) {
 	}
 }
 
-// The reconcile waits for the domain if the cluster has one to report.
+// The reconcile waits for the domain if the cluster reports one.
 func TestWaitForDomain(t *testing.T) {
 	for name, test := range map[string]struct {
 		openShift bool
 		setting   string
 		domain    fixedDomain
-		waits     bool
+		wantWait  bool
 	}{
 		"not reported yet": {true, "", "", true},
 		"reported":         {true, "", "apps", false},
@@ -266,30 +266,30 @@ func TestWaitForDomain(t *testing.T) {
 		"plain Kubernetes": {false, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil)
+			env := newTestEnv(t, nil)
 			if test.openShift {
-				w = newTestEnv(t, openShiftConfig)
+				env = newTestEnv(t, openShiftConfig)
 			}
-			w.domain, w.settings.DefaultDomain = test.domain, test.setting
-			w.requireNoError(w.waitForPlatform(t.Context(), newRegistry("demo")))
-			if err := w.waitForDomain(t.Context(), newRegistry("demo")); (err != nil) != test.waits {
-				t.Errorf("ended with %v", err)
+			env.domain, env.settings.DefaultDomain = test.domain, test.setting
+			env.requireNoError(env.waitForPlatform(t.Context(), newRegistry("demo")))
+			if err := env.waitForDomain(t.Context(), newRegistry("demo")); (err != nil) != test.wantWait {
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
 }
 
-// ENABLE_WEBHOOKS=false: specs that no webhook has seen are defaulted and validated in every reconcile.
+// ENABLE_WEBHOOKS=false: specs are defaulted and validated in every reconcile.
 func TestChecksWithoutWebhooks(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{} })
-	w.settings.ValidateInReconciler = true
-	w.requireWait(w.reconcile(m), "valid spec")
+	env.settings.ValidateInReconciler = true
+	env.requireWait(env.reconcile(m), "valid spec")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || w.takeWrites() != "" {
+	if !strings.Contains(c.Message, "required one of `postgres` or `mysql` database") || env.takeWrites() != "" {
 		t.Errorf("message %q", c.Message)
 	}
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.settings.Namespace = "ns"
-	w.requireWait(w.reconcile(m), "available")
+	env.settings.Namespace = "ns"
+	env.requireWait(env.reconcile(m), "available")
 }

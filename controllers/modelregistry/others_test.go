@@ -21,7 +21,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// legacyCatalog returns the catalog of releases before the kind Catalog: owned, but without a controller.
+// legacyCatalog returns the catalog of releases before the kind Catalog. It has owner references, but no controller reference.
 func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 	labels := map[string]string{resources.LabelCreatedBy: resources.CreatedBy, resources.LabelComponent: "model-catalog", resources.LabelApp: "model-catalog"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -35,11 +35,11 @@ func legacyCatalog() (*appsv1.Deployment, *corev1.Service) {
 
 // [modelregistry-37] A registry named model does not delete the legacy catalog, which it does not control.
 func TestLegacyCatalogIsNotDeleted(t *testing.T) {
-	for name, strip := range map[string]func(client.Object){
+	for name, change := range map[string]func(client.Object){
 		"unchanged":             func(client.Object) {},
-		"without its owners":    func(o client.Object) { o.SetOwnerReferences(nil) },
+		"without owners":        func(o client.Object) { o.SetOwnerReferences(nil) },
 		"only label created-by": func(o client.Object) { o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy}) },
-		"with nothing but that": func(o client.Object) {
+		"only label created-by, without owners": func(o client.Object) {
 			o.SetLabels(map[string]string{resources.LabelCreatedBy: resources.CreatedBy})
 			o.SetOwnerReferences(nil)
 		},
@@ -48,11 +48,11 @@ func TestLegacyCatalogIsNotDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := legacyCatalog()
-			strip(d)
-			strip(s)
-			w := newTestEnv(t, nil, d, s)
-			w.requireWait(w.reconcile(newRegistry("model")), "available")
-			if got := w.takeWrites(); strings.Contains(got, "delete") {
+			change(d)
+			change(s)
+			env := newTestEnv(t, nil, d, s)
+			env.requireWait(env.reconcile(newRegistry("model")), "available")
+			if got := env.takeWrites(); strings.Contains(got, "delete") {
 				t.Errorf("wrote\n%s", got)
 			}
 		})
@@ -70,16 +70,16 @@ func TestAdoptedLegacyObjectIsNotDeleted(t *testing.T) {
 	m := newRegistry("model")
 	d := legacyObject(m, &appsv1.Deployment{}, "model-catalog", true)
 	d.UID = "catalog-deployment"
-	w := newTestEnv(t, nil, d)
-	w.requireWait(w.reconcile(newRegistry("demo")), "available") // any registry of the namespace: the past is listed
-	w.get(d, "ns", "model-catalog")
+	env := newTestEnv(t, nil, d)
+	env.requireWait(env.reconcile(newRegistry("demo")), "available") // any registry of the namespace causes the list of legacy objects
+	env.get(d, "ns", "model-catalog")
 	for key, value := range names.Labels("modelcatalog") {
 		d.Labels[key] = value
 	}
 	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aihub.opendatahub.io/v1alpha1", Kind: "Catalog", Name: "catalog", UID: "c", Controller: new(true)}}
-	w.requireNoError(w.server.Update(t.Context(), d))
-	w.requireWait(w.reconcile(m), "available")
-	if !w.get(&appsv1.Deployment{}, "ns", "model-catalog") {
+	env.requireNoError(env.server.Update(t.Context(), d))
+	env.requireWait(env.reconcile(m), "available")
+	if !env.get(&appsv1.Deployment{}, "ns", "model-catalog") {
 		t.Error("a Deployment that a Catalog controls was deleted")
 	}
 }
@@ -110,22 +110,22 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("model-catalog", registrytest.Proxied)
-			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // a new one is refused
-			w := newTestEnv(t, nil, binding)
-			w.requireWait(w.reconcile(m), "a conflict to be resolved")
+			setCondition(m, ConditionAvailable, metav1.ConditionTrue, serving.ReasonAvailable, "") // the name is rejected for new registries
+			env := newTestEnv(t, nil, binding)
+			env.requireWait(env.reconcile(m), "a conflict to be resolved")
 			c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 			if !strings.Contains(c.Message, "Catalog ") || !strings.Contains(c.Message, "model-catalog-auth-delegator") {
 				t.Errorf("message %q", c.Message)
 			}
 			got := &rbacv1.ClusterRoleBinding{}
-			w.get(got, "", binding.Name)
+			env.get(got, "", binding.Name)
 			if len(got.Subjects) != 1 || got.Subjects[0].Namespace != "catalogs" {
 				t.Errorf("subjects %v labels %v", got.Subjects, got.Labels)
 			}
-			w.requireWait(w.finalize(t.Context(), m), "status")
-			w.requireWait(w.finalize(t.Context(), m), "status")
-			w.requireNoError(w.finalize(t.Context(), m))
-			if !w.get(got, "", binding.Name) {
+			env.requireWait(env.finalize(t.Context(), m), "status")
+			env.requireWait(env.finalize(t.Context(), m), "status")
+			env.requireNoError(env.finalize(t.Context(), m))
+			if !env.get(got, "", binding.Name) {
 				t.Error("the deletion of the registry removed the ClusterRoleBinding")
 			}
 		})
@@ -136,72 +136,72 @@ func TestBindingOfTheCatalogIsNotDeleted(t *testing.T) {
 func TestUnusedDataIsOrphaned(t *testing.T) {
 	otherDatabase := &v1beta1.PostgresConfig{Host: "db", Username: "u"}
 	t.Run("of this registry", func(t *testing.T) {
-		w := newTestEnv(t, nil)
+		env := newTestEnv(t, nil)
 		m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = v1beta1.DeleteData })
-		w.requireWait(w.reconcile(m), "available")
+		env.requireWait(env.reconcile(m), "available")
 		m.Spec.Postgres = otherDatabase
-		w.requireWait(w.reconcile(m), "available")
-		w.dataWithoutOwner()
-		w.takeWrites()
-		w.requireWait(w.reconcile(m), "available")
-		if got := w.takeWrites(); got != "" {
+		env.requireWait(env.reconcile(m), "available")
+		env.requireDataWithoutOwner()
+		env.takeWrites()
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.takeWrites(); got != "" {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
-	t.Run("that the original made", func(t *testing.T) {
+	t.Run("of the legacy operator", func(t *testing.T) {
 		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = otherDatabase })
-		w := newTestEnv(t, nil, legacyObject(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), legacyObject(m, &corev1.Secret{}, "demo-postgres-credentials", true))
-		w.requireWait(w.reconcile(m), "available")
-		w.dataWithoutOwner()
+		env := newTestEnv(t, nil, legacyObject(m, &corev1.PersistentVolumeClaim{}, "demo-postgres-storage", true), legacyObject(m, &corev1.Secret{}, "demo-postgres-credentials", true))
+		env.requireWait(env.reconcile(m), "available")
+		env.requireDataWithoutOwner()
 	})
 	t.Run("of another client", func(t *testing.T) {
 		m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = otherDatabase })
-		w := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
-		w.requireWait(w.reconcile(m), "available")
-		if got := w.takeWrites(); strings.Contains(got, "PersistentVolumeClaim") {
+		env := newTestEnv(t, nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-storage"}})
+		env.requireWait(env.reconcile(m), "available")
+		if got := env.takeWrites(); strings.Contains(got, "PersistentVolumeClaim") {
 			t.Errorf("wrote\n%s", got)
 		}
 	})
 }
 
-// After a restart, a reconciled registry causes no request for unused data.
+// After a restart of the manager, unused data is not read for a registry that was available.
 func TestUnusedDataIsOrphanedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		status v1beta1.ModelRegistryStatus
-		asks   bool
+		want   bool
 	}{
-		"a new registry": {v1beta1.ModelRegistryStatus{}, true},
-		"that was available": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+		"new registry": {v1beta1.ModelRegistryStatus{}, true},
+		"available registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 3},
 		}}, false},
-		"that failed": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+		"unavailable registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionFalse, ObservedGeneration: 3},
 		}}, true},
-		"that has changed": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
+		"changed registry": {v1beta1.ModelRegistryStatus{ObservedGeneration: 3, Conditions: []metav1.Condition{
 			{Type: ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: 2},
 		}}, true},
-		"of the legacy operator": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
+		"status of the legacy operator": {v1beta1.ModelRegistryStatus{Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil)
+			env := newTestEnv(t, nil)
 			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Postgres = &v1beta1.PostgresConfig{Host: "db", Username: "u"} })
 			m.Generation, m.Status = 3, test.status
-			w.requireNoError(w.ensureData(t.Context(), m))
-			if called := w.stateOf(m).orphanedGeneration == m.Generation; called != test.asks {
-				t.Errorf("asked %t, want %t", called, test.asks)
+			env.requireNoError(env.ensureData(t.Context(), m))
+			if got := env.stateOf(m).orphanedGeneration == m.Generation; got != test.want {
+				t.Errorf("data orphaned: %t, want %t", got, test.want)
 			}
 		})
 	}
 }
 
-func (w *testEnv) dataWithoutOwner() {
-	w.Helper()
+func (env *testEnv) requireDataWithoutOwner() {
+	env.Helper()
 	claim, secret := &corev1.PersistentVolumeClaim{}, &corev1.Secret{}
-	if !w.get(claim, "ns", "demo-postgres-storage") || !w.get(secret, "ns", "demo-postgres-credentials") {
-		w.Fatal("the data is gone")
+	if !env.get(claim, "ns", "demo-postgres-storage") || !env.get(secret, "ns", "demo-postgres-credentials") {
+		env.Fatal("the claim or the Secret was deleted")
 	}
 	if len(claim.OwnerReferences)+len(secret.OwnerReferences) > 0 {
-		w.Errorf("owners %v %v", claim.OwnerReferences, secret.OwnerReferences)
+		env.Errorf("got owner references %v and %v, want none", claim.OwnerReferences, secret.OwnerReferences)
 	}
 }
 
@@ -209,21 +209,21 @@ var errQuota = errors.New("exceeded quota")
 
 // A foreign object does not hide other errors, which are retried and reported.
 func TestErrorIsReportedWithForeignObject(t *testing.T) {
-	w := newTestEnv(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
-	w.fail = func(_, kind string) error {
+	env := newTestEnv(t, nil, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "registry-user-demo", UID: "role"}})
+	env.fail = func(_, kind string) error {
 		if kind == "ServiceAccount" {
 			return errQuota
 		}
 		return nil
 	}
 	m := newRegistry("demo")
-	if err := w.reconcile(m); !errors.Is(err, errQuota) {
-		t.Errorf("ended with %v", err)
+	if err := env.reconcile(m); !errors.Is(err, errQuota) {
+		t.Errorf("got error %v", err)
 	}
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	for _, part := range []string{"exceeded quota", "was not created by this operator"} {
 		if !strings.Contains(c.Message, part) {
-			t.Errorf("%q is not in %q", part, c.Message)
+			t.Errorf("message %q does not contain %q", c.Message, part)
 		}
 	}
 }
@@ -231,79 +231,79 @@ func TestErrorIsReportedWithForeignObject(t *testing.T) {
 // A rejected migration of the spec is reported.
 func TestRejectedMigrationIsReported(t *testing.T) {
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.OAuthProxy = &v1beta1.ProxyConfig{} })
-	w := newTestEnv(t, everything, m.DeepCopy())
-	w.get(m, "ns", "demo")
-	w.fail = func(verb, _ string) error {
+	env := newTestEnv(t, optionalKinds, m.DeepCopy())
+	env.get(m, "ns", "demo")
+	env.fail = func(verb, _ string) error {
 		if verb == "patch" {
 			return errors.New("admission webhook denied the request")
 		}
 		return nil
 	}
-	err := w.reconcile(m)
+	err := env.reconcile(m)
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
 	if err == nil || !strings.Contains(c.Message, "denied the request") {
-		t.Errorf("ended with %v, message %q", err, c.Message)
+		t.Errorf("got error %v, message %q", err, c.Message)
 	}
 }
 
 // A rollout does not make an available server unavailable, and reports the problem of new pods.
 func TestRolloutKeepsAvailable(t *testing.T) {
-	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
-	w.setRunning(m)
-	w.requireNoError(w.reconcile(m))
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
+	env.requireNoError(env.reconcile(m))
 	d := &appsv1.Deployment{}
-	w.get(d, "ns", "demo")
+	env.get(d, "ns", "demo")
 	d.Status.Replicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 2, 1, 1
-	w.requireNoError(w.server.Status().Update(t.Context(), d))
-	w.requireWait(w.reconcile(m), "rollout")
+	env.requireNoError(env.server.Status().Update(t.Context(), d))
+	env.requireWait(env.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || c.Message != "Deployment is available" {
 		t.Errorf("condition %v", c)
 	}
 	pod := podWith("next", waitingContainer("rest-container", "ImagePullBackOff"))
 	pod.Namespace, pod.Labels = "ns", resources.ServerSelector(m)
-	w.requireNoError(w.server.Create(t.Context(), &pod))
-	w.requireWait(w.reconcile(m), "rollout")
+	env.requireNoError(env.server.Create(t.Context(), &pod))
+	env.requireWait(env.reconcile(m), "rollout")
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "ImagePullBackOff") {
 		t.Errorf("condition %v", c)
 	}
 }
 
-// A registry outside of the configured namespace is reported; nothing in its namespace is read or written.
+// A registry outside of the configured namespace is reported. Nothing in its namespace is read or written.
 func TestRegistryInAnotherNamespace(t *testing.T) {
-	w := newTestEnv(t, nil)
-	w.settings.Namespace = "elsewhere"
+	env := newTestEnv(t, nil)
+	env.settings.Namespace = "elsewhere"
 	m := newRegistry("demo", registrytest.Proxied)
-	w.readError = func() error { return errors.New("unknown namespace for the cache") }
-	w.requireWait(w.reconcile(m), "namespace elsewhere")
+	env.readError = func() error { return errors.New("unknown namespace for the cache") }
+	env.requireWait(env.reconcile(m), "namespace elsewhere")
 	c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || w.takeWrites() != "" {
+	if c.Reason != ReasonMisplaced || c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "REGISTRIES_NAMESPACE") || env.takeWrites() != "" {
 		t.Errorf("condition %v", c)
 	}
 }
 
-// A registry that admission has not seen gets no objects under reserved names and no references to objects of the manager.
+// A reserved name and a reference to an object of the manager are rejected, even if the webhooks have not validated the registry.
 func TestForbiddenReferencesAndNames(t *testing.T) {
-	foreign := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
-	for name, tc := range map[string]struct {
+	rules := admission.Rules{Mode: admission.Off, Namespace: "ns", Account: "manager"}
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want string
 	}{
-		"a name of something else": {newRegistry("a-catalog"), "metadata.name: the name a-catalog is reserved for other objects"},
-		"the key of the CA": {newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
+		"reserved name": {newRegistry("a-catalog"), "metadata.name: the name a-catalog is reserved for other objects"},
+		"Secret of the manager": {newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
 			s.Postgres = &v1beta1.PostgresConfig{Host: "h", PasswordSecret: &v1beta1.SecretKeyValue{Name: "odh-platform-operator-webhook-cert", Key: "ca.key"}}
 		}), "spec.postgres.passwordSecret.name: Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil)
-			w.settings.Authors = foreign
+			env := newTestEnv(t, nil)
+			env.settings.Authors = rules
 			for range 2 { // the rejection does not change
-				w.requireWait(w.reconcile(tc.m), "a valid spec")
-				if c, _ := conditions.Get(tc.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, tc.want) {
+				env.requireWait(env.reconcile(test.m), "a valid spec")
+				if c, _ := conditions.Get(test.m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, test.want) {
 					t.Errorf("message %q", c.Message)
 				}
-				if w.get(&appsv1.Deployment{}, "ns", tc.m.Name) {
+				if env.get(&appsv1.Deployment{}, "ns", test.m.Name) {
 					t.Error("the Deployment was created despite a forbidden reference")
 				}
 			}

@@ -40,24 +40,24 @@ func terminating(pod corev1.Pod) corev1.Pod {
 // [modelregistry-42] [modelregistry-43] [modelregistry-44] [modelregistry-45] [modelregistry-46] [modelregistry-47]
 // [modelregistry-48] [modelregistry-49] [modelregistry-50] [modelregistry-51] Messages about the pods of a proxy.
 func TestCheckProxyPodsNamesTheUnreadyContainer(t *testing.T) {
-	good := podWith("good", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
+	ready := podWith("ready", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	creating := podWith("creating", readyContainer("rest-container"), waitingContainer("kube-rbac-proxy", "ContainerCreating"))
 	crashing := podWith("crashing", waitingContainer("rest-container", "CrashLoopBackOff"), readyContainer("kube-rbac-proxy"))
-	young := podWith("young", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
-	young.Status.ContainerStatuses = nil
+	pending := podWith("pending", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
+	pending.Status.ContainerStatuses = nil
 	for name, test := range map[string]struct {
 		pods []corev1.Pod
 		want string
 	}{
 		"no pods":                       {nil, "No Pods found for Deployment demo: see the Events of its ReplicaSets"},
-		"without a proxy":               {[]corev1.Pod{podWith("bare", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod bare: waiting for a Pod with the proxy"},
-		"all containers ready":          {[]corev1.Pod{good}, ""},
+		"without a proxy":               {[]corev1.Pod{podWith("unproxied", readyContainer("rest-container"))}, "kube-rbac-proxy proxy unavailable in Pod unproxied: waiting for a Pod with the proxy"},
+		"all containers ready":          {[]corev1.Pod{ready}, ""},
 		"proxy is creating":             {[]corev1.Pod{creating}, "container kube-rbac-proxy not ready in Pod creating: see its log"},
 		"server is crashing":            {[]corev1.Pod{crashing}, "container rest-container not ready in Pod crashing: see its log"},
-		"no container statuses":         {[]corev1.Pod{young}, "container status not yet available in Pod young: waiting for the kubelet"},
-		"one of two is ready":           {[]corev1.Pod{creating, good}, ""},
-		"other pod terminating":         {[]corev1.Pod{terminating(crashing), good}, ""},
-		"all pods terminating":          {[]corev1.Pod{terminating(good), terminating(crashing)}, "No active Pods found for Deployment demo: waiting for new Pods"},
+		"no container statuses":         {[]corev1.Pod{pending}, "container status not yet available in Pod pending: waiting for the kubelet"},
+		"one of two is ready":           {[]corev1.Pod{creating, ready}, ""},
+		"other pod terminating":         {[]corev1.Pod{terminating(crashing), ready}, ""},
+		"all pods terminating":          {[]corev1.Pod{terminating(ready), terminating(crashing)}, "No active Pods found for Deployment demo: waiting for new Pods"},
 		"several unready pods":          {[]corev1.Pod{creating, crashing}, "container rest-container not ready in Pod crashing: see its log"},
 		"ready sidecar of a mesh [D17]": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), readyContainer("istio-proxy"))}, ""},
 		"unready sidecar of a mesh": {[]corev1.Pod{podWith("mesh", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"), waitingContainer("istio-proxy", "x"))},
@@ -73,14 +73,14 @@ func TestCheckProxyPodsNamesTheUnreadyContainer(t *testing.T) {
 
 // A rejection by a router is quoted with its own reason; package routestatus tests how Routes are read.
 func TestCheckRoute(t *testing.T) {
-	const none = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: waiting for a router to admit it"
+	const notAdmitted = "KubeRBACProxy Route demo-https is unavailable: Host h in Route demo-https is unavailable: waiting for a router to admit it"
 	for status, want := range map[string]finding{
-		"":        {message: none},
-		"Unknown": {message: none},
+		"":        {message: notAdmitted},
+		"Unknown": {message: notAdmitted},
 		"True":    {},
 		"False":   {"RouteNotAdmitted", "router default does not admit Route ns/demo-https with host h (HostAlreadyClaimed): taken"},
 	} {
-		u := wholeObject(capability.Route)
+		u := newUnstructured(capability.Route)
 		u.SetName("demo-https")
 		u.SetNamespace("ns")
 		u.Object["spec"] = map[string]any{"host": "h"}
@@ -119,18 +119,18 @@ func TestTrimPodRemovesUnusedFields(t *testing.T) {
 	pod := podWith("p", readyContainer("a"), readyContainer("b"))
 	pod.Labels, pod.Annotations = map[string]string{"app": "demo"}, map[string]string{"big": "x"}
 	pod.Spec.Containers[0].Image, pod.Spec.NodeName = "i", "n"
-	kept, err := trimPod(&pod)
+	out, err := trimPod(&pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	slim, ok := kept.(*corev1.Pod)
-	if !ok || slim.Annotations != nil || slim.Spec.NodeName != "" || slim.Spec.Containers[0].Image != "" {
-		t.Errorf("unused fields remain: %+v", kept)
+	trimmed, ok := out.(*corev1.Pod)
+	if !ok || trimmed.Annotations != nil || trimmed.Spec.NodeName != "" || trimmed.Spec.Containers[0].Image != "" {
+		t.Errorf("unused fields were not removed: %+v", out)
 	}
-	if slim.Labels["app"] != "demo" || slim.Spec.Containers[1].Name != "b" || len(slim.Status.ContainerStatuses) != 2 {
-		t.Errorf("used fields were removed: %+v", slim)
+	if trimmed.Labels["app"] != "demo" || trimmed.Spec.Containers[1].Name != "b" || len(trimmed.Status.ContainerStatuses) != 2 {
+		t.Errorf("used fields were removed: %+v", trimmed)
 	}
 	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
-		t.Error("trimPod changed an object that is no Pod")
+		t.Error("trimPod changed an object that is not a Pod")
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // readyPod returns a ready pod of the server.
-func (w *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
-	w.Helper()
+func (env *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...string) *corev1.Pod {
+	env.Helper()
 	pod := podWith(name)
 	for _, container := range containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container})
@@ -27,101 +27,101 @@ func (w *testEnv) readyPod(m *v1beta1.ModelRegistry, name string, containers ...
 	}
 	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	w.requireNoError(w.server.Create(w.Context(), &pod))
+	env.requireNoError(env.server.Create(env.Context(), &pod))
 	return &pod
 }
 
-func (w *testEnv) servicePort() int32 {
-	w.Helper()
+func (env *testEnv) servicePort() int32 {
+	env.Helper()
 	s := &corev1.Service{}
-	if !w.get(s, "ns", "demo") || len(s.Spec.Ports) != 1 {
-		w.Fatalf("ports %v", s.Spec.Ports)
+	if !env.get(s, "ns", "demo") || len(s.Spec.Ports) != 1 {
+		env.Fatalf("ports %v", s.Spec.Ports)
 	}
 	return s.Spec.Ports[0].Port
 }
 
-// A running registry that gets a proxy remains reachable: without the certificate no pod is replaced, and the Service targets the ready
-// pods.
-func TestServiceFollowsThePods(t *testing.T) {
-	w := newTestEnv(t, nil, newSecret("ns", "pg-login"))
+// A running registry remains reachable when its spec gets a proxy: no pod is replaced before the certificate exists, and the Service targets
+// the ready pods.
+func TestServiceTargetsReadyPods(t *testing.T) {
+	env := newTestEnv(t, nil, newSecret("ns", "pg-login"))
 	m := newRegistry("demo")
-	w.requireWait(w.reconcile(m), "available")
-	w.setRunning(m)
-	w.requireNoError(w.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
-	old := w.readyPod(m, "old", "rest-container")
-	registrytest.Proxied(&m.Spec) // with a certificate of the user's, which is not there yet
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
+	env.setRunning(m)
+	env.requireNoError(env.server.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-pod"}}))
+	old := env.readyPod(m, "old", "rest-container")
+	registrytest.Proxied(&m.Spec) // the spec names a certificate that does not exist yet
+	env.requireWait(env.reconcile(m), "available")
 	d, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
-	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || w.servicePort() != 8080 {
-		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
+	if env.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 1 || env.servicePort() != 8080 {
+		t.Errorf("got %d containers and port %d", len(d.Spec.Template.Spec.Containers), env.servicePort())
 	}
-	if !w.get(policy, "ns", "demo-ingress") || len(policy.Spec.Ingress) != 2 {
-		t.Errorf("the policy shuts out the port that serves: %v", policy.Spec.Ingress)
+	if !env.get(policy, "ns", "demo-ingress") || len(policy.Spec.Ingress) != 2 {
+		t.Errorf("the NetworkPolicy does not allow the port of the ready pods: %v", policy.Spec.Ingress)
 	}
 	if c, _ := conditions.Get(m.Status.Conditions, ConditionAvailable); !strings.Contains(c.Message, "Secret team-a-kube-rbac-proxy does not exist") {
 		t.Errorf("message %q", c.Message)
 	}
-	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
-	w.requireWait(w.reconcile(m), "available")
-	if w.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || w.servicePort() != 8080 {
-		t.Errorf("%d containers, port %d", len(d.Spec.Template.Spec.Containers), w.servicePort())
+	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "team-a-kube-rbac-proxy")))
+	env.requireWait(env.reconcile(m), "available")
+	if env.get(d, "ns", "demo"); len(d.Spec.Template.Spec.Containers) != 2 || env.servicePort() != 8080 {
+		t.Errorf("got %d containers and port %d", len(d.Spec.Template.Spec.Containers), env.servicePort())
 	}
-	w.readyPod(m, "next", "rest-container", "kube-rbac-proxy")
-	w.requireNoError(w.server.Delete(t.Context(), old))
-	w.requireNoError(w.reconcile(m))
-	if w.get(policy, "ns", "demo-ingress"); w.servicePort() != 8443 || len(policy.Spec.Ingress) != 1 {
-		t.Errorf("port %d, policy %v", w.servicePort(), policy.Spec.Ingress)
+	env.readyPod(m, "next", "rest-container", "kube-rbac-proxy")
+	env.requireNoError(env.server.Delete(t.Context(), old))
+	env.requireNoError(env.reconcile(m))
+	if env.get(policy, "ns", "demo-ingress"); env.servicePort() != 8443 || len(policy.Spec.Ingress) != 1 {
+		t.Errorf("port %d, policy %v", env.servicePort(), policy.Spec.Ingress)
 	}
-	m.Spec.KubeRBACProxy = nil // and back
-	_ = w.reconcile(m)
-	if w.servicePort() != 8443 || !w.get(policy, "ns", "demo-ingress") {
-		t.Errorf("port %d", w.servicePort())
+	m.Spec.KubeRBACProxy = nil // the proxy is removed again
+	_ = env.reconcile(m)
+	if env.servicePort() != 8443 || !env.get(policy, "ns", "demo-ingress") {
+		t.Errorf("port %d", env.servicePort())
 	}
 }
 
 // On OpenShift the Service requests the certificate while it still targets pods without a proxy.
 func TestServiceRequestsTheCertificate(t *testing.T) {
-	w := newTestEnv(t, everything, newSecret("ns", "pg-login"))
+	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
-	w.readyPod(m, "old", "rest-container")
-	w.requireWait(w.reconcile(m), "available")
+	env.readyPod(m, "old", "rest-container")
+	env.requireWait(env.reconcile(m), "available")
 	s := &corev1.Service{}
-	w.get(s, "ns", "demo")
-	if s.Annotations[servers.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || w.get(&appsv1.Deployment{}, "ns", "demo") {
+	env.get(s, "ns", "demo")
+	if s.Annotations[servers.AnnotationServingCert] != "demo-kube-rbac-proxy" || s.Spec.Ports[0].Port != 8080 || env.get(&appsv1.Deployment{}, "ns", "demo") {
 		t.Errorf("unexpected annotations %v or ports %v of the Service", s.Annotations, s.Spec.Ports)
 	}
 }
 
-// Without a platform that issues certificates, the operator issues that of the proxy, once.
+// The operator issues the certificate of the proxy once, unless the platform issues certificates.
 func TestServingCertificate(t *testing.T) {
 	for name, test := range map[string]struct {
-		served []schema.GroupVersionKind
-		proxy  *v1beta1.ProxyConfig
-		there  *corev1.Secret
-		issued bool
+		served   []schema.GroupVersionKind
+		proxy    *v1beta1.ProxyConfig
+		existing *corev1.Secret
+		issued   bool
 	}{
 		"plain Kubernetes":        {nil, &v1beta1.ProxyConfig{}, nil, true},
-		"OpenShift":               {everything, &v1beta1.ProxyConfig{}, nil, false},
+		"OpenShift":               {optionalKinds, &v1beta1.ProxyConfig{}, nil, false},
 		"no proxy":                {nil, nil, nil, false},
 		"certificate of the user": {nil, &v1beta1.ProxyConfig{TLSCertificateSecret: &v1beta1.SecretKeyValue{Name: "own", Key: "crt"}, TLSKeySecret: &v1beta1.SecretKeyValue{Name: "own", Key: "key"}}, nil, false},
-		"a Secret of that name":   {nil, &v1beta1.ProxyConfig{}, newSecret("ns", "demo-kube-rbac-proxy"), false},
+		"existing Secret":         {nil, &v1beta1.ProxyConfig{}, newSecret("ns", "demo-kube-rbac-proxy"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, test.served)
-			if test.there != nil {
-				w.requireNoError(w.server.Create(t.Context(), test.there))
+			env := newTestEnv(t, test.served)
+			if test.existing != nil {
+				env.requireNoError(env.server.Create(t.Context(), test.existing))
 			}
 			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = test.proxy })
-			_ = w.reconcile(m)
-			if got := strings.Contains(w.takeWrites(), "apply Secret demo-kube-rbac-proxy"); got != test.issued {
-				t.Errorf("issued %t", got)
+			_ = env.reconcile(m)
+			if got := strings.Contains(env.takeWrites(), "apply Secret demo-kube-rbac-proxy"); got != test.issued {
+				t.Errorf("certificate issued: %t, want %t", got, test.issued)
 			}
 			secret := &corev1.Secret{}
-			if w.get(secret, "ns", "demo-kube-rbac-proxy") && test.issued && (len(secret.Data["tls.crt"]) == 0 || len(secret.Data["ca.crt"]) == 0) {
-				t.Errorf("keys %v", secret.Data)
+			if env.get(secret, "ns", "demo-kube-rbac-proxy") && test.issued && (len(secret.Data["tls.crt"]) == 0 || len(secret.Data["ca.crt"]) == 0) {
+				t.Errorf("the Secret lacks the certificate or its CA: %v", secret.Data)
 			}
-			_ = w.reconcile(m)
-			if got := w.takeWrites(); strings.Contains(got, "Secret") {
+			_ = env.reconcile(m)
+			if got := env.takeWrites(); strings.Contains(got, "Secret") {
 				t.Errorf("wrote again\n%s", got)
 			}
 		})

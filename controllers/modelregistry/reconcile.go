@@ -53,13 +53,13 @@ type state struct {
 	platform servers.Platform
 	// defaulted is the registry with the defaults of admission, nil if the webhooks are enabled.
 	defaulted *v1beta1.ModelRegistry
-	// missingReferences are the objects found missing in this reconcile, without which no pods start.
+	// missingReferences are the objects that pods need to start and that are missing in this reconcile.
 	missingReferences []reference.Missing
 	// credentials of the generated database, from the last read of their Secret.
 	credentials credentials
 	// orphanedGeneration is the generation, without a generated database, for which owner references were removed from earlier data.
 	orphanedGeneration int64
-	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if there can be no backups.
+	// dataVersion is the image that wrote the data of the generated database. backupBlocked is set if no backups can be made.
 	dataVersion   database.Image
 	backupBlocked *metav1.Condition
 	// rejectedSizes holds the rejected expansions of claims, by the field with the size.
@@ -67,7 +67,6 @@ type state struct {
 	lastLog       *logRun
 }
 
-// stateOf returns the state of a registry.
 func (r *registryReconciler) stateOf(m *v1beta1.ModelRegistry) *state {
 	s, found := r.states.Get(m.UID)
 	if !found {
@@ -133,8 +132,8 @@ func (r *registryReconciler) reportErrors(run func(context.Context, *v1beta1.Mod
 
 // The common names of the CAs of server and database.
 const (
-	certificateAuthority = "odh-platform-operator-model-registry-ca"
-	databaseAuthority    = "odh-platform-operator-model-registry-database-ca"
+	serverCAName   = "odh-platform-operator-model-registry-ca"
+	databaseCAName = "odh-platform-operator-model-registry-database-ca"
 )
 
 // ensureCertificates issues the serving certificate of the proxy, unless the platform or the user provides one, and the certificate of a
@@ -143,20 +142,20 @@ func (r *registryReconciler) ensureCertificates(ctx context.Context, m *v1beta1.
 	var specs []servingcert.Spec
 	if m.Spec.KubeRBACProxy != nil && managesCertificate(m) && !r.stateOf(m).platform.Served.Has(capability.Route) {
 		specs = append(specs, servingcert.Spec{
-			Namespace: m.Namespace, Name: resources.ServingSecretName(m), CACommonName: certificateAuthority, Service: resources.ServiceName(m),
+			Namespace: m.Namespace, Name: resources.ServingSecretName(m), CACommonName: serverCAName, Service: resources.ServiceName(m),
 			Labels: resources.Labels(m, resources.ServiceName(m)),
 		})
 	}
 	if generatesDatabase(m) && resources.EncryptsDatabase(m) {
 		specs = append(specs, servingcert.Spec{
-			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), CACommonName: databaseAuthority, Service: resources.DatabaseName(m),
+			Namespace: m.Namespace, Name: resources.DatabaseTLSName(m), CACommonName: databaseCAName, Service: resources.DatabaseName(m),
 			Labels: resources.Labels(m, resources.DatabaseName(m)), Condition: servingcert.DatabaseCondition,
 		})
 	}
 	return r.Certificates.Ensure(ctx, m, specs...)
 }
 
-// applyObjects applies all objects but the data, deletes those no longer desired and sets the hosts in the status.
+// applyObjects applies all objects except the data, deletes objects that are no longer desired, and sets the hosts in the status.
 func (r *registryReconciler) applyObjects(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	ctx, changes := apply.RecordChanges(ctx)
 	s := r.stateOf(m)
@@ -187,7 +186,7 @@ func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1
 	if err != nil {
 		return err
 	}
-	in.ProxyPending = transition.serving && m.Spec.KubeRBACProxy != nil
+	in.ProxyPending = transition.inProgress && m.Spec.KubeRBACProxy != nil
 	desired, err := resources.Build(effective, in)
 	if err != nil {
 		return rejectSpec(m, err)
@@ -203,8 +202,8 @@ func (r *registryReconciler) applyAll(ctx context.Context, m, effective *v1beta1
 	if err := errors.Join(exposureErr, err, r.applyUnowned(ctx, m, unowned.InStages(apply.Exposure))); err != nil {
 		return err
 	}
-	if transition.serving {
-		return nil // the serving pods still need the objects; the deletion of these pods triggers the next reconcile
+	if transition.inProgress {
+		return nil // the ready pods still need the objects; the deletion of these pods triggers the next reconcile
 	}
 	return r.prune(ctx, m, desired, in)
 }
@@ -224,12 +223,11 @@ func (r *registryReconciler) applyDatabase(ctx context.Context, m, effective *v1
 	return exposureErr, r.applyBackup(ctx, m, effective, in)
 }
 
-// eventf records an Event of a registry.
-func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, kind, reason, note string, args ...any) {
-	r.recorder.Eventf(m, nil, kind, reason, reason, note, args...)
+func (r *registryReconciler) eventf(m *v1beta1.ModelRegistry, eventType, reason, note string, args ...any) {
+	r.recorder.Eventf(m, nil, eventType, reason, reason, note, args...)
 }
 
-// reportProgress sets condition Progressing by the writes of this reconcile, and records the Events of the legacy operator.
+// reportProgress sets condition Progressing from the writes of this reconcile, and records the Events of the legacy operator.
 func (r *registryReconciler) reportProgress(ctx context.Context, m *v1beta1.ModelRegistry, changes *apply.Changes) {
 	switch {
 	case ctx.Err() != nil:

@@ -19,16 +19,16 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-func reasonOf(m *v1beta1.ModelRegistry, kind string) string {
-	c, _ := conditions.Get(m.Status.Conditions, kind)
+func reasonOf(m *v1beta1.ModelRegistry, conditionType string) string {
+	c, _ := conditions.Get(m.Status.Conditions, conditionType)
 	return c.Reason
 }
 
 // [modelregistry-101] All objects are written once, in order; the second reconcile writes nothing.
 func TestReconcileWritesOnce(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	want := `apply ClusterRoleBinding demo-auth-delegator
 apply ServiceAccount demo
 apply Role registry-user-demo
@@ -37,44 +37,44 @@ apply ConfigMap demo-kube-rbac-proxy-config
 apply NetworkPolicy demo-ingress
 apply Deployment demo
 apply Service demo`
-	if got := w.takeWrites(); got != want {
+	if got := env.takeWrites(); got != want {
 		t.Errorf("wrote\n%s\nwant\n%s", got, want)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreating || reasonOf(m, ConditionAvailable) != serving.ReasonStarting {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	w.setRunning(m)
-	w.requireNoError(w.reconcile(m))
-	if got := w.takeWrites(); got != "" {
+	env.setRunning(m)
+	env.requireNoError(env.reconcile(m))
+	if got := env.takeWrites(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 	if reasonOf(m, ConditionProgressing) != ReasonCreated || reasonOf(m, ConditionAvailable) != serving.ReasonAvailable || reasonOf(m, ConditionProxy) != ReasonResourcesAvailable {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	if event := <-w.events.Events; !strings.HasPrefix(event, "Normal ServiceCreated Created service for custom resource demo in namespace ns") {
+	if event := <-env.events.Events; !strings.HasPrefix(event, "Normal ServiceCreated Created service for custom resource demo in namespace ns") {
 		t.Errorf("event %q", event)
 	}
 }
 
 // [D11] A reconcile with any change sets Progressing.
 func TestProgressCountsAllWrites(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.requireWait(w.reconcile(m), "available")
-	w.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	env.takeWrites()
 	m.Spec.Rest.Image = "rest:2"
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != "apply Deployment demo" || reasonOf(m, ConditionProgressing) != ReasonUpdating {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
 }
 
-// The password of a generated database is only in its Secret, which is written first.
+// The Secret with the password of a generated database is written first.
 func TestGeneratedDatabaseComesFirst(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.requireWait(w.reconcile(m), "available")
-	got := strings.Split(w.takeWrites(), "\n")
+	env.requireWait(env.reconcile(m), "available")
+	got := strings.Split(env.takeWrites(), "\n")
 	want := []string{"create Secret demo-postgres-credentials", "create PersistentVolumeClaim demo-postgres-storage",
 		"apply NetworkPolicy demo-postgres", "apply NetworkPolicy demo-postgres-egress", "apply Deployment demo-postgres", "apply Service demo-postgres"}
 	for i := range want {
@@ -83,18 +83,18 @@ func TestGeneratedDatabaseComesFirst(t *testing.T) {
 		}
 	}
 	secret := &corev1.Secret{}
-	if !w.get(secret, "ns", "demo-postgres-credentials") || len(secret.Data["password"]) < 20 || len(secret.OwnerReferences) != 0 {
+	if !env.get(secret, "ns", "demo-postgres-credentials") || len(secret.Data["password"]) < 20 || len(secret.OwnerReferences) != 0 {
 		t.Errorf("Secret %+v", secret.ObjectMeta)
 	}
 }
 
 // A name that the database would reject is rejected before any object is created.
 func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
 	m.Spec.Postgres.Database = "drop table;"
-	w.requireWait(w.reconcile(m), "valid spec")
-	if got := w.takeWrites(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
+	env.requireWait(env.reconcile(m), "valid spec")
+	if got := env.takeWrites(); got != "" || reasonOf(m, ConditionAvailable) != serving.ReasonUnavailable {
 		t.Errorf("wrote %q, %v", got, m.Status.Conditions)
 	}
 }
@@ -102,64 +102,64 @@ func TestRejectsNamesOfAGeneratedDatabase(t *testing.T) {
 // A foreign Secret is used without changes and must be complete.
 func TestForeignCredentials(t *testing.T) {
 	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres-credentials"}, Data: map[string][]byte{"username": []byte("ann")}}
-	w := newTestEnv(t, nil, credentials)
+	env := newTestEnv(t, nil, credentials)
 	m := newRegistry("demo", withGeneratedDatabase)
-	err := w.reconcile(m)
+	err := env.reconcile(m)
 	if err == nil || !strings.Contains(err.Error(), "has no key password") {
-		t.Errorf("ended with %v", err)
+		t.Errorf("got error %v", err)
 	}
 	credentials.Data["password"] = []byte("p")
-	w.requireNoError(w.server.Update(t.Context(), credentials))
-	w.requireWait(w.reconcile(m), "available")
-	w.get(credentials, "ns", "demo-postgres-credentials")
+	env.requireNoError(env.server.Update(t.Context(), credentials))
+	env.requireWait(env.reconcile(m), "available")
+	env.get(credentials, "ns", "demo-postgres-credentials")
 	if len(credentials.Labels) != 0 {
-		t.Errorf("the foreign object was labelled: %v", credentials.Labels)
+		t.Errorf("labels were added to the foreign Secret: %v", credentials.Labels)
 	}
 }
 
 // [modelregistry-100] Errors of the API server are reported unchanged.
-func TestErrorsSurface(t *testing.T) {
+func TestAPIErrorsAreReported(t *testing.T) {
 	boom := errors.New("boom")
 	for _, verb := range []string{"apply", "create"} {
-		w := newTestEnv(t, nil)
-		w.fail = func(v, _ string) error {
+		env := newTestEnv(t, nil)
+		env.fail = func(v, _ string) error {
 			if v == verb {
 				return boom
 			}
 			return nil
 		}
 		m := newRegistry("demo", withGeneratedDatabase)
-		err := w.reconcile(m)
-		message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-		if !errors.Is(err, boom) || !strings.HasPrefix(message.Message, "unexpected reconcile error: ") || !strings.Contains(message.Message, "boom") {
-			t.Errorf("%s: ended with %v and %q", verb, err, message.Message)
+		err := env.reconcile(m)
+		available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+		if !errors.Is(err, boom) || !strings.HasPrefix(available.Message, "unexpected reconcile error: ") || !strings.Contains(available.Message, "boom") {
+			t.Errorf("%s: got error %v and message %q, want %q in both", verb, err, available.Message, boom)
 		}
-		w.fail = nil
-		w.requireWait(w.reconcile(m), "available")
+		env.fail = nil
+		env.requireWait(env.reconcile(m), "available")
 	}
 }
 
-// [D30] An object of a registry of the same name in another namespace is reported and not changed, and blocks the server; that of a deleted
-// registry is adopted.
+// [D30] A cluster-scoped object of a registry of the same name in another namespace is reported, not changed, and blocks the server. If that
+// registry was deleted, the object is adopted.
 func TestNamesOfClusterScope(t *testing.T) {
 	other := newRegistry("demo", registrytest.Proxied)
 	other.Namespace, other.UID = "elsewhere", "other"
-	w := newTestEnv(t, nil, other)
-	w.requireWait(w.reconcile(other.DeepCopy()), "available")
-	w.takeWrites()
+	env := newTestEnv(t, nil, other)
+	env.requireWait(env.reconcile(other.DeepCopy()), "available")
+	env.takeWrites()
 	m := newRegistry("demo", registrytest.Proxied)
-	w.requireWait(w.reconcile(m), "to be resolved")
-	message, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
-	if !strings.Contains(message.Message, "belongs to ModelRegistry elsewhere/demo") {
-		t.Errorf("message %q", message.Message)
+	env.requireWait(env.reconcile(m), "to be resolved")
+	available, _ := conditions.Get(m.Status.Conditions, ConditionAvailable)
+	if !strings.Contains(available.Message, "belongs to ModelRegistry elsewhere/demo") {
+		t.Errorf("message %q", available.Message)
 	}
-	if got := w.takeWrites(); got != "" {
-		t.Errorf("a server was started whose proxy would let no one in:\n%s", got)
+	if got := env.takeWrites(); got != "" {
+		t.Errorf("objects were written for a server whose proxy cannot authenticate clients:\n%s", got)
 	}
-	w.requireNoError(w.server.Delete(t.Context(), other))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireNoError(env.server.Delete(t.Context(), other))
+	env.requireWait(env.reconcile(m), "available")
 	binding := &rbacv1.ClusterRoleBinding{}
-	if !w.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
+	if !env.get(binding, "", "demo-auth-delegator") || binding.Labels[resources.LabelNamespace] != "ns" || binding.Subjects[0].Namespace != "ns" {
 		t.Errorf("binding %+v", binding)
 	}
 }
@@ -177,31 +177,31 @@ func TestRecreatesDeploymentOnSelectorChange(t *testing.T) {
 		want   string
 	}{
 		"other selector": {func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels = map[string]string{"old": "1"} }, "delete Deployment demo-postgres"},
-		"expressions": {func(d *appsv1.Deployment) {
+		"match expressions": {func(d *appsv1.Deployment) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
 		}, "delete Deployment demo-postgres"},
-		"something else": {func(*appsv1.Deployment) {}, ""},
-		"foreign": {func(d *appsv1.Deployment) {
+		"same selector": {func(*appsv1.Deployment) {}, ""},
+		"foreign Deployment": {func(d *appsv1.Deployment) {
 			d.OwnerReferences, d.Spec.Selector.MatchLabels = nil, map[string]string{"old": "1"}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, nil)
+			env := newTestEnv(t, nil)
 			m := newRegistry("demo", withGeneratedDatabase)
-			w.requireWait(w.reconcile(m), "available")
-			w.takeWrites()
+			env.requireWait(env.reconcile(m), "available")
+			env.takeWrites()
 			d := &appsv1.Deployment{}
-			w.get(d, "ns", "demo-postgres")
+			env.get(d, "ns", "demo-postgres")
 			test.change(d)
-			w.requireNoError(w.server.Update(t.Context(), d))
-			w.fail = invalid
+			env.requireNoError(env.server.Update(t.Context(), d))
+			env.fail = invalid
 			m.Spec.Postgres.Image = "postgres:2"
-			err := w.reconcile(m)
-			got := w.takeWrites()
-			if kindOfWait := test.want != ""; kindOfWait {
-				w.requireWait(err, "recreated")
+			err := env.reconcile(m)
+			got := env.takeWrites()
+			if test.want != "" {
+				env.requireWait(err, "recreated")
 			} else if !apierrors.IsInvalid(err) {
-				t.Errorf("ended with %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if got != test.want {
 				t.Errorf("wrote %q, want %q", got, test.want)

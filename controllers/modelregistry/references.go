@@ -33,8 +33,8 @@ func (r *registryReconciler) resolveReferences(ctx context.Context, m, effective
 	return err
 }
 
-// serverReferences returns the Secrets and ConfigMaps that the server reads at its start only, so that a change must roll its pods. The
-// proxy reloads the serving certificate itself. Its ConfigMap is constant and managed.
+// serverReferences returns the Secrets and ConfigMaps that the server reads only when it starts. A change of one must roll its pods. The
+// proxy reloads the serving certificate, and its ConfigMap never changes.
 func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	var refs []reference.Reference
 	switch {
@@ -54,7 +54,7 @@ func serverReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return reference.Merge(refs)
 }
 
-// certificateReferences returns the Secrets with certificate and key of the proxy, without which its pods do not start.
+// certificateReferences returns the Secrets with certificate and key of the proxy. Its pods do not start without them.
 func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	if m.Spec.KubeRBACProxy == nil {
 		return nil
@@ -63,7 +63,7 @@ func certificateReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return reference.Merge(secretReferences(cert, key))
 }
 
-// databaseReferences returns the Secrets that the pods of a generated database read at their start.
+// databaseReferences returns the Secrets that the pods of a generated database read when they start.
 func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	refs := []reference.Reference{{Kind: reference.Secret, Name: resources.CredentialsName(m), Keys: []string{resources.KeyPassword, resources.KeyUsername}}}
 	if resources.EncryptsDatabase(m) {
@@ -72,8 +72,8 @@ func databaseReferences(m *v1beta1.ModelRegistry) []reference.Reference {
 	return refs
 }
 
-// createsMissing reports whether operator or platform, and not the user, creates a missing object: credentials or certificate of a generated
-// database, or a managed serving certificate.
+// createsMissing reports whether operator or platform create a missing object: credentials or certificate of a generated database, or a
+// managed serving certificate.
 func createsMissing(m *v1beta1.ModelRegistry, missing reference.Missing) bool {
 	serving := managesCertificate(m) && missing.Name == resources.ServingSecretName(m)
 	database := generatesDatabase(m) && isDatabaseSecret(m, missing.Name) && (missing.Key == "" || missing.Name == resources.CredentialsName(m))

@@ -23,7 +23,7 @@ func missingOf(m *v1beta1.ModelRegistry) string {
 // A deleted Secret, ConfigMap or key of the spec is reported while pods run, until it exists again.
 func TestMissingReferences(t *testing.T) {
 	login := func() *corev1.Secret { return newSecret("ns", "pg-login") }
-	w := newTestEnv(t, nil, login())
+	env := newTestEnv(t, nil, login())
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) {
 		s.Postgres.SSLRootCertificateConfigMap = &v1beta1.ConfigMapKeyValue{Name: "authority", Key: "ca.crt"}
 	})
@@ -34,34 +34,34 @@ func TestMissingReferences(t *testing.T) {
 		}
 	}
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authority"}, Data: map[string]string{"ca.pem": "x"}}
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority does not exist; create it")
-	w.setRunning(m)
-	w.requireNoError(w.server.Create(t.Context(), authority))
-	w.requireNoError(w.server.Delete(t.Context(), login()))
-	w.requireNoError(w.reconcile(m))
+	env.setRunning(m)
+	env.requireNoError(env.server.Create(t.Context(), authority))
+	env.requireNoError(env.server.Delete(t.Context(), login()))
+	env.requireNoError(env.reconcile(m))
 	if reasonOf(m, ConditionAvailable) != serving.ReasonAvailable {
-		t.Errorf("the server runs on: %v", m.Status.Conditions)
+		t.Errorf("the running server became unavailable: %v", m.Status.Conditions)
 	}
 	expect("False ReferencesMissing: In namespace ns: ConfigMap authority has no key ca.crt; add it; Secret pg-login does not exist; create it")
 	authority.Data = map[string]string{"ca.crt": "x"}
-	w.requireNoError(w.server.Update(t.Context(), authority))
-	w.requireNoError(w.server.Create(t.Context(), login()))
-	w.requireNoError(w.reconcile(m))
+	env.requireNoError(env.server.Update(t.Context(), authority))
+	env.requireNoError(env.server.Create(t.Context(), login()))
+	env.requireNoError(env.reconcile(m))
 	expect("")
 }
 
-// Objects that the operator or the platform creates are not reported; a certificate of the spec is.
+// Missing objects that the operator or the platform creates are not reported. A missing certificate of the spec is reported.
 func TestMissingReferencesOmitManagedObjects(t *testing.T) {
-	w := newTestEnv(t, openShiftConfig)
+	env := newTestEnv(t, openShiftConfig)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "d"} })
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}
 	m.Spec.KubeRBACProxy.TLSCertificateSecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.crt"}
 	m.Spec.KubeRBACProxy.TLSKeySecret = &v1beta1.SecretKeyValue{Name: "theirs", Key: "tls.key"}
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	if got := missingOf(m); got != "False ReferencesMissing: In namespace ns: Secret theirs does not exist; create it" {
 		t.Errorf("condition %q", got)
 	}
@@ -69,18 +69,18 @@ func TestMissingReferencesOmitManagedObjects(t *testing.T) {
 
 // Missing volumes and pull secrets are reported, and their creation starts a reconcile.
 func TestMissingVolumes(t *testing.T) {
-	w := newTestEnv(t, nil, newSecret("ns", "pg-login"), newSecret("ns", "client"))
+	env := newTestEnv(t, nil, newSecret("ns", "pg-login"), newSecret("ns", "client"))
 	m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { s.Pods = registrytest.Placed() })
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	if got, want := missingOf(m), "False ReferencesMissing: In namespace ns: ConfigMap authorities does not exist; create it; Secret mirror does not exist; create it"; got != want {
 		t.Errorf("condition %q, want %q", got, want)
 	}
 	if !usesConfigMap(m, "authorities") || !usesSecret(m, "mirror") || usesSecret(m, "authorities") {
 		t.Error("want only the ConfigMap and the pull Secret of the registry used")
 	}
-	w.requireNoError(w.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
-	w.requireNoError(w.server.Create(t.Context(), newSecret("ns", "mirror")))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireNoError(env.server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}}))
+	env.requireNoError(env.server.Create(t.Context(), newSecret("ns", "mirror")))
+	env.requireWait(env.reconcile(m), "available")
 	if got := missingOf(m); got != "" {
 		t.Errorf("condition %q", got)
 	}

@@ -46,15 +46,15 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	unlabelled := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-oauth-cookie-secret"}}
 	binding := legacyObject(other, &rbacv1.ClusterRoleBinding{}, "other-auth-delegator", false)
 	binding.Namespace, binding.Labels[resources.LabelNamespace] = "", "elsewhere"
-	w := newTestEnv(t, nil,
+	env := newTestEnv(t, nil,
 		legacyObject(m, &appsv1.Deployment{}, "model-catalog", true), foreign,
 		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-catalog-https-route", true),
 		legacyObject(m, &networkingv1.NetworkPolicy{}, "model-https-route", true),
 		legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false),
 		legacyObject(m, &corev1.ConfigMap{}, "model-notes", true), unlabelled, binding)
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	var deleted []string
-	for write := range strings.Lines(w.takeWrites()) {
+	for write := range strings.Lines(env.takeWrites()) {
 		if strings.HasPrefix(write, "delete ") {
 			deleted = append(deleted, strings.TrimSpace(write))
 		}
@@ -64,69 +64,69 @@ func TestLegacyObjectsAreDeleted(t *testing.T) {
 	if diff := cmp.Diff(want, deleted); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	w.requireWait(w.reconcile(other), "available")
-	if got := w.takeWrites(); strings.Contains(got, "delete") {
-		t.Errorf("what is not labelled, or another registry's, stays:\n%s", got)
+	env.requireWait(env.reconcile(other), "available")
+	if got := env.takeWrites(); strings.Contains(got, "delete") {
+		t.Errorf("objects without labels, or of another registry, were deleted:\n%s", got)
 	}
 	again := legacyObject(m, &corev1.Secret{}, "model-oauth-cookie-secret", false)
-	w.requireNoError(w.server.Create(t.Context(), again))
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != "" {
-		t.Errorf("the past is checked once, got\n%s", got)
+	env.requireNoError(env.server.Create(t.Context(), again))
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != "" {
+		t.Errorf("legacy objects are searched only once, but wrote\n%s", got)
 	}
 }
 
 // [W5] Objects that are no longer desired are deleted, and without such objects no request is sent.
-func TestUnwantedObjectsArePruned(t *testing.T) {
-	w := newTestEnv(t, nil)
+func TestPrunesUndesiredObjects(t *testing.T) {
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", registrytest.Proxied)
-	w.requireWait(w.reconcile(m), "available")
-	w.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	env.takeWrites()
 	m.Spec.KubeRBACProxy = nil
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	for _, part := range []string{"delete NetworkPolicy demo-ingress", "delete ConfigMap demo-kube-rbac-proxy-config", "delete ClusterRoleBinding demo-auth-delegator"} {
-		if got := strings.Join(w.writes, "\n"); !strings.Contains(got, part) {
-			t.Errorf("%q is not among\n%s", part, got)
+		if got := strings.Join(env.writes, "\n"); !strings.Contains(got, part) {
+			t.Errorf("wrote\n%s\nwant %q", got, part)
 		}
 	}
-	w.takeWrites()
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != "" {
+	env.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != "" {
 		t.Errorf("wrote\n%s", got)
 	}
 }
 
 // A registry that uses the volume of an earlier one reports it once, and then writes nothing.
 func TestDataOfAnEarlierRegistry(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
-	w.get(claim, "ns", "demo-postgres-storage")
+	env.get(claim, "ns", "demo-postgres-storage")
 	if reasonOf(m, ConditionEarlierData) != "" {
 		t.Errorf("unexpected conditions with a separate volume: %v", m.Status.Conditions)
 	}
 	m.CreationTimestamp = metav1.NewTime(claim.CreationTimestamp.Add(time.Hour))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	if reasonOf(m, ConditionEarlierData) != ReasonEarlierData {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
-	w.takeWrites()
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != "" {
-		t.Errorf("at rest it wrote %q", got)
+	env.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != "" {
+		t.Errorf("in steady state, wrote %q", got)
 	}
 	reported := 0
-	for len(w.events.Events) > 0 {
-		if strings.Contains(<-w.events.Events, ReasonEarlierData) {
+	for len(env.events.Events) > 0 {
+		if strings.Contains(<-env.events.Events, ReasonEarlierData) {
 			reported++
 		}
 	}
 	if reported != 1 {
-		t.Errorf("%d events", reported)
+		t.Errorf("got %d Events, want 1", reported)
 	}
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	if reasonOf(m, ConditionEarlierData) != "" {
 		t.Errorf("unexpected conditions of the unused claim: %v", m.Status.Conditions)
 	}
@@ -134,17 +134,17 @@ func TestDataOfAnEarlierRegistry(t *testing.T) {
 
 // [D25] An unused generated database is kept and reported.
 func TestUnusedDatabaseIsNotPruned(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase)
-	w.requireWait(w.reconcile(m), "available")
-	w.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	env.takeWrites()
 	m.Spec.Postgres = registrytest.Registry().Spec.Postgres
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); strings.Contains(got, "delete") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); strings.Contains(got, "delete") || reasonOf(m, ConditionUnusedDatabase) != ReasonKept {
 		t.Errorf("wrote %s, %v", got, m.Status.Conditions)
 	}
-	w.requireNoError(w.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
-	w.requireWait(w.reconcile(m), "available")
+	env.requireNoError(env.server.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-postgres"}}))
+	env.requireWait(env.reconcile(m), "available")
 	if reasonOf(m, ConditionUnusedDatabase) != "" {
 		t.Errorf("conditions %v", m.Status.Conditions)
 	}
@@ -152,62 +152,62 @@ func TestUnusedDatabaseIsNotPruned(t *testing.T) {
 
 // [D1] The finalizer reports its progress, deletes objects without an owner reference and retains data.
 func TestFinalize(t *testing.T) {
-	w := newTestEnv(t, nil)
+	env := newTestEnv(t, nil)
 	m := newRegistry("demo", withGeneratedDatabase, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} })
-	w.requireWait(w.reconcile(m), "available")
+	env.requireWait(env.reconcile(m), "available")
 	claim := &corev1.PersistentVolumeClaim{}
-	w.get(claim, "ns", "demo-postgres-storage")
+	env.get(claim, "ns", "demo-postgres-storage")
 	claim.OwnerReferences = []metav1.OwnerReference{ownerReference(v1beta1.Kind, "demo", m.UID)} // as the legacy operator set it
-	w.requireNoError(w.server.Update(t.Context(), claim))
-	w.takeWrites()
-	w.requireWait(w.finalize(t.Context(), m), "status")
-	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || w.takeWrites() != "" {
-		t.Errorf("first it reports: %v", m.Status.Conditions)
+	env.requireNoError(env.server.Update(t.Context(), claim))
+	env.takeWrites()
+	env.requireWait(env.finalize(t.Context(), m), "status")
+	if reasonOf(m, ConditionDegraded) != ReasonFinalizing || env.takeWrites() != "" {
+		t.Errorf("unexpected conditions %v of the first reconcile", m.Status.Conditions)
 	}
 	boom := errors.New("boom")
-	w.fail = func(verb, _ string) error {
+	env.fail = func(verb, _ string) error {
 		if verb == "delete" {
 			return boom
 		}
 		return nil
 	}
-	if err := w.finalize(t.Context(), m); !errors.Is(err, boom) {
-		t.Errorf("ended with %v", err)
+	if err := env.finalize(t.Context(), m); !errors.Is(err, boom) {
+		t.Errorf("got error %v", err)
 	}
-	w.fail = nil
-	w.takeWrites()
-	w.requireWait(w.finalize(t.Context(), m), "status")
-	if got := w.takeWrites(); got != "delete ClusterRoleBinding demo-auth-delegator" {
+	env.fail = nil
+	env.takeWrites()
+	env.requireWait(env.finalize(t.Context(), m), "status")
+	if got := env.takeWrites(); got != "delete ClusterRoleBinding demo-auth-delegator" {
 		t.Errorf("wrote %s", got)
 	}
-	w.get(claim, "ns", "demo-postgres-storage")
+	env.get(claim, "ns", "demo-postgres-storage")
 	if len(claim.OwnerReferences) != 0 {
-		t.Errorf("the claim still goes with its registry: %v", claim.OwnerReferences)
+		t.Errorf("got owner references %v of the claim, want none", claim.OwnerReferences)
 	}
-	w.requireNoError(w.finalize(t.Context(), m))
-	if got := w.takeWrites(); got != "" {
+	env.requireNoError(env.finalize(t.Context(), m))
+	if got := env.takeWrites(); got != "" {
 		t.Errorf("wrote %s", got)
 	}
 	var reported []string
-	for len(w.events.Events) > 0 {
-		reported = append(reported, strings.Fields(<-w.events.Events)[1])
+	for len(env.events.Events) > 0 {
+		reported = append(reported, strings.Fields(<-env.events.Events)[1])
 	}
 	if diff := cmp.Diff([]string{"ServiceCreated", "Deleting", "DataRetained"}, reported); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
-// [D1] Cluster-scoped objects that were never adopted are deleted too, except those of another registry of the name.
+// [D1] Cluster-scoped objects that were never adopted are deleted too, except those of another registry of the same name.
 func TestFinalizeLegacyObjects(t *testing.T) {
-	for namespace, goes := range map[string]bool{"ns": true, "elsewhere": false} {
+	for namespace, want := range map[string]bool{"ns": true, "elsewhere": false} {
 		m := newRegistry("demo")
 		binding := legacyObject(m, &rbacv1.ClusterRoleBinding{}, "demo-auth-delegator", false)
 		binding.Namespace, binding.Labels[resources.LabelNamespace] = "", namespace
-		w := newTestEnv(t, nil, binding)
-		w.requireWait(w.finalize(t.Context(), m), "status")
-		w.requireWait(w.finalize(t.Context(), m), "status")
-		if w.get(binding, "", "demo-auth-delegator") == goes {
-			t.Errorf("binding of a registry in %s: goes %v", namespace, goes)
+		env := newTestEnv(t, nil, binding)
+		env.requireWait(env.finalize(t.Context(), m), "status")
+		env.requireWait(env.finalize(t.Context(), m), "status")
+		if deleted := !env.get(binding, "", "demo-auth-delegator"); deleted != want {
+			t.Errorf("ClusterRoleBinding of a registry in namespace %s deleted: %t, want %t", namespace, deleted, want)
 		}
 	}
 }
@@ -221,26 +221,26 @@ func TestLegacyCleaner(t *testing.T) {
 		change(b)
 		return b
 	}
-	as := func(*rbacv1.ClusterRoleBinding) {}
+	unchanged := func(*rbacv1.ClusterRoleBinding) {}
 	labelled := func(kind schema.GroupVersionKind, namespace, name, registry string) *unstructured.Unstructured {
-		u := wholeObject(kind)
+		u := newUnstructured(kind)
 		u.SetNamespace(namespace)
 		u.SetName(name)
-		u.SetLabels(binding(registry, func(*rbacv1.ClusterRoleBinding) {}).Labels)
+		u.SetLabels(binding(registry, unchanged).Labels)
 		return u
 	}
-	w := newTestEnv(t, nil, newRegistry("alive"),
+	env := newTestEnv(t, nil, newRegistry("alive"),
 		labelled(capability.HTTPRoute, "routes", "model-registry-alive", "alive"), labelled(capability.HTTPRoute, "routes", "model-registry-gone", "gone"),
 		labelled(capability.HTTPRoute, "routes", "mine", "gone"),
 		labelled(capability.UserGroup, "", "alive-users", "alive"), labelled(capability.UserGroup, "", "gone-users", "gone"),
-		binding("alive", as), binding("gone", as),
+		binding("alive", unchanged), binding("gone", unchanged),
 		binding("renamed", func(b *rbacv1.ClusterRoleBinding) { b.Name = "mine" }),
 		binding("other-role", func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "view" }),
 		binding("nowhere", func(b *rbacv1.ClusterRoleBinding) { delete(b.Labels, resources.LabelNamespace) }),
 		binding("catalog", func(b *rbacv1.ClusterRoleBinding) { b.Labels[resources.LabelComponent] = "model-catalog" }))
-	s := &legacyCleaner{apiReader: w.server, applier: w.Applier, clock: clocktesting.NewFakeClock(now)}
-	w.requireNoError(s.Start(t.Context()))
-	got := strings.Split(w.takeWrites(), "\n")
+	cleaner := &legacyCleaner{apiReader: env.server, applier: env.Applier, clock: clocktesting.NewFakeClock(now)}
+	env.requireNoError(cleaner.Start(t.Context()))
+	got := strings.Split(env.takeWrites(), "\n")
 	slices.Sort(got)
 	if want := []string{"delete ClusterRoleBinding gone-auth-delegator", "delete Group gone-users", "delete HTTPRoute model-registry-gone"}; !slices.Equal(got, want) {
 		t.Errorf("wrote %q", got)
@@ -264,26 +264,26 @@ func TestUnownedKinds(t *testing.T) {
 	}
 }
 
-// After a restart a stale list may contain a deleted registry: objects without garbage collection are not created for it.
+// After a restart, a stale list may contain a deleted registry. Objects that are not garbage-collected are not created for such a registry.
 func TestStaleListOfRegistries(t *testing.T) {
-	for name, m := range map[string]*v1beta1.ModelRegistry{"its binding and group": newRegistry("demo", registrytest.Proxied), "its data": newRegistry("demo", withGeneratedDatabase)} {
+	for name, m := range map[string]*v1beta1.ModelRegistry{"ClusterRoleBinding and Group": newRegistry("demo", registrytest.Proxied), "data": newRegistry("demo", withGeneratedDatabase)} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestEnv(t, everything)
-			for _, phase := range w.phases() {
+			env := newTestEnv(t, optionalKinds)
+			for _, phase := range env.phases() {
 				if phase.Run(t.Context(), m) != nil {
 					break
 				}
 			}
 			for _, o := range []client.Object{
-				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorName(m)}}, wholeObject(capability.UserGroup),
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: resources.DelegatorName(m)}}, newUnstructured(capability.UserGroup),
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: resources.CredentialsName(m)}},
 				&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: resources.ClaimName(m)}},
 			} {
 				if o.GetName() == "" {
 					o.SetName(resources.UsersName(m))
 				}
-				if w.get(o, o.GetNamespace(), o.GetName()) {
-					t.Errorf("%T %s is there for ever", o, o.GetName())
+				if env.get(o, o.GetNamespace(), o.GetName()) {
+					t.Errorf("%T %s was created for a deleted registry", o, o.GetName())
 				}
 			}
 		})

@@ -17,19 +17,19 @@ func registryObject(spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// The sub-command render shows the objects of a registry with the defaults of webhooks, schema and settings.
+// The rendered objects contain the defaults of webhooks, schema and settings.
 func TestRender(t *testing.T) {
 	settings := Settings{ModelRegistry: config.ModelRegistry{DefaultDomain: "apps.example.com",
 		Images: config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"}}}
 	external := map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"host": "db", "username": "u", "database": "d"}}
-	own := map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true}}
+	generated := map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true}}
 	for name, test := range map[string]struct {
 		spec   map[string]any
 		served capability.Set
 		want   []string
 	}{
 		"plain": {external, capability.NewSet(), []string{"ServiceAccount demo", "Role registry-user-demo", "NetworkPolicy demo-egress", "Service demo", "Deployment demo"}},
-		"with its own database": {own, capability.NewSet(), []string{
+		"generated database": {generated, capability.NewSet(), []string{
 			"PersistentVolumeClaim demo-postgres-storage", "NetworkPolicy demo-postgres", "NetworkPolicy demo-postgres-egress", "Service demo-postgres", "Deployment demo-postgres",
 			"ServiceAccount demo", "Role registry-user-demo", "NetworkPolicy demo-egress", "Service demo", "Deployment demo"}},
 		"OpenShift": {external, capability.NewSet(capability.Route, capability.UserGroup), []string{
@@ -60,9 +60,9 @@ func TestRenderErrors(t *testing.T) {
 	}{
 		"no database":   {map[string]any{"rest": map[string]any{}}, "required one of `postgres` or `mysql` database"},
 		"unknown field": {map[string]any{"rest": map[string]any{"prot": int64(1)}}, `unknown field "spec.rest.prot"`},
-		"host too": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "host": "db"}},
+		"host of a generated database": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "host": "db"}},
 			"host should not be set"},
-		"invalid name": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "database": "a b", "username": "u"}},
+		"invalid database name": {map[string]any{"rest": map[string]any{}, "postgres": map[string]any{"generateDeployment": true, "database": "a b", "username": "u"}},
 			"a b"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,46 +18,46 @@ import (
 
 // A rejection of the Route is reported once with its own reason, and the host is removed from status and Service until a router admits it.
 func TestRouteRejectedByRouter(t *testing.T) {
-	w := newTestEnv(t, everything, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
+	env := newTestEnv(t, optionalKinds, newSecret("ns", "pg-login"), newSecret("ns", "team-a-kube-rbac-proxy"))
 	m := newRegistry("demo", registrytest.Proxied)
-	w.reconcileOnce(m)
-	w.setRunning(m)
+	env.reconcileOnce(m)
+	env.setRunning(m)
 	const host, address = "demo-rest.apps.example.com", "routing.opendatahub.io/external-address-rest"
-	at := func(want bool) {
+	expectHost := func(want bool) {
 		t.Helper()
 		service := &corev1.Service{}
-		if !w.get(service, "ns", "demo") || (service.Annotations[address] != "") != want || slices.Contains(m.Status.Hosts, host) != want {
-			t.Errorf("address %q, hosts %v", service.Annotations[address], m.Status.Hosts)
+		if !env.get(service, "ns", "demo") || (service.Annotations[address] != "") != want || slices.Contains(m.Status.Hosts, host) != want {
+			t.Errorf("got address %q and hosts %v, want %s in both: %t", service.Annotations[address], m.Status.Hosts, host, want)
 		}
 	}
-	w.admit(m)
-	w.requireNoError(w.reconcile(m))
-	at(true)
+	env.admit(m)
+	env.requireNoError(env.reconcile(m))
+	expectHost(true)
 
-	route := wholeObject(capability.Route)
-	w.get(route, "ns", resources.SecureRouteName(m))
-	w.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{
+	route := newUnstructured(capability.Route)
+	env.get(route, "ns", resources.SecureRouteName(m))
+	env.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{"routerName": "default", "conditions": []any{
 		map[string]any{"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": "taken by another"},
 	}}}, "status", "ingress"))
-	w.requireNoError(w.server.Update(t.Context(), route))
-	w.requireWait(w.reconcile(m), "available")
-	at(false)
+	env.requireNoError(env.server.Update(t.Context(), route))
+	env.requireWait(env.reconcile(m), "available")
+	expectHost(false)
 	const message = "router default does not admit Route ns/demo-https with host " + host + " (HostAlreadyClaimed): taken by another"
 	for _, kind := range []string{ConditionAvailable, ConditionProxy, routestatus.Condition} {
 		if c, _ := conditions.Get(m.Status.Conditions, kind); c.Status != metav1.ConditionFalse || c.Reason != "RouteNotAdmitted" || c.Message != message {
 			t.Errorf("got condition %+v, want False with RouteNotAdmitted and the message of the router", c)
 		}
 	}
-	w.takeWrites()
-	w.requireWait(w.reconcile(m), "available")
-	if writes := w.takeWrites(); strings.TrimSpace(writes) != "" {
-		t.Errorf("writes at rest %q", writes)
+	env.takeWrites()
+	env.requireWait(env.reconcile(m), "available")
+	if writes := env.takeWrites(); strings.TrimSpace(writes) != "" {
+		t.Errorf("in steady state, wrote %q", writes)
 	}
 
-	w.admit(m)
-	w.requireNoError(w.reconcile(m))
-	at(true)
+	env.admit(m)
+	env.requireNoError(env.reconcile(m))
+	expectHost(true)
 	if _, found := conditions.Get(m.Status.Conditions, routestatus.Condition); found || !conditions.IsTrue(m.Status.Conditions, ConditionAvailable) {
-		t.Errorf("unexpected Status.Conditions: %+v", m.Status.Conditions)
+		t.Errorf("unexpected conditions %+v", m.Status.Conditions)
 	}
 }

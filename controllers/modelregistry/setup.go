@@ -61,7 +61,7 @@ type (
 )
 
 // Caches returns the informers of the controller: children by their managed label, and only the metadata of Secrets and ConfigMaps, which
-// may belong to users. An empty namespace selects all namespaces. Pods have a cache of their own, see newPodCache.
+// may belong to users. An empty namespace selects all namespaces. Pods have a separate cache, see newPodCache.
 func Caches(namespace string) []component.CacheNeed {
 	return servers.Caches(namespace,
 		component.CacheNeed{Kind: servers.Claim, Namespace: namespace, FullObjects: true},
@@ -98,28 +98,27 @@ func Setup(mgr ctrl.Manager, d Deps) error {
 		}))
 }
 
-// watch builds the controller.
 func (r *registryReconciler) watch(mgr ctrl.Manager, pods cache.Cache, served *capability.Watcher, domain *clusterdomain.Watcher) error {
 	base := reconciler.New(reconciler.Options{Client: mgr.GetClient(), Recorder: r.recorder, Component: ComponentName, SettleTime: serving.Cooldown + reconciler.SettleTime}, r.logic())
 	b := reconciler.NewController(mgr, ComponentName).
 		For(&v1beta1.ModelRegistry{}, builder.WithPredicates(reconciler.Changed()))
 	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ModelRegistry{}, handler.OnlyControllerOwner())
-	byApp := enqueueNamed(resources.LabelApp, true) // objects without an owner reference
+	enqueueByApp := enqueueNamed(resources.LabelApp, true) // objects without an owner reference
 	for _, kind := range []schema.GroupVersionKind{capability.Route, capability.ReferenceGrant, capability.BackendTLSPolicy} {
 		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, owned))
 	}
 	for _, kind := range []schema.GroupVersionKind{capability.HTTPRoute, capability.UserGroup} {
-		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, byApp))
+		b.WatchesRawSource(served.Kind(mgr.GetCache(), kind, nil, enqueueByApp))
 	}
 	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.Route, capability.BackendTLSPolicy}, owned)
-	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, byApp)
+	routestatus.Watch(b, served, mgr.GetCache(), []schema.GroupVersionKind{capability.HTTPRoute}, enqueueByApp)
 	return servers.OwnChildren(b, &corev1.ConfigMap{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}).
 		Owns(&batchv1.CronJob{}).
 		Watches(&discoveryv1.EndpointSlice{}, enqueueNamed(discoveryv1.LabelServiceName, true)).
 		Watches(&corev1.PersistentVolumeClaim{}, r.enqueueConsumers(usesClaim)).
 		WatchesMetadata(&corev1.Secret{}, r.enqueueConsumers(usesSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, r.enqueueConsumers(usesConfigMap)).
-		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, byApp).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, enqueueByApp).
 		WatchesRawSource(source.Kind(pods, client.Object(&corev1.Pod{}), enqueueNamed(resources.LabelApp, false))).
 		WatchesRawSource(served.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())). // an optional API was installed or removed
 		WatchesRawSource(domain.EventSource(&v1beta1.ModelRegistry{}, r.enqueueAll())).
@@ -137,7 +136,7 @@ func newPodCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 func trimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
-		return in, nil // the object of a tombstone is already trimmed
+		return in, nil // a tombstone, whose object is already trimmed
 	}
 	pod.ManagedFields, pod.Annotations, pod.OwnerReferences = nil, nil, nil
 	containers := make([]corev1.Container, len(pod.Spec.Containers))
@@ -148,8 +147,8 @@ func trimPod(in any) (any, error) {
 	return pod, nil
 }
 
-// enqueueNamed enqueues the registry that a label of an object names, in the namespace of its LabelNamespace, or else of the object. With
-// managed, it ignores objects without the labels of this component.
+// enqueueNamed enqueues the registry that a label of an object names, in the namespace of LabelNamespace, or else of the object. If managed
+// is true, it ignores objects without the labels of this component.
 func enqueueNamed(label string, managed bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		name := types.NamespacedName{Namespace: cmp.Or(o.GetLabels()[resources.LabelNamespace], o.GetNamespace()), Name: o.GetLabels()[label]}

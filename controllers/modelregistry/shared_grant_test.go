@@ -15,11 +15,11 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-const sharedGrantGone = "delete ReferenceGrant " + servers.SharedGrantName
+const sharedGrantDeletion = "delete ReferenceGrant " + servers.SharedGrantName
 
 // sharedGrant returns the legacy ReferenceGrant of a namespace.
 func sharedGrant() *unstructured.Unstructured {
-	g := wholeObject(capability.ReferenceGrant)
+	g := newUnstructured(capability.ReferenceGrant)
 	g.SetNamespace("ns")
 	g.SetName(servers.SharedGrantName)
 	g.SetLabels(map[string]string{resources.LabelComponent: resources.PartOf, resources.LabelAppComponent: resources.PartOf, resources.LabelCreatedBy: resources.CreatedBy, resources.LabelPartOf: resources.PartOf, resources.LabelManagedBy: resources.CreatedBy})
@@ -28,7 +28,7 @@ func sharedGrant() *unstructured.Unstructured {
 
 // routeTo returns a legacy HTTPRoute to a Service of a registry or the catalog.
 func routeTo(namespace, service string) *unstructured.Unstructured {
-	route := wholeObject(capability.HTTPRoute)
+	route := newUnstructured(capability.HTTPRoute)
 	route.SetNamespace("routes")
 	route.SetName("model-registry-" + service)
 	route.SetLabels(map[string]string{resources.LabelApp: service, resources.LabelComponent: resources.PartOf, resources.LabelCreatedBy: resources.CreatedBy})
@@ -38,7 +38,7 @@ func routeTo(namespace, service string) *unstructured.Unstructured {
 
 // grantTo returns a ReferenceGrant for one Service.
 func grantTo(service string) *unstructured.Unstructured {
-	g := wholeObject(capability.ReferenceGrant)
+	g := newUnstructured(capability.ReferenceGrant)
 	g.SetNamespace("ns")
 	g.SetName("allow-" + service)
 	g.Object["spec"] = map[string]any{"from": []any{map[string]any{"kind": "HTTPRoute", "namespace": "routes"}}, "to": []any{map[string]any{"kind": "Service", "name": service}}}
@@ -49,7 +49,7 @@ func grantTo(service string) *unstructured.Unstructured {
 func TestSharedGrantIsDeleted(t *testing.T) {
 	foreign := sharedGrant()
 	foreign.SetLabels(map[string]string{resources.LabelCreatedBy: "ann"})
-	legacy := routeTo("ns", "other") // of a paused registry, in the previously configured namespace
+	legacy := routeTo("ns", "other") // of a paused registry, in the namespace that was configured before
 	legacy.SetNamespace("earlier")
 	for name, test := range map[string]struct {
 		domain string
@@ -71,63 +71,63 @@ func TestSharedGrantIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRegistry("demo", registrytest.Proxied)
-			w := newTestEnv(t, everything, append(test.exists, m.DeepCopy())...)
-			w.settings.Gateway.Domain = test.domain
-			w.requireWait(w.reconcile(m), "available")
-			if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) != test.want {
+			env := newTestEnv(t, optionalKinds, append(test.exists, m.DeepCopy())...)
+			env.settings.Gateway.Domain = test.domain
+			env.requireWait(env.reconcile(m), "available")
+			if got := env.takeWrites(); strings.Contains(got, sharedGrantDeletion) != test.want {
 				t.Errorf("wrote\n%s", got)
 			}
-			if gone := !w.get(wholeObject(capability.ReferenceGrant), "ns", servers.SharedGrantName); gone != test.want {
-				t.Errorf("gone %v", gone)
+			if deleted := !env.get(newUnstructured(capability.ReferenceGrant), "ns", servers.SharedGrantName); deleted != test.want {
+				t.Errorf("shared ReferenceGrant deleted: %t, want %t", deleted, test.want)
 			}
-			if own := w.get(wholeObject(capability.ReferenceGrant), "ns", resources.GrantName(m)); own != (test.domain != "") {
-				t.Errorf("a grant of its own: %v", own)
+			if got, want := env.get(newUnstructured(capability.ReferenceGrant), "ns", resources.GrantName(m)), test.domain != ""; got != want {
+				t.Errorf("ReferenceGrant of the registry exists: %t, want %t", got, want)
 			}
 		})
 	}
 }
 
-// [D26] The last reconcile that gets its own ReferenceGrant deletes the shared one, and later ones do not read it.
+// [D26] The shared ReferenceGrant is deleted when the last registry or catalog has its own, and is not read afterwards.
 func TestSharedGrantIsDeletedLater(t *testing.T) {
 	m, other := newRegistry("demo", registrytest.Proxied), newRegistry("other", registrytest.Proxied)
-	w := newTestEnv(t, everything, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
-	w.settings.Gateway.Domain = "gateway.example.com"
-	w.requireWait(w.reconcile(m), "available")
-	w.requireWait(w.reconcile(other), "available")
-	if got := w.takeWrites(); strings.Contains(got, sharedGrantGone) {
-		t.Errorf("the catalog needs it still, got\n%s", got)
+	env := newTestEnv(t, optionalKinds, sharedGrant(), routeTo("ns", "model-catalog"), routeTo("ns", "other"), m.DeepCopy(), other.DeepCopy())
+	env.settings.Gateway.Domain = "gateway.example.com"
+	env.requireWait(env.reconcile(m), "available")
+	env.requireWait(env.reconcile(other), "available")
+	if got := env.takeWrites(); strings.Contains(got, sharedGrantDeletion) {
+		t.Errorf("the shared ReferenceGrant was deleted, although the catalog needs it:\n%s", got)
 	}
-	w.requireNoError(w.server.Create(t.Context(), grantTo("model-catalog")))
+	env.requireNoError(env.server.Create(t.Context(), grantTo("model-catalog")))
 	boom := errors.New("boom")
-	w.fail = func(verb, _ string) error {
+	env.fail = func(verb, _ string) error {
 		if verb == "delete" {
 			return boom
 		}
 		return nil
 	}
-	if err := w.reconcile(m); !errors.Is(err, boom) {
-		t.Errorf("ended with %v", err)
+	if err := env.reconcile(m); !errors.Is(err, boom) {
+		t.Errorf("got error %v", err)
 	}
-	w.fail = nil
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != sharedGrantGone {
+	env.fail = nil
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != sharedGrantDeletion {
 		t.Errorf("wrote\n%s", got)
 	}
-	w.requireNoError(w.server.Create(t.Context(), sharedGrant())) // by a user who wants it
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); got != "" {
-		t.Errorf("the past is checked once, got\n%s", got)
+	env.requireNoError(env.server.Create(t.Context(), sharedGrant())) // created again by a user
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); got != "" {
+		t.Errorf("legacy objects are searched only once, but wrote\n%s", got)
 	}
 }
 
 // [D2] ReferenceGrants are not requested if the API is not served.
 func TestSharedGrantWithoutItsAPI(t *testing.T) {
 	m := newRegistry("demo", registrytest.Proxied)
-	served := slices.Clone(everything)[:len(everything)-1]
-	w := newTestEnv(t, served, sharedGrant(), m.DeepCopy())
-	w.settings.Gateway.Domain = "gateway.example.com"
-	w.requireWait(w.reconcile(m), "available")
-	if got := w.takeWrites(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
+	served := slices.Clone(optionalKinds)[:len(optionalKinds)-1]
+	env := newTestEnv(t, served, sharedGrant(), m.DeepCopy())
+	env.settings.Gateway.Domain = "gateway.example.com"
+	env.requireWait(env.reconcile(m), "available")
+	if got := env.takeWrites(); strings.Contains(got, "ReferenceGrant") || !strings.Contains(got, "HTTPRoute") {
 		t.Errorf("wrote\n%s", got)
 	}
 }

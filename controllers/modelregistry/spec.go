@@ -150,7 +150,7 @@ func withDefaults(m *v1beta1.ModelRegistry, p *servers.Platform, creds credentia
 	return effective
 }
 
-// setDefaults sets the defaults that are never stored.
+// setDefaults sets the defaults that are never stored in the spec.
 func setDefaults(m *v1beta1.ModelRegistry, p *servers.Platform) {
 	spec := &m.Spec
 	spec.Rest.Image = cmp.Or(spec.Rest.Image, p.Images.REST)

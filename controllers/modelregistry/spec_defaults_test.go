@@ -12,17 +12,17 @@ import (
 )
 
 func TestSpecDefaults(t *testing.T) {
-	for name, c := range map[string]struct {
-		stored, used *v1beta1.ModelRegistry
-		want         string
+	for name, test := range map[string]struct {
+		stored, effective *v1beta1.ModelRegistry
+		want              string
 	}{
 		"equal": {registrytest.Registry(), registrytest.Registry(), "{}"},
-		"an image": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "" }), registrytest.Registry(),
+		"default image": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Image = "" }), registrytest.Registry(),
 			`{"rest":{"image":"quay.io/example/model-registry:v1"}}`},
-		"a proxy": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} }),
+		"default domain": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{} }),
 			registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy = &v1beta1.ProxyConfig{Domain: "apps.example.com"} }),
 			`{"kubeRBACProxy":{"domain":"apps.example.com"}}`},
-		"a generated database": {
+		"generated database": {
 			registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
 				s.Postgres = &v1beta1.PostgresConfig{GenerateDeployment: new(true), SSLMode: "disable"}
 			}),
@@ -30,47 +30,47 @@ func TestSpecDefaults(t *testing.T) {
 			`{"postgres":{"database":"model_registry","generateDeployment":null,"host":"team-a-postgres","image":"quay.io/example/postgresql:16",` +
 				`"passwordSecret":{"key":"password","name":"team-a-postgres-credentials"},"port":5432,"sslMode":null,"username":"modelregistry"}}`},
 	} {
-		if got := resources.SpecDefaults(&c.stored.Spec, &c.used.Spec); got != c.want {
-			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		if got := resources.SpecDefaults(&test.stored.Spec, &test.effective.Spec); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
 }
 
-// [W2] References are the objects that pods read at their start, and no others.
+// [W2] References are the objects that pods read only when they start.
 func TestReferences(t *testing.T) {
 	of := func(kind reference.Kind, name string, keys ...string) reference.Reference {
 		return reference.Reference{Kind: kind, Name: name, Keys: keys}
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []reference.Reference
 	}{
-		"a password": {registrytest.Registry(), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
+		"password": {registrytest.Registry(), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []reference.Reference{
 			of(reference.Secret, "pg-client", "passphrase", "tls.crt", "tls.key"), of(reference.Secret, "pg-login", "password"), of(reference.Secret, "pg-root", "ca.crt"),
 		}},
 		"MySQL with TLS": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), []reference.Reference{
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"), of(reference.Secret, "my-root", "ca.crt"), of(reference.Secret, "my-roots"),
 		}},
-		"what wins is read": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []reference.Reference{
+		"ConfigMaps have precedence": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []reference.Reference{
 			of(reference.ConfigMap, "my-root-map", "ca.pem"), of(reference.ConfigMap, "my-roots-map"),
 			of(reference.Secret, "my-client", "tls.crt", "tls.key"), of(reference.Secret, "my-login", "password"),
 		}},
-		"a proxy": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
+		"proxy": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "pg-login", "password")}},
 	} {
-		if diff := cmp.Diff(c.want, serverReferences(c.m)); diff != "" {
+		if diff := cmp.Diff(test.want, serverReferences(test.m)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []reference.Reference
 	}{
-		"no defaults":       {registrytest.Registry(), nil},
-		"of the platform":   {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
-		"two of the user's": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
+		"no proxy":                    {registrytest.Registry(), nil},
+		"certificate of the platform": {registrytest.Registry(registrytest.Proxied), []reference.Reference{of(reference.Secret, "team-a-kube-rbac-proxy", "tls.crt", "tls.key")}},
+		"certificate of the user":     {registrytest.Registry(registrytest.Proxied, registrytest.Customised), []reference.Reference{of(reference.Secret, "own-cert", "cert.pem"), of(reference.Secret, "own-key", "key.pem")}},
 	} {
-		if diff := cmp.Diff(c.want, certificateReferences(c.m)); diff != "" {
+		if diff := cmp.Diff(test.want, certificateReferences(test.m)); diff != "" {
 			t.Errorf("certificate, %s (-want +got):\n%s", name, diff)
 		}
 	}

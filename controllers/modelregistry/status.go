@@ -66,8 +66,8 @@ const (
 	ReasonClaimDiffers         = "ClaimDiffers"
 )
 
-func setCondition(m *v1beta1.ModelRegistry, kind string, status metav1.ConditionStatus, reason, message string) {
-	conditions.Set(&m.Status.Conditions, kind, status, reason, message, m.Generation)
+func setCondition(m *v1beta1.ModelRegistry, conditionType string, status metav1.ConditionStatus, reason, message string) {
+	conditions.Set(&m.Status.Conditions, conditionType, status, reason, message, m.Generation)
 }
 
 // reportFailure sets the registry unavailable because of an error.
@@ -109,7 +109,7 @@ func reportSpec(m, effective *v1beta1.ModelRegistry, in resources.Inputs) {
 	m.Status.SpecDefaults = resources.SpecDefaults(&m.Spec, &effective.Spec)
 }
 
-// observeServer sets the conditions by the state of the server.
+// observeServer sets the conditions from the state of the server.
 func (r *registryReconciler) observeServer(ctx context.Context, m *v1beta1.ModelRegistry) error {
 	if err := errors.Join(r.reportUnusedDatabase(ctx, m), r.reportBackup(ctx, m)); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (r *registryReconciler) evaluateServer(ctx context.Context, m *v1beta1.Mode
 	return s, nil
 }
 
-// reportRollout sets the server available, with the problem of new pods in the message while a rollout is incomplete.
+// reportRollout sets the server available. While a rollout is incomplete, the message contains the problem of the new pods.
 func (r *registryReconciler) reportRollout(ctx context.Context, m *v1beta1.ModelRegistry, d *appsv1.Deployment, incomplete bool) error {
 	if !incomplete {
 		reportAvailable(m, "")

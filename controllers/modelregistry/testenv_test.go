@@ -36,8 +36,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// wholeObject is short for the many objects of other APIs that these tests read.
-var wholeObject = pkgresources.NewUnstructured
+var newUnstructured = pkgresources.NewUnstructured
 
 var now = time.Unix(1700000000, 0)
 
@@ -55,51 +54,51 @@ type testEnv struct {
 	current *v1beta1.ModelRegistry
 }
 
-// newTestEnv serves the given optional kinds in addition to those of Kubernetes.
+// newTestEnv returns an environment whose API server serves the given optional kinds in addition to the kinds of Kubernetes.
 func newTestEnv(t *testing.T, served []schema.GroupVersionKind, objects ...client.Object) *testEnv {
 	t.Helper()
 	scheme := fakeapi.Scheme(v1beta1.AddToScheme)
-	for _, kind := range everything { // before the fake client takes the first form in which it meets a kind for that of all its objects
+	for _, kind := range optionalKinds { // in advance, because the fake client keeps the first Go type that it sees for a kind
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	w := &testEnv{T: t, events: events.NewFakeRecorder(100)}
-	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
+	env := &testEnv{T: t, events: events.NewFakeRecorder(100)}
+	env.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithRESTMapper(newRESTMapper()).WithObjects(objects...).
-		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), w.readInterceptors())
-	writing := interceptor.NewClient(w.server, w.writeInterceptors())
-	w.registryReconciler = &registryReconciler{
+		WithIndex(&v1beta1.ModelRegistry{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build(), env.readInterceptors())
+	recordingClient := interceptor.NewClient(env.server, env.writeInterceptors())
+	env.registryReconciler = &registryReconciler{
 		settings: Settings{ModelRegistry: config.ModelRegistry{
 			Images:  config.RegistryImages{REST: "rest:1", KubeRBACProxy: "proxy:1", Postgres: "postgres:1"},
 			Gateway: config.RegistryGateway{Name: "gate", Namespace: "ingress", RouteNamespace: "routes"},
 		}},
-		Reconciler: servers.NewReconciler(writing, w.server, w.server, apply.New(apply.Options{
-			Client: writing, Live: w.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: []string{servers.LegacyManager},
+		Reconciler: servers.NewReconciler(recordingClient, env.server, env.server, apply.New(apply.Options{
+			Client: recordingClient, Live: env.server, FieldOwner: FieldOwner, Component: ComponentName, LegacyManagers: []string{servers.LegacyManager},
 			StripAnnotations: []string{servers.LegacyCopyAnnotation}, FullObjectKinds: []schema.GroupVersionKind{servers.Deployment, servers.Claim, servers.CronJob, servers.EndpointSlice},
 		}), clocktesting.NewFakeClock(now)),
 		served: func() capability.Set { return capability.NewSet(served...) }, domain: fixedDomain("apps.example.com"),
-		pods: w.server, recorder: w.events,
+		pods: env.server, recorder: env.events,
 		readPodLog: func(context.Context, types.NamespacedName, string) (string, error) { return "", nil },
 	}
-	return w
+	return env
 }
 
-func (w *testEnv) readInterceptors() interceptor.Funcs {
-	w.readError = func() error { return nil }
+func (env *testEnv) readInterceptors() interceptor.Funcs {
+	env.readError = func() error { return nil }
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.readError(); err != nil {
+			if err := env.readError(); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.readError(); err != nil {
+			if err := env.readError(); err != nil {
 				return err
 			}
-			if heads, ok := list.(*metav1.PartialObjectMetadataList); ok && w.current != nil && heads.Kind == v1beta1.Kind+"List" {
-				heads.Items = []metav1.PartialObjectMetadata{{ObjectMeta: *w.current.ObjectMeta.DeepCopy()}}
-				return nil // a registry is given to its phases, and never stored
+			if metadata, ok := list.(*metav1.PartialObjectMetadataList); ok && env.current != nil && metadata.Kind == v1beta1.Kind+"List" {
+				metadata.Items = []metav1.PartialObjectMetadata{{ObjectMeta: *env.current.ObjectMeta.DeepCopy()}}
+				return nil // reconcile does not store the registry
 			}
 			return listMetadata(ctx, c, list, opts...)
 		},
@@ -108,27 +107,27 @@ func (w *testEnv) readInterceptors() interceptor.Funcs {
 
 // listMetadata lists the metadata of kinds without Go types, which the fake client does not always support.
 func listMetadata(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	heads, ok := list.(*metav1.PartialObjectMetadataList)
-	if !ok || clientgoscheme.Scheme.Recognizes(heads.GroupVersionKind()) {
+	metadataList, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok || clientgoscheme.Scheme.Recognizes(metadataList.GroupVersionKind()) {
 		return c.List(ctx, list, opts...)
 	}
 	full := &unstructured.UnstructuredList{}
-	full.SetGroupVersionKind(heads.GroupVersionKind())
+	full.SetGroupVersionKind(metadataList.GroupVersionKind())
 	if err := c.List(ctx, full, opts...); err != nil {
-		return c.List(ctx, list, opts...) // it was written as metadata last
+		return c.List(ctx, list, opts...) // the objects were stored as metadata
 	}
-	heads.Items = nil
+	metadataList.Items = nil
 	for i := range full.Items {
-		item, head := &full.Items[i], metav1.PartialObjectMetadata{}
-		head.SetGroupVersionKind(item.GroupVersionKind())
-		head.Namespace, head.Name, head.UID, head.ResourceVersion = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion()
-		head.Labels, head.OwnerReferences = item.GetLabels(), item.GetOwnerReferences()
-		heads.Items = append(heads.Items, head)
+		item, metadata := &full.Items[i], metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(item.GroupVersionKind())
+		metadata.Namespace, metadata.Name, metadata.UID, metadata.ResourceVersion = item.GetNamespace(), item.GetName(), item.GetUID(), item.GetResourceVersion()
+		metadata.Labels, metadata.OwnerReferences = item.GetLabels(), item.GetOwnerReferences()
+		metadataList.Items = append(metadataList.Items, metadata)
 	}
 	return nil
 }
 
-// newRESTMapper returns a mapper with the scopes of kinds; that of the fake client has cluster scope for all.
+// newRESTMapper returns a mapper with the scopes of kinds. The default mapper of the fake client has cluster scope for all kinds.
 func newRESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{servers.ClusterRoleBinding, capability.UserGroup} {
@@ -143,38 +142,38 @@ func newRESTMapper() meta.RESTMapper {
 	return m
 }
 
-func (w *testEnv) writeInterceptors() interceptor.Funcs {
-	note := func(verb, kind, name string) error {
-		if w.fail != nil {
-			if err := w.fail(verb, kind); err != nil {
+func (env *testEnv) writeInterceptors() interceptor.Funcs {
+	record := func(verb, kind, name string) error {
+		if env.fail != nil {
+			if err := env.fail(verb, kind); err != nil {
 				return err
 			}
 		}
-		w.writes = append(w.writes, verb+" "+kind+" "+name)
+		env.writes = append(env.writes, verb+" "+kind+" "+name)
 		return nil
 	}
 	return interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			key := apply.Object{Config: config}.Key()
-			if err := note("apply", key.Kind, key.Name); err != nil {
+			if err := record("apply", key.Kind, key.Name); err != nil {
 				return err
 			}
 			return c.Apply(ctx, config, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if err := note("create", kindOf(o), o.GetName()); err != nil {
+			if err := record("create", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := note("patch", kindOf(o), o.GetName()); err != nil {
+			if err := record("patch", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := note("delete", kindOf(o), o.GetName()); err != nil {
+			if err := record("delete", kindOf(o), o.GetName()); err != nil {
 				return err
 			}
 			return c.Delete(ctx, o, opts...)
@@ -204,11 +203,11 @@ func withGeneratedDatabase(s *v1beta1.ModelRegistrySpec) {
 }
 
 // reconcile runs the phases like pkg/reconciler and returns the error.
-func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
-	w.Helper()
-	w.current = m
-	for _, phase := range w.phases() {
-		if err := phase.Run(w.Context(), m); err != nil {
+func (env *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
+	env.Helper()
+	env.current = m
+	for _, phase := range env.phases() {
+		if err := phase.Run(env.Context(), m); err != nil {
 			return err
 		}
 	}
@@ -216,31 +215,31 @@ func (w *testEnv) reconcile(m *v1beta1.ModelRegistry) error {
 }
 
 // takeWrites returns the writes since the last call.
-func (w *testEnv) takeWrites() string {
-	all := strings.Join(w.writes, "\n")
-	w.writes = nil
+func (env *testEnv) takeWrites() string {
+	all := strings.Join(env.writes, "\n")
+	env.writes = nil
 	return all
 }
 
-func (w *testEnv) get(o client.Object, namespace, name string) bool {
-	w.Helper()
-	err := w.server.Get(w.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+func (env *testEnv) get(o client.Object, namespace, name string) bool {
+	env.Helper()
+	err := env.server.Get(env.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
-		w.Fatal(err)
+		env.Fatal(err)
 	}
 	return err == nil
 }
 
-func (w *testEnv) requireNoError(err error) {
-	w.Helper()
+func (env *testEnv) requireNoError(err error) {
+	env.Helper()
 	if err != nil {
-		w.Fatal(err)
+		env.Fatal(err)
 	}
 }
 
 var openShiftConfig = []schema.GroupVersionKind{capability.OpenShiftIngress}
 
-var everything = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
+var optionalKinds = []schema.GroupVersionKind{capability.Route, capability.OpenShiftIngress, capability.UserGroup, capability.HTTPRoute, capability.ReferenceGrant}
 
 // newSecret returns a Secret with every key that a pod can refer to.
 func newSecret(namespace, name string) *corev1.Secret {
@@ -249,30 +248,30 @@ func newSecret(namespace, name string) *corev1.Secret {
 	}}
 }
 
-// requireWait fails the test unless a reconcile ended with a Wait.
-func (w *testEnv) requireWait(err error, part string) {
-	w.Helper()
+// requireWait fails the test unless the error of a reconcile is a Wait whose text contains part.
+func (env *testEnv) requireWait(err error, part string) {
+	env.Helper()
 	wait, ok := reconciler.AsWait(err)
 	if !ok || !strings.Contains(wait.For, part) {
-		w.Errorf("ended with %v, want a wait for %s", err, part)
+		env.Errorf("got error %v, want a wait for %s", err, part)
 	}
 }
 
 // setRunning sets the status of Deployment, pod and EndpointSlice as if they had run for a while.
-func (w *testEnv) setRunning(m *v1beta1.ModelRegistry) {
-	w.Helper()
+func (env *testEnv) setRunning(m *v1beta1.ModelRegistry) {
+	env.Helper()
 	d := &appsv1.Deployment{}
-	if !w.get(d, m.Namespace, m.Name) {
-		w.Fatal("no Deployment")
+	if !env.get(d, m.Namespace, m.Name) {
+		env.Fatalf("Deployment %s does not exist", m.Name)
 	}
 	d.Status.Conditions = []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 	}}
-	w.requireNoError(w.server.Status().Update(w.Context(), d))
+	env.requireNoError(env.server.Status().Update(env.Context(), d))
 	pod := podWith(m.Name+"-pod", readyContainer("rest-container"), readyContainer("kube-rbac-proxy"))
 	pod.Namespace, pod.Labels = m.Namespace, resources.ServerSelector(m)
-	w.requireNoError(w.server.Create(w.Context(), &pod))
-	w.requireNoError(w.server.Create(w.Context(), &discoveryv1.EndpointSlice{
+	env.requireNoError(env.server.Create(env.Context(), &pod))
+	env.requireNoError(env.server.Create(env.Context(), &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name + "-slice", Labels: map[string]string{discoveryv1.LabelServiceName: m.Name}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}))

@@ -1,5 +1,5 @@
 // Package aihub watches the AIHub of the platform and applies its spec to the settings of registries and the catalog. The legacy operators read
-// them from environment variables and restarted for each change.
+// these settings from environment variables and were restarted for each change.
 package aihub
 
 import (
@@ -31,8 +31,8 @@ var resource = platformv1alpha1.GroupVersion.WithResource("aihubs")
 // errNotRead is returned by ApplyToOrError until the AIHub is read for the first time.
 var errNotRead = errors.New("the AIHub " + platformv1alpha1.AIHubName + " has not been read yet; try again in a moment")
 
-// ApplyTo returns the settings with the values of an AIHub spec, or unchanged for nil. A namespace in the settings takes precedence, because it
-// restricts the cache; the AIHub controller reports the conflict.
+// ApplyTo returns the settings with the values of an AIHub spec, which may be nil. A namespace in the settings has precedence, because it
+// restricts the cache. The AIHub controller reports the conflict.
 func ApplyTo(settings config.ModelRegistry, spec *platformv1alpha1.AIHubSpec) config.ModelRegistry {
 	if spec == nil {
 		return settings
@@ -55,20 +55,20 @@ func GatewayDomain(spec *platformv1alpha1.AIHubSpec) string {
 	return strings.TrimSpace(spec.Gateway.Domain)
 }
 
-// Watcher watches the singleton AIHub on every replica, because webhooks use it too. A nil Watcher, without the component platform, reports that
+// Watcher watches the singleton AIHub on every replica, because webhooks use it too. Without the component platform it is nil, and reports that
 // no AIHub exists.
 type Watcher struct {
 	value *singleton.Value[*platformv1alpha1.AIHubSpec]
 }
 
-// NewWatcher returns a Watcher that is inactive until SetServed.
+// NewWatcher returns a Watcher that is inactive until SetServed is called with true.
 func NewWatcher(client dynamic.Interface, clk clock.Clock, log logr.Logger) *Watcher {
 	return &Watcher{value: singleton.NewValue(singleton.Options{
 		Client: client.Resource(resource), Resource: resource.GroupResource(), Name: platformv1alpha1.AIHubName, Clock: clk, Log: log,
 	}, singleton.Absent, specOf)}
 }
 
-// specOf returns the spec of an AIHub, or nil. An AIHub that cannot be decoded, which its schema prevents, counts as missing.
+// specOf returns the spec of an AIHub, or nil if it is missing or cannot be decoded.
 func specOf(object *unstructured.Unstructured) *platformv1alpha1.AIHubSpec {
 	if object == nil {
 		return nil
@@ -117,7 +117,7 @@ func (w *Watcher) ApplyTo(settings config.ModelRegistry) config.ModelRegistry {
 	return ApplyTo(settings, spec)
 }
 
-// ApplyToOrError is ApplyTo for callers that cannot wait: it returns an error until the AIHub is read.
+// ApplyToOrError is like ApplyTo, but returns an error until the AIHub is read.
 func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelRegistry, error) {
 	spec, known := w.current()
 	if !known {
@@ -126,7 +126,7 @@ func (w *Watcher) ApplyToOrError(settings config.ModelRegistry) (config.ModelReg
 	return ApplyTo(settings, spec), nil
 }
 
-// Changes returns a source that calls the handler with the object when the spec of the AIHub changes.
+// Changes returns a source that sends an event of the object to the handler when the spec of the AIHub changes.
 func (w *Watcher) Changes(object client.Object, h handler.EventHandler) source.Source {
 	if w == nil {
 		return (&singleton.Value[*platformv1alpha1.AIHubSpec]{}).EventSource(object, h)

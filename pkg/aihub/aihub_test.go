@@ -26,7 +26,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/poll"
 )
 
-func process() config.ModelRegistry {
+func processSettings() config.ModelRegistry {
 	return config.ModelRegistry{
 		DefaultDomain: "apps.example.org",
 		Images:        config.RegistryImages{REST: "rest:v1", KubeRBACProxy: "proxy:v1", Postgres: "postgres:v1", CatalogData: "data:v1", BenchmarkData: "benchmark:v1"},
@@ -34,7 +34,7 @@ func process() config.ModelRegistry {
 	}
 }
 
-func spec(domain string) *platformv1alpha1.AIHubSpec {
+func newSpec(domain string) *platformv1alpha1.AIHubSpec {
 	s := &platformv1alpha1.AIHubSpec{ApplicationNamespace: "apps", InstancesNamespace: "registries"}
 	if domain != "" {
 		s.Gateway = &platformv1alpha1.AIHubGateway{Domain: domain}
@@ -45,36 +45,36 @@ func spec(domain string) *platformv1alpha1.AIHubSpec {
 // The settings that the legacy operator wrote into variables of its child programs are read from the AIHub. All other settings
 // stay unchanged, including images and empty values. [modelregistry-104] [modelregistry-105] [modelregistry-106] [modelregistry-112]
 func TestApplyToOverridesOnlySettingsOfAIHub(t *testing.T) {
-	for name, tc := range map[string]struct {
+	for name, test := range map[string]struct {
 		spec   *platformv1alpha1.AIHubSpec
 		change func(*config.ModelRegistry)
 		want   func(*config.ModelRegistry)
 	}{
 		"no AIHub": {nil, nil, func(*config.ModelRegistry) {}},
-		"with a domain": {spec("hub.example.org"), nil, func(m *config.ModelRegistry) {
+		"with a domain": {newSpec("hub.example.org"), nil, func(m *config.ModelRegistry) {
 			m.Namespace, m.Gateway.RouteNamespace, m.Gateway.Domain = "registries", "apps", "hub.example.org"
 		}},
-		"without one": {spec(""), nil, func(m *config.ModelRegistry) {
+		"without a domain": {newSpec(""), nil, func(m *config.ModelRegistry) {
 			m.Namespace, m.Gateway.RouteNamespace = "registries", "apps"
 		}},
-		"the namespace of the process bounds its caches": {spec(" "), func(m *config.ModelRegistry) { m.Namespace = "other" }, func(m *config.ModelRegistry) {
+		"namespace of the settings has precedence": {newSpec(" "), func(m *config.ModelRegistry) { m.Namespace = "other" }, func(m *config.ModelRegistry) {
 			m.Namespace, m.Gateway.RouteNamespace = "other", "apps"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			base, want := process(), process()
-			if tc.change != nil {
-				tc.change(&base)
+			base, want := processSettings(), processSettings()
+			if test.change != nil {
+				test.change(&base)
 			}
-			tc.want(&want)
-			if diff := cmp.Diff(want, ApplyTo(base, tc.spec)); diff != "" {
+			test.want(&want)
+			if diff := cmp.Diff(want, ApplyTo(base, test.spec)); diff != "" {
 				t.Errorf("settings differ (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func hub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
+func newAIHub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&platformv1alpha1.AIHub{
 		TypeMeta:   metav1.TypeMeta{APIVersion: platformv1alpha1.GroupVersion.String(), Kind: "AIHub"},
 		ObjectMeta: metav1.ObjectMeta{Name: platformv1alpha1.AIHubName}, Spec: *s,
@@ -85,7 +85,7 @@ func hub(s *platformv1alpha1.AIHubSpec) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// hasSynced reports whether the cluster has answered.
+// hasSynced reports whether the watcher has read the AIHub, or its absence, from the cluster.
 func (w *Watcher) hasSynced() bool { return w.Await() == nil }
 
 func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
@@ -93,54 +93,54 @@ func newWatcher(objects ...runtime.Object) (*Watcher, *fake.FakeDynamicClient) {
 	return NewWatcher(c, clocktesting.NewFakeClock(time.Unix(0, 0)), logr.Discard()), c
 }
 
-// The AIHub is added and removed without a restart.
-func TestFollowsTheHub(t *testing.T) {
-	w, c := newWatcher(hub(spec("one.example.org")))
+// A change or the deletion of the AIHub changes the settings without a restart.
+func TestSettingsChangeWithAIHub(t *testing.T) {
+	w, c := newWatcher(newAIHub(newSpec("one.example.org")))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
-	if !w.hasSynced() || w.ApplyTo(process()).Namespace != "" {
-		t.Error("want the watcher settled without an AIHub while the API is not served")
+	if !w.hasSynced() || w.ApplyTo(processSettings()).Namespace != "" {
+		t.Error("want the watcher synced without an AIHub while the API is not served")
 	}
 	w.SetServed(true)
-	domain := func() string { return w.ApplyTo(process()).Gateway.Domain }
-	poll.Until(t, 10*time.Second, "the AIHub is in force", func() bool { return domain() == "one.example.org" })
-	poll.Until(t, 10*time.Second, "the watch runs", func() bool { return len(c.Actions()) >= 2 })
+	domain := func() string { return w.ApplyTo(processSettings()).Gateway.Domain }
+	poll.Until(t, 10*time.Second, "the settings contain the domain of the AIHub", func() bool { return domain() == "one.example.org" })
+	poll.Until(t, 10*time.Second, "the watch has started", func() bool { return len(c.Actions()) >= 2 })
 	hubs := c.Resource(resource)
-	if _, err := hubs.Update(t.Context(), hub(spec("two.example.org")), metav1.UpdateOptions{}); err != nil {
+	if _, err := hubs.Update(t.Context(), newAIHub(newSpec("two.example.org")), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "its change is in force", func() bool { return domain() == "two.example.org" })
+	poll.Until(t, 10*time.Second, "the settings contain the changed domain", func() bool { return domain() == "two.example.org" })
 	if err := hubs.Delete(t.Context(), platformv1alpha1.AIHubName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, 10*time.Second, "the settings of the process are back", func() bool { return domain() == "set.example.org" })
+	poll.Until(t, 10*time.Second, "the settings contain the domain of the process", func() bool { return domain() == "set.example.org" })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestSettled(t *testing.T) {
+func TestHasSynced(t *testing.T) {
 	for name, respond := range map[string]func(*Watcher){
-		"an AIHub":          func(w *Watcher) { w.value.OnUpdate(hub(spec(""))) },
-		"none":              func(w *Watcher) { w.value.OnUpdate(nil) },
+		"AIHub":             func(w *Watcher) { w.value.OnUpdate(newAIHub(newSpec(""))) },
+		"no AIHub":          func(w *Watcher) { w.value.OnUpdate(nil) },
 		"unexpected object": func(w *Watcher) { w.value.OnUpdate(&unstructured.Unstructured{Object: map[string]any{"spec": "text"}}) },
 		"API not served":    func(w *Watcher) { w.SetServed(false) },
 	} {
 		w, _ := newWatcher()
 		w.SetServed(true)
-		if _, err := w.ApplyToOrError(process()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
-			t.Errorf("%s: settled before the cluster was asked (%v)", name, err)
+		if _, err := w.ApplyToOrError(processSettings()); w.hasSynced() || err == nil || !strings.Contains(err.Error(), "default-aihub") {
+			t.Errorf("%s: synced before the cluster answered, or unexpected error %v", name, err)
 		}
 		respond(w)
-		if _, err := w.ApplyToOrError(process()); !w.hasSynced() || err != nil {
-			t.Errorf("%s: not settled (%v)", name, err)
+		if _, err := w.ApplyToOrError(processSettings()); !w.hasSynced() || err != nil {
+			t.Errorf("%s: not synced, error %v", name, err)
 		}
 	}
 }
 
-// A missing permission is as if there were no AIHub, and not an eternal wait.
+// Without permission to list AIHubs, the watcher uses the settings of the process, and does not wait.
 func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	w, c := newWatcher()
 	c.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -150,23 +150,23 @@ func TestForbiddenListCountsAsNoAIHub(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.value.Start(ctx) }()
 	w.SetServed(true)
-	poll.Until(t, 10*time.Second, "it is settled", w.hasSynced)
-	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" {
+	poll.Until(t, 10*time.Second, "the watcher has synced", w.hasSynced)
+	if diff := cmp.Diff(processSettings(), w.ApplyTo(processSettings())); diff != "" {
 		t.Error(diff)
 	}
 	cancel()
 	<-done
 }
 
-// Late events about a removed API are ignored, and the decisions are reset with the API.
+// When the API is removed, the watcher returns to the settings of the process, and ignores later events.
 func TestRemovedAPIResetsSettings(t *testing.T) {
 	w, _ := newWatcher()
 	w.SetServed(true)
-	w.value.OnUpdate(hub(spec("one.example.org")))
+	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
 	w.SetServed(false)
-	w.value.OnUpdate(hub(spec("one.example.org")))
-	if diff := cmp.Diff(process(), w.ApplyTo(process())); diff != "" || !w.hasSynced() {
-		t.Errorf("settled %t, %s", w.hasSynced(), diff)
+	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
+	if diff := cmp.Diff(processSettings(), w.ApplyTo(processSettings())); diff != "" || !w.hasSynced() {
+		t.Errorf("synced %t, settings (-want +got):\n%s", w.hasSynced(), diff)
 	}
 }
 
@@ -175,28 +175,28 @@ func TestChangesTriggerController(t *testing.T) {
 	w.SetServed(true)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	anything := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-	if err := w.Changes(anything, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if err := w.Changes(object, &handler.EnqueueRequestForObject{}).Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	w.value.OnUpdate(hub(spec("one.example.org")))
-	poll.Until(t, 10*time.Second, "the controller is woken", func() bool { return queue.Len() == 1 })
+	w.value.OnUpdate(newAIHub(newSpec("one.example.org")))
+	poll.Until(t, 10*time.Second, "a request is enqueued", func() bool { return queue.Len() == 1 })
 	got, _ := queue.Get()
 	if got.Name != "b" || got.Namespace != "a" {
 		t.Errorf("request %v", got)
 	}
 	queue.Done(got)
-	w.value.OnUpdate(hub(spec("one.example.org"))) // the same again
+	w.value.OnUpdate(newAIHub(newSpec("one.example.org"))) // an unchanged AIHub enqueues nothing
 	w.value.OnUpdate(nil)
-	poll.Until(t, 10*time.Second, "the controller is woken again", func() bool { return queue.Len() == 1 })
+	poll.Until(t, 10*time.Second, "a second request is enqueued", func() bool { return queue.Len() == 1 })
 }
 
-// Where the component platform is off no one follows anything.
+// The watcher is nil when the platform component is off.
 func TestNilWatcherKeepsSettings(t *testing.T) {
 	var w *Watcher
 	w.SetServed(true)
-	settings, err := w.ApplyToOrError(process())
-	if diff := cmp.Diff(process(), settings); diff != "" || err != nil || !w.hasSynced() || w.AddTo(nil) != nil {
+	settings, err := w.ApplyToOrError(processSettings())
+	if diff := cmp.Diff(processSettings(), settings); diff != "" || err != nil || !w.hasSynced() || w.AddTo(nil) != nil {
 		t.Errorf("settings differ without an AIHub, or an error occurred: %v\n%s", err, diff)
 	}
 	if w.Changes(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}) == nil {

@@ -14,9 +14,9 @@ import (
 )
 
 // review sends a conversion review like the API server.
-func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensionsv1.ConversionReview {
+func review(t *testing.T, version string, objects ...map[string]any) *apiextensionsv1.ConversionReview {
 	t.Helper()
-	in := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":%s}}`, wanted, mustJSON(t, objects))
+	in := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":%q,"objects":%s}}`, version, mustJSON(t, objects))
 	recorder := httptest.NewRecorder()
 	converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(in)))
 	if recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" {
@@ -33,18 +33,18 @@ func review(t *testing.T, wanted string, objects ...map[string]any) *apiextensio
 }
 
 func TestListsAreConvertedInTheirOrder(t *testing.T) {
-	first, second := object(t, alpha, "{rest: {}, grpc: {}, istio: {}}"), object(t, beta, "{rest: {port: 1}, tomorrow: 1}")
+	first, second := object(t, alpha, "{rest: {}, grpc: {}, istio: {}}"), object(t, beta, "{rest: {port: 1}, unknown: 1}")
 	response := review(t, beta, first, second).Response
 	if response.Result.Status != metav1.StatusSuccess || len(response.ConvertedObjects) != 2 {
 		t.Fatalf("unexpected response: %+v", response)
 	}
 	var got []map[string]any
 	for _, converted := range response.ConvertedObjects {
-		var one map[string]any
-		if err := kjson.Unmarshal(converted.Raw, &one); err != nil {
+		var decoded map[string]any
+		if err := kjson.Unmarshal(converted.Raw, &decoded); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, one)
+		got = append(got, decoded)
 	}
 	want := object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}")
 	requireEqual(t, "objects", []map[string]any{want, second}, got)
@@ -56,11 +56,11 @@ func TestInvalidObjectFailsTheConversionReview(t *testing.T) {
 		!strings.Contains(response.Result.Message, "objects[1]: v1 Pod is not of type v1beta1.ModelRegistry") {
 		t.Errorf("unexpected response: %+v", response)
 	}
-	if broken := review(t, beta).Response; broken.Result.Status != metav1.StatusSuccess {
-		t.Errorf("nothing to convert: %+v", broken)
+	if response := review(t, beta).Response; response.Result.Status != metav1.StatusSuccess {
+		t.Errorf("unexpected response to a review without objects: %+v", response)
 	}
 	if _, err := convertRaw([]byte("["), beta); err == nil {
-		t.Error("want an error for invalid JSON")
+		t.Error("got no error for invalid JSON")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestInvalidConversionReview(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		converter{}.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, ConvertPath, strings.NewReader(body)))
 		if recorder.Code != http.StatusBadRequest {
-			t.Errorf("%q: status %d", body, recorder.Code)
+			t.Errorf("%q: got status %d, want 400", body, recorder.Code)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (converter) Largest() int64 { return maxConversionBytes }
 // Weigh implements admission.Weighed.
 func (converter) Weigh(body []byte) int64 { return pkgadmission.MemoryOfItems(body, objectDepth) }
 
-// rawValue is a JSON value that is not decoded. Unlike json.RawMessage it is not a copy.
+// rawValue is a JSON value that is not decoded. Unlike json.RawMessage, it is not a copy.
 type rawValue []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -51,7 +51,7 @@ type conversionReview struct {
 	} `json:"request"`
 }
 
-// ServeHTTP implements http.Handler. An invalid body returns status 400; an object that cannot be converted fails its review.
+// ServeHTTP implements http.Handler. It returns status 400 for an invalid body. An object that cannot be converted fails its review.
 func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := pkgadmission.Body(r)
 	var review conversionReview
@@ -69,17 +69,17 @@ func (converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("no conversion review: %v", err), http.StatusBadRequest)
 		return
 	}
-	// Convert twice: errors must be known before the response starts, and the response is not held in memory.
+	// Convert twice, because errors must be known before the response starts, and the response must not be held in memory.
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	objects := review.Request.Objects
 	if err := convertAll(io.Discard, objects, version); err != nil {
 		result, objects = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}, nil
 	}
-	text, _ := json.Marshal(result) // strings only
+	text, _ := json.Marshal(result) // strings: encoding cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"kind":"ConversionReview","apiVersion":%s,"response":{"uid":%s,"result":%s,"convertedObjects":[`,
 		review.APIVersion.orQuoted("apiextensions.k8s.io/v1"), review.Request.UID.orQuoted(""), text)
-	_ = convertAll(w, objects, version) // the client has disconnected
+	_ = convertAll(w, objects, version) // fails only if the client has disconnected
 	_, _ = io.WriteString(w, "]}}")
 }
 
@@ -126,7 +126,7 @@ func convertRaw(raw []byte, version string) ([]byte, error) {
 	return encode(converted)
 }
 
-// encode returns an object as JSON without escaping <, > and &, which would take six bytes each.
+// encode returns an object as JSON. It does not escape <, > and &, because each would take six bytes.
 func encode(object map[string]any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

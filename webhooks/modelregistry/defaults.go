@@ -16,20 +16,20 @@ import (
 	"github.com/odh-platform/odh-platform-operator/webhooks/modelregistry/conversion"
 )
 
-// Default returns a copy of the registry with the defaults of admission, for objects that webhooks have not seen. It returns an error only
-// if encoding fails.
+// Default returns a copy of the registry with the defaults of admission, for clusters without webhooks. It returns an error only if encoding
+// fails.
 func Default(registry *v1beta1.ModelRegistry, s Settings) (*v1beta1.ModelRegistry, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(registry)
 	if err != nil {
 		return nil, err
 	}
-	// The registry is stored, so it is also the old object: only then migrateProxy removes oauthProxy if both proxies are set.
+	// The registry is also the old object, because it is stored: migrateProxy then removes oauthProxy if both proxies are set.
 	setDefaults(object, object, s)
 	out := &v1beta1.ModelRegistry{}
 	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
 }
 
-// setDefaults sets the defaults of a decoded object of either version in place; old is nil on create.
+// setDefaults sets the defaults of a decoded object of either version in place. old is nil on create.
 func setDefaults(object, old map[string]any, s Settings) {
 	isAlpha := object["apiVersion"] == v1alpha1.GroupVersion.String()
 	restoreAppliedObjects(object, old)
@@ -45,8 +45,8 @@ func setDefaults(object, old map[string]any, s Settings) {
 	dropEmptyDatabases(spec, database["generateDeployment"] == true || !isEmpty(database["connectionSecretName"]))
 	if isAlpha {
 		conversion.ReplaceIstio(spec)
-	} else if oauth := nestedMap(spec, "oauthProxy"); oauth != nil {
-		migrateProxy(spec, oauth, nestedMap(old, "spec"))
+	} else if oauthProxy := nestedMap(spec, "oauthProxy"); oauthProxy != nil {
+		migrateProxy(spec, oauthProxy, nestedMap(old, "spec"))
 	}
 	if s.OpenShift && spec["oauthProxy"] == nil && spec["kubeRBACProxy"] == nil {
 		spec[proxy] = map[string]any{}
@@ -63,8 +63,8 @@ func addFinalizer(object map[string]any) {
 	}
 }
 
-// restoreAppliedObjects replaces null by {}, which server-side apply turns into null if another field manager had set fields of the
-// object; the schema rejects null. Only fields that were objects before and that are applied are restored.
+// restoreAppliedObjects replaces null by {} in applied fields that were objects before. Server-side apply turns an applied {} into null if
+// another field manager had set fields of the object, and the schema rejects null.
 func restoreAppliedObjects(object, old map[string]any) {
 	managers, _ := nestedMap(object, "metadata")["managedFields"].([]any)
 	for _, manager := range managers {
@@ -77,18 +77,18 @@ func restoreAppliedObjects(object, old map[string]any) {
 func restoreOwned(object, old, fields map[string]any) {
 	for key := range fields {
 		name := strings.TrimPrefix(key, "f:")
-		before := nestedMap(old, name)
-		if value, found := object[name]; found && value == nil && before != nil {
+		oldChild := nestedMap(old, name)
+		if value, found := object[name]; found && value == nil && oldChild != nil {
 			object[name] = map[string]any{}
 		}
-		if child := nestedMap(object, name); child != nil && before != nil {
-			restoreOwned(child, before, nestedMap(fields, key))
+		if child := nestedMap(object, name); child != nil && oldChild != nil {
+			restoreOwned(child, oldChild, nestedMap(fields, key))
 		}
 	}
 }
 
-// restoreHiddenFields restores fields of a v1alpha1 object that only v1beta1 has, if a client dropped the annotation, and returns them. If
-// the spec names a host, it drops the fields of a generated database and of a connection Secret, which v1alpha1 cannot unset.
+// restoreHiddenFields restores the fields of a v1alpha1 object that only v1beta1 has, if a client removed the annotation, and returns them. If
+// the spec names a host, it removes the fields of a generated database and of a connection Secret, which v1alpha1 cannot unset.
 func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
 	hidden, err := conversion.HiddenFieldsIn(object)
 	if err != nil {
@@ -101,8 +101,8 @@ func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
 		}
 	}
 	if postgres := nestedMap(nestedMap(object, "spec"), "postgres"); hasHost(postgres) {
-		for _, other := range []string{"generateDeployment", "connectionSecretName", "resources", "serverTLS", "majorVersion", "backup"} {
-			delete(hidden.Postgres, other)
+		for _, field := range []string{"generateDeployment", "connectionSecretName", "resources", "serverTLS", "majorVersion", "backup"} {
+			delete(hidden.Postgres, field)
 		}
 	}
 	if hidden.Encode() != original {
@@ -111,9 +111,9 @@ func restoreHiddenFields(object, old map[string]any) conversion.HiddenFields {
 	return hidden
 }
 
-func defaultRoute(from map[string]any, route v1beta1.ServiceRoute) {
-	if from != nil && isEmpty(from["serviceRoute"]) {
-		from["serviceRoute"] = string(route)
+func defaultRoute(server map[string]any, route v1beta1.ServiceRoute) {
+	if server != nil && isEmpty(server["serviceRoute"]) {
+		server["serviceRoute"] = string(route)
 	}
 }
 
@@ -131,35 +131,35 @@ func hasHost(postgres map[string]any) bool {
 	return !isEmpty(postgres["host"]) || !isEmpty(postgres["hostAddress"])
 }
 
-// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is of another program. If both are set, it removes oauthProxy
-// in two cases: the old object has both, or a manifest is applied again whose oauthProxy was migrated. The schema rejects the others.
-func migrateProxy(spec, oauth, old map[string]any) {
+// migrateProxy renames oauthProxy to kubeRBACProxy without its image, which is that of another program. If both are set, it removes oauthProxy
+// if the old object has both, or if a manifest with a migrated oauthProxy is applied again. The schema rejects other objects with both.
+func migrateProxy(spec, oauthProxy, old map[string]any) {
 	if spec["kubeRBACProxy"] == nil {
-		proxy := runtime.DeepCopyJSON(oauth)
+		proxy := runtime.DeepCopyJSON(oauthProxy)
 		delete(proxy, "image")
 		spec["kubeRBACProxy"] = proxy
 		delete(spec, "oauthProxy")
 		return
 	}
 	oldProxy, proxy := nestedMap(old, "kubeRBACProxy"), nestedMap(spec, "kubeRBACProxy")
-	repeated := equality.Semantic.DeepEqual(oldProxy, proxy)
-	for key, value := range oauth {
-		repeated = repeated && (key == "image" || equality.Semantic.DeepEqual(value, proxy[key]))
+	isReapplied := equality.Semantic.DeepEqual(oldProxy, proxy)
+	for key, value := range oauthProxy {
+		isReapplied = isReapplied && (key == "image" || equality.Semantic.DeepEqual(value, proxy[key]))
 	}
-	if oldProxy != nil && (old["oauthProxy"] != nil || repeated) {
+	if oldProxy != nil && (old["oauthProxy"] != nil || isReapplied) {
 		delete(spec, "oauthProxy")
 	}
 }
 
-// clearDefaults removes values that earlier releases stored as defaults, so that the registry follows the platform again: a previous default
-// image, and with it default resources. Registries with status.specDefaults are not changed.
+// clearDefaults removes values that earlier releases stored as defaults, so that the current defaults apply: a previous default image, and with
+// it default resources. Registries with status.specDefaults are not changed.
 func clearDefaults(object map[string]any, s Settings) {
 	if defaults := nestedMap(object, "status")["specDefaults"]; !isEmpty(defaults) && defaults != "{}" {
 		return
 	}
 	rest := nestedMap(nestedMap(object, "spec"), "rest")
 	image, _ := rest["image"].(string)
-	isDefault := func(other string) bool { return parseImage(other) == parseImage(image) } // in any notation
+	isDefault := func(other string) bool { return parseImage(other) == parseImage(image) }
 	if image == "" || !slices.ContainsFunc(s.RESTImages, isDefault) {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 const resources = "{requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 256Mi}}"
 
 func TestDefaultsOfV1beta1(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		openShift  bool
 		spec, want string
 	}{
@@ -21,34 +21,34 @@ func TestDefaultsOfV1beta1(t *testing.T) {
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
 		"OpenShift and no proxy [modelregistry-7]": {true, "{rest: {serviceRoute: enabled}, mysql: {host: h}}",
 			"{rest: {serviceRoute: enabled}, mysql: {host: h}, kubeRBACProxy: {serviceRoute: enabled}}"},
-		"another cluster and no proxy [modelregistry-8]": {false, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
+		"Kubernetes and no proxy [modelregistry-8]": {false, "{rest: {serviceRoute: ''}, mysql: {host: h}}",
 			"{rest: {serviceRoute: disabled}, mysql: {host: h}}"},
-		"the older proxy [modelregistry-9]": {false, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 9443, routePort: 8443, domain: example.com, serviceRoute: enabled, image: old}}",
+		"oauthProxy [modelregistry-9]": {false, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 9443, routePort: 8443, domain: example.com, serviceRoute: enabled, image: old}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, routePort: 8443, domain: example.com, serviceRoute: enabled}}"},
-		"a proxy [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, image: mine, serviceRoute: ''}}",
+		"kubeRBACProxy [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, image: mine, serviceRoute: ''}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 9443, image: mine, serviceRoute: enabled}}"},
-		"a proxy without a route [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}",
+		"kubeRBACProxy without a Route [modelregistry-10]": {true, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}",
 			"{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: disabled}}"},
 		"both proxies": {true, "{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}",
 			"{rest: {serviceRoute: disabled}, oauthProxy: {}, kubeRBACProxy: {serviceRoute: enabled}}"},
-		"a database described by a Secret": {false, "{rest: {serviceRoute: disabled}, postgres: {connectionSecretName: app}}",
+		"connection Secret": {false, "{rest: {serviceRoute: disabled}, postgres: {connectionSecretName: app}}",
 			"{rest: {serviceRoute: disabled}, postgres: {connectionSecretName: app}}"},
-		"a generated database [modelregistry-4]": {false, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}",
+		"generated database [modelregistry-4]": {false, "{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}",
 			"{rest: {serviceRoute: disabled}, postgres: {generateDeployment: true}}"},
-		"a database by its address": {false, "{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}, mysql: {host: '', username: u}}",
+		"hostAddress": {false, "{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}, mysql: {host: '', username: u}}",
 			"{rest: {serviceRoute: disabled}, postgres: {hostAddress: 10.0.0.1}}"},
-		"a default image with default resources [modelregistry-11]": {false, "{rest: {serviceRoute: disabled, image: '" + defaultImage + "', resources: " + resources + "}}",
+		"default image with default resources [modelregistry-11]": {false, "{rest: {serviceRoute: disabled, image: '" + defaultImage + "', resources: " + resources + "}}",
 			"{rest: {serviceRoute: disabled}}"},
-		"unknown fields and blocks": {false, "{rest: {serviceRoute: disabled, tomorrow: 1}, istio: {gateway: {}}, tomorrow: {a: 1.5}}",
-			"{rest: {serviceRoute: disabled, tomorrow: 1}, istio: {gateway: {}}, tomorrow: {a: 1.5}}"},
+		"unknown fields": {false, "{rest: {serviceRoute: disabled, unknown: 1}, istio: {gateway: {}}, unknown: {a: 1.5}}",
+			"{rest: {serviceRoute: disabled, unknown: 1}, istio: {gateway: {}}, unknown: {a: 1.5}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := object(t, beta, c.spec)
-			setDefaults(got, nil, settings(c.openShift))
-			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
-			again := object(t, beta, c.want)
-			setDefaults(again, nil, settings(c.openShift))
-			requireEqual(t, "once more", got, again)
+			got := object(t, beta, test.spec)
+			setDefaults(got, nil, settings(test.openShift))
+			requireEqual(t, "spec", object(t, beta, test.want)["spec"], got["spec"])
+			again := object(t, beta, test.want)
+			setDefaults(again, nil, settings(test.openShift))
+			requireEqual(t, "defaults of the defaulted object", got, again)
 		})
 	}
 }
@@ -73,18 +73,18 @@ func TestPinnedImagesAreKept(t *testing.T) {
 		setDefaults(got, nil, s)
 		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if (rest["image"] == nil) != cleared || (rest["resources"] == nil) != cleared {
-			t.Errorf("%s: cleared %v, got %v", image, !cleared, rest)
+			t.Errorf("%s: got %v, want image and resources removed: %t", image, rest, cleared)
 		}
 	}
-	for name, c := range map[string]struct{ spec, status string }{
-		"resources of their own": {"{requests: {cpu: 100m, memory: 512Mi}, limits: {memory: 512Mi}}", ""},
-		"fewer resources":        {"{requests: {cpu: 100m, memory: 256Mi}}", "{}"},
-		"no resources":           {"null", "{}"},
-		"broken resources":       {"{requests: 1}", ""},
+	for name, test := range map[string]struct{ spec, status string }{
+		"other resources":   {"{requests: {cpu: 100m, memory: 512Mi}, limits: {memory: 512Mi}}", ""},
+		"fewer resources":   {"{requests: {cpu: 100m, memory: 256Mi}}", "{}"},
+		"no resources":      {"null", "{}"},
+		"invalid resources": {"{requests: 1}", ""},
 	} {
-		got := object(t, beta, "{rest: {image: '"+defaultImage+"', resources: "+c.spec+"}}")
-		got["status"] = map[string]any{"specDefaults": c.status}
-		want := nestedMap(nestedMap(object(t, beta, "{rest: {resources: "+c.spec+"}}"), "spec"), "rest")["resources"]
+		got := object(t, beta, "{rest: {image: '"+defaultImage+"', resources: "+test.spec+"}}")
+		got["status"] = map[string]any{"specDefaults": test.status}
+		want := nestedMap(nestedMap(object(t, beta, "{rest: {resources: "+test.spec+"}}"), "spec"), "rest")["resources"]
 		setDefaults(got, nil, s)
 		rest := nestedMap(nestedMap(got, "spec"), "rest")
 		if rest["image"] != nil {
@@ -101,7 +101,7 @@ func TestPinnedImagesAreKept(t *testing.T) {
 }
 
 func TestDefaultsOfV1alpha1(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		openShift  bool
 		spec, want string
 	}{
@@ -112,26 +112,26 @@ func TestDefaultsOfV1alpha1(t *testing.T) {
 			"{rest: {serviceRoute: disabled}, grpc: {}, oauthProxy: {port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}}"},
 		"OpenShift with defaults": {true, "{rest: {serviceRoute: enabled}, grpc: {}}",
 			"{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
-		"Kubernetes with defaults":   {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
-		"a proxy [modelregistry-22]": {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
-		"istio and oauthProxy":       {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
+		"Kubernetes with defaults":      {false, "{rest: {serviceRoute: enabled}, grpc: {}}", "{rest: {serviceRoute: enabled}, grpc: {}}"},
+		"oauthProxy [modelregistry-22]": {false, "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: enabled}}"},
+		"istio and oauthProxy":          {false, "{rest: {serviceRoute: enabled}, grpc: {}, istio: {}, oauthProxy: {serviceRoute: disabled}}", "{rest: {serviceRoute: enabled}, grpc: {}, oauthProxy: {serviceRoute: disabled}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := object(t, alpha, c.spec)
-			setDefaults(got, nil, settings(c.openShift))
-			requireEqual(t, "spec", object(t, alpha, c.want)["spec"], got["spec"])
+			got := object(t, alpha, test.spec)
+			setDefaults(got, nil, settings(test.openShift))
+			requireEqual(t, "spec", object(t, alpha, test.want)["spec"], got["spec"])
 		})
 	}
 }
 
-// Certificate, domain and image of the proxy are set by the controller and never stored.
+// Admission does not set certificate, domain and image of the proxy, which the controller determines.
 func TestRuntimeValuesAreNotStored(t *testing.T) { // [modelregistry-12] [modelregistry-20] [modelregistry-21]
-	for _, c := range []struct{ apiVersion, spec string }{
+	for _, test := range []struct{ apiVersion, spec string }{
 		{beta, "{rest: {}, oauthProxy: {}}"},
 		{alpha, "{rest: {}, grpc: {}, istio: {gateway: {rest: {}, grpc: {}}}}"},
 		{alpha, "{rest: {}, grpc: {}, oauthProxy: {}}"},
 	} {
-		apiVersion, spec := c.apiVersion, c.spec
+		apiVersion, spec := test.apiVersion, test.spec
 		got := object(t, apiVersion, spec)
 		setDefaults(got, nil, settings(true))
 		stored, err := decodeTyped(got)
@@ -154,19 +154,19 @@ func TestStoredOAuthProxyIsDroppedForKubeRBACProxy(t *testing.T) {
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")["spec"]
 	got := object(t, beta, both)
 	setDefaults(got, object(t, beta, both), settings(true))
-	requireEqual(t, "touched", want, got["spec"])
+	requireEqual(t, "update of an object with both proxies", want, got["spec"])
 
 	out, err := Default(registry(t, both), settings(true))
 	if err != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 2 {
-		t.Errorf("the controller's defaults are %+v, error %v, want kubeRBACProxy without oauthProxy", out.Spec, err)
+		t.Errorf("Default returned %+v, error %v, want kubeRBACProxy without oauthProxy", out.Spec, err)
 	}
 	added := object(t, beta, both)
 	setDefaults(added, object(t, beta, "{rest: {}, kubeRBACProxy: {port: 2}}"), settings(true))
-	requireEqual(t, "who adds the second is refused by the schema", object(t, beta, both)["spec"], added["spec"])
-	const moved = "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
-	repeated := object(t, beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 2, image: i}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")
-	setDefaults(repeated, object(t, beta, moved), settings(false))
-	requireEqual(t, "what was moved is applied again", object(t, beta, moved)["spec"], repeated["spec"])
+	requireEqual(t, "update that adds oauthProxy, which the schema rejects", object(t, beta, both)["spec"], added["spec"])
+	const migrated = "{rest: {serviceRoute: disabled}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}"
+	reapplied := object(t, beta, "{rest: {serviceRoute: disabled}, oauthProxy: {port: 2, image: i}, kubeRBACProxy: {port: 2, serviceRoute: enabled}}")
+	setDefaults(reapplied, object(t, beta, migrated), settings(false))
+	requireEqual(t, "manifest with the migrated oauthProxy", object(t, beta, migrated)["spec"], reapplied["spec"])
 }
 
 func TestDefaultOfTypedRegistries(t *testing.T) {
@@ -179,45 +179,45 @@ func TestDefaultOfTypedRegistries(t *testing.T) {
 		t.Error("the input was modified")
 	}
 	if out.Spec.Postgres != nil || out.Spec.OAuthProxy != nil || *out.Spec.KubeRBACProxy.Port != 9443 || out.Spec.KubeRBACProxy.Image != "" || out.Spec.Rest.ServiceRoute != "disabled" {
-		t.Errorf("unexpected out.Spec: %+v", out.Spec)
+		t.Errorf("unexpected spec %+v", out.Spec)
 	}
 }
 
-// An update by a v1alpha1 client that drops the annotation loses no field.
+// If a v1alpha1 client sends an update without the annotation, no field is lost.
 func TestHiddenFieldsAreRestored(t *testing.T) {
-	const whole = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
-	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
-	shown, err := conversion.Convert(stored, alpha)
+	const postgres = "generateDeployment: true, image: i, resources: {}, serverTLS: Enabled, majorVersion: 16, backup: {schedule: '@daily', keep: 3}"
+	stored := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+postgres+"}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
+	served, err := conversion.Convert(stored, alpha)
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func(edit func(spec map[string]any)) map[string]any {
+	update := func(edit func(spec map[string]any)) map[string]any {
 		t.Helper()
-		text, err := json.Marshal(shown)
+		text, err := json.Marshal(served)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sent := decodeYAML(t, string(text))
 		delete(nestedMap(sent, "metadata"), "annotations")
 		edit(nestedMap(sent, "spec"))
-		r := request(t, admissionv1.Update, sent, shown)
+		r := request(t, admissionv1.Update, sent, served)
 		changed := applyPatch(t, r, (&defaulter{source(settings(true))}).Handle(t.Context(), r))
-		back, err := conversion.Convert(changed, beta)
+		converted, err := conversion.Convert(changed, beta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return nestedMap(back, "spec")
+		return nestedMap(converted, "spec")
 	}
-	requireEqual(t, "sent as it was", stored["spec"], any(send(func(map[string]any) {})))
+	requireEqual(t, "no change", stored["spec"], any(update(func(map[string]any) {})))
 	want := object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {host: db, username: u, database: d, image: i}, kubeRBACProxy: {port: 9443, serviceRoute: enabled}}")
-	requireEqual(t, "a server is named", want["spec"], any(send(func(spec map[string]any) {
+	requireEqual(t, "external database", want["spec"], any(update(func(spec map[string]any) {
 		spec["postgres"] = map[string]any{"host": "db", "username": "u", "database": "d"}
 	})))
-	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+whole+"}, kubeRBACProxy: {serviceRoute: enabled}}")
-	requireEqual(t, "the proxy is removed, and recreated by default", want["spec"], any(send(func(spec map[string]any) { delete(spec, "oauthProxy") })))
+	want = object(t, beta, "{rest: {serviceRoute: disabled}, postgres: {"+postgres+"}, kubeRBACProxy: {serviceRoute: enabled}}")
+	requireEqual(t, "removed proxy, which is the default on OpenShift", want["spec"], any(update(func(spec map[string]any) { delete(spec, "oauthProxy") })))
 }
 
-// Invalid annotations are rejected by the validating webhook.
+// The mutating webhook ignores invalid annotations, which the validating webhook rejects.
 func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	got := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
 	if err := unstructured.SetNestedField(got, "{", "metadata", "annotations", conversion.Annotation); err != nil {
@@ -227,13 +227,13 @@ func TestInvalidAnnotationsAreNotChanged(t *testing.T) {
 	setDefaults(got, nil, settings(false))
 	requireEqual(t, "object", want, got)
 
-	fresh := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
-	setDefaults(fresh, want, settings(false))
-	requireEqual(t, "nothing to carry over", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), fresh)
+	updated := object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}")
+	setDefaults(updated, want, settings(false))
+	requireEqual(t, "update of an object with an invalid annotation", object(t, alpha, "{rest: {serviceRoute: disabled}, grpc: {}, postgres: {host: h, database: d}}"), updated)
 
-	bare := map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}
-	setDefaults(bare, nil, settings(true))
-	requireEqual(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, bare)
+	withoutSpec := map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}
+	setDefaults(withoutSpec, nil, settings(true))
+	requireEqual(t, "no spec", map[string]any{"apiVersion": alpha, "kind": "ModelRegistry"}, withoutSpec)
 }
 
 func mustJSON(t *testing.T, object any) string {
@@ -245,9 +245,9 @@ func mustJSON(t *testing.T, object any) string {
 	return string(text)
 }
 
-// An object applied as {} is restored where server-side apply left null; a null of the user is kept.
+// An applied {} that server-side apply has turned into null is restored. A null of the user is kept.
 func TestAppliedObjectsAreRestored(t *testing.T) {
-	for name, c := range map[string]struct{ operation, fields, old, want string }{
+	for name, test := range map[string]struct{ operation, fields, old, want string }{
 		"applied":                  {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: {serviceRoute: enabled}}"},
 		"updated":                  {"Update", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}, kubeRBACProxy: {port: 8443}}", "{rest: null, kubeRBACProxy: null}"},
 		"applied field missing":    {"Apply", "{f:spec: {f:rest: {}, f:kubeRBACProxy: {}}}", "{rest: {port: 8080}}", "{rest: {serviceRoute: disabled}, kubeRBACProxy: null}"},
@@ -256,9 +256,9 @@ func TestAppliedObjectsAreRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := object(t, beta, "{rest: null, kubeRBACProxy: null}")
-			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": c.operation, "fieldsV1": decodeYAML(t, c.fields)}}
-			setDefaults(got, object(t, beta, c.old), Settings{})
-			requireEqual(t, "spec", object(t, beta, c.want)["spec"], got["spec"])
+			nestedMap(got, "metadata")["managedFields"] = []any{map[string]any{"operation": test.operation, "fieldsV1": decodeYAML(t, test.fields)}}
+			setDefaults(got, object(t, beta, test.old), Settings{})
+			requireEqual(t, "spec", object(t, beta, test.want)["spec"], got["spec"])
 		})
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-// FuzzDefaultsAreIdempotent checks that no JSON makes the webhooks panic, that a patch is valid and changes only spec and annotations, and that
-// defaults are idempotent.
+// FuzzDefaultsAreIdempotent requires that the webhooks do not panic for any JSON, that patches are valid and change only spec and annotations,
+// and that defaults are idempotent.
 func FuzzDefaultsAreIdempotent(f *testing.F) {
 	for _, spec := range []string{
 		`{"rest":{},"grpc":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}},"mysql":{}}`,
@@ -22,14 +22,14 @@ func FuzzDefaultsAreIdempotent(f *testing.F) {
 	} {
 		f.Add([]byte(spec), []byte(`{"rest":{}}`), true)
 	}
-	f.Fuzz(func(t *testing.T, spec, oldSpec []byte, older bool) {
+	f.Fuzz(func(t *testing.T, spec, oldSpec []byte, isAlpha bool) {
 		apiVersion := beta
-		if older {
+		if isAlpha {
 			apiVersion = alpha
 		}
-		object, ok := registryOf(spec, apiVersion)
-		old, ok2 := registryOf(oldSpec, apiVersion)
-		if !ok || !ok2 {
+		object, valid := registryOf(spec, apiVersion)
+		old, oldValid := registryOf(oldSpec, apiVersion)
+		if !valid || !oldValid {
 			return
 		}
 		for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update} {
@@ -50,29 +50,29 @@ func registryOf(spec []byte, apiVersion string) (map[string]any, bool) {
 
 func checkDefaults(t *testing.T, operation admissionv1.Operation, object, old map[string]any) {
 	t.Helper()
-	before := runtime.DeepCopyJSON(object)
+	original := runtime.DeepCopyJSON(object)
 	d, v := &defaulter{source(settings(true))}, &validator{source(settings(true)), registriesByName{}.find}
 	r := request(t, operation, object, old)
-	once := applyPatch(t, r, d.Handle(t.Context(), r))
-	if !reflect.DeepEqual(once["metadata"], before["metadata"]) || once["kind"] != "ModelRegistry" || once["apiVersion"] != before["apiVersion"] {
-		t.Errorf("the defaults changed more than the spec: %v", once)
+	defaulted := applyPatch(t, r, d.Handle(t.Context(), r))
+	if !reflect.DeepEqual(defaulted["metadata"], original["metadata"]) || defaulted["kind"] != "ModelRegistry" || defaulted["apiVersion"] != original["apiVersion"] {
+		t.Errorf("the defaults changed more than the spec: %v", defaulted)
 	}
-	r = request(t, operation, once, old)
-	if again := d.Handle(t.Context(), r); len(again.Patches) > 0 {
-		t.Errorf("want no second patch, got %v for %s", again.Patches, mustJSON(t, once))
+	r = request(t, operation, defaulted, old)
+	if response := d.Handle(t.Context(), r); len(response.Patches) > 0 {
+		t.Errorf("got patch %v for the defaulted object %s, want none", response.Patches, mustJSON(t, defaulted))
 	}
 	if response := v.Handle(t.Context(), r); !response.Allowed && response.Result.Message == "" {
-		t.Errorf("rejected without a message: %+v", response)
+		t.Errorf("the rejection has no message: %+v", response)
 	}
 }
 
-// FuzzConversionReview checks that any request to /convert gets a valid response.
+// FuzzConversionReview requires valid JSON for every object of a review that is converted.
 func FuzzConversionReview(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"grpc":{}}}`), alpha)
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`), beta)
 	f.Add([]byte(`[`), "x")
-	f.Fuzz(func(t *testing.T, raw []byte, wanted string) {
-		converted, err := convertRaw(raw, wanted)
+	f.Fuzz(func(t *testing.T, raw []byte, version string) {
+		converted, err := convertRaw(raw, version)
 		if err == nil && !json.Valid(converted) {
 			t.Errorf("the conversion is not valid JSON: %s", converted)
 		}

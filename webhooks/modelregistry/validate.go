@@ -20,12 +20,12 @@ import (
 
 // Suffixes of names derived from that of a registry.
 const (
-	hostSuffix     = "-rest"     // first label of the host of its Route
-	databaseSuffix = "-postgres" // Service of a generated database, and a label
+	hostSuffix     = "-rest"     // of the first label of the host of its Route
+	databaseSuffix = "-postgres" // of the Service and a label of a generated database
 )
 
-const noDatabase = "required one of `postgres` or `mysql` database: set spec.postgres.generateDeployment to true for a database that is made " +
-	"with the registry, or name an existing one in spec.postgres.host or spec.mysql.host"
+const noDatabase = "required one of `postgres` or `mysql` database: set spec.postgres.generateDeployment to true for a database that the " +
+	"operator runs, or name an existing one in spec.postgres.host or spec.mysql.host"
 
 // Validate returns the errors of a registry that do not depend on the old object or the cluster. The controller calls it too.
 func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
@@ -45,7 +45,7 @@ func Validate(registry *v1beta1.ModelRegistry, s Settings) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("host"), host, detail))
 		}
 	}
-	// The schema of v1beta1 has this enum, that of v1alpha1 does not.
+	// Only the schema of v1beta1 has this enum.
 	policies := []v1beta1.RetentionPolicy{v1beta1.RetainData, v1beta1.DeleteData}
 	if postgres.RetentionPolicy != "" && !slices.Contains(policies, postgres.RetentionPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("retentionPolicy"), postgres.RetentionPolicy, policies))
@@ -97,7 +97,7 @@ func nameErrors(registry, old *v1beta1.ModelRegistry) field.ErrorList {
 	var errs field.ErrorList
 	maxLength, reason := validation.DNS1035LabelMaxLength-len(hostSuffix), "the host of its Route begins with the name and "+hostSuffix
 	if generatesDatabase(&registry.Spec) {
-		maxLength, reason = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database is called by the name and "+databaseSuffix
+		maxLength, reason = validation.DNS1035LabelMaxLength-len(databaseSuffix), "the Service of its database has the same name with the suffix "+databaseSuffix
 	}
 	length := len(registry.Name)
 	mustFit := old == nil || generatesDatabase(&registry.Spec) && !generatesDatabase(&old.Spec)
@@ -130,8 +130,8 @@ func duplicateNameErrors(registry *v1beta1.ModelRegistry, namespaces []string) f
 	return nil
 }
 
-// Names, prefixes and suffixes of objects that others create in the namespace: ServiceAccounts of Kubernetes and OpenShift, other
-// components and other registries. Names of objects of a registry begin with its name.
+// Names, prefixes and suffixes of objects that other clients create in the namespace: ServiceAccounts of Kubernetes and OpenShift, and objects
+// of other components and registries. Names of objects of a registry begin with its name.
 var (
 	reservedNames = []string{
 		"default", "builder", "deployer", "pipeline",
@@ -142,7 +142,7 @@ var (
 	reservedSuffixes = []string{"-catalog", databaseSuffix, "-head-svc"}
 )
 
-// ReservedName returns why a registry must not have a name, or "". Existing registries keep theirs; foreign objects are never changed.
+// ReservedName returns the reason for which a registry must not have a name, or "". Existing registries keep their names.
 func ReservedName(name string) string {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 	hasSuffix := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
@@ -152,7 +152,7 @@ func ReservedName(name string) string {
 	return ""
 }
 
-// Patterns of values that are inserted into connection strings or manifests. They allow more than databases accept, but nothing that
+// Patterns of values that are inserted into connection strings or manifests. They allow more values than databases accept, but no value that
 // changes the structure.
 var (
 	hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?$`)
@@ -230,7 +230,7 @@ func textFields(s *v1beta1.ModelRegistrySpec) []textField {
 
 func isHost(value string) bool {
 	if address, err := netip.ParseAddr(value); err == nil {
-		return address.Zone() == "" // a zone is an interface of a node, unknown to the author
+		return address.Zone() == "" // a zone is the name of a network interface of a node
 	}
 	if inner, ok := strings.CutPrefix(value, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -251,7 +251,7 @@ func IsIdentifier(value string) bool { return identifierPattern.MatchString(valu
 
 func isImage(value string) bool { return imagePattern.MatchString(value) }
 
-// warnings returns fields without effect, unless the old object has them too.
+// warnings returns warnings about fields that have no effect, unless the old object has them too.
 func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	current := ineffective(&registry.Spec)
 	if old != nil {
@@ -269,13 +269,13 @@ func warnings(registry, old *v1beta1.ModelRegistry) []string {
 	return texts
 }
 
-// ignoredChanges returns changes to a generated database without effect, because its data exists.
-func ignoredChanges(now *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
-	if old == nil || !generatesDatabase(now) || !generatesDatabase(&old.Spec) {
+// ignoredChanges returns the changes that have no effect on a generated database, because its data exists.
+func ignoredChanges(current *v1beta1.ModelRegistrySpec, old *v1beta1.ModelRegistry) []string {
+	if old == nil || !generatesDatabase(current) || !generatesDatabase(&old.Spec) {
 		return nil
 	}
 	var texts []string
-	oldPostgres, newPostgres := old.Spec.Postgres, now.Postgres
+	oldPostgres, newPostgres := old.Spec.Postgres, current.Postgres
 	const fixed = "has no effect on an existing database, which keeps its original value: restore the previous value"
 	if oldPostgres.Username != newPostgres.Username {
 		texts = append(texts, "spec.postgres.username: "+fixed)
@@ -297,7 +297,7 @@ func storageOf(p *v1beta1.PostgresConfig) v1beta1.PostgresStorage {
 	return ptr.Deref(p.Storage, v1beta1.PostgresStorage{})
 }
 
-// ineffective returns the fields without effect, with the reason.
+// ineffective returns the fields that have no effect, with the reasons.
 func ineffective(s *v1beta1.ModelRegistrySpec) map[string]string {
 	const ignored = "has no effect: remove it"
 	found := map[string]string{}

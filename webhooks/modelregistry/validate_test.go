@@ -11,12 +11,12 @@ import (
 const external = "{rest: {}, postgres: {host: db, username: u, database: d}}"
 
 func TestNamespaceErrors(t *testing.T) {
-	for _, c := range []struct{ setting, want string }{
+	for _, test := range []struct{ setting, want string }{
 		{"", ""},   // [modelregistry-1] [modelregistry-17]
 		{"ns", ""}, // [modelregistry-2]
 		{"other", "metadata.namespace: Invalid value: \"ns\": namespace must be other"}, // [modelregistry-2]
 	} {
-		requireError(t, Validate(registry(t, external), Settings{Namespace: c.setting}), c.want)
+		requireError(t, Validate(registry(t, external), Settings{Namespace: test.setting}), test.want)
 	}
 	errs := Validate(registry(t, external), Settings{Namespace: "other"})
 	requireError(t, errs, "REGISTRIES_NAMESPACE") // the error names the setting
@@ -43,10 +43,10 @@ func TestValidateRequiresDatabase(t *testing.T) {
 	}
 }
 
-// Names that would fail later are rejected on create, D32; existing ones are accepted.
+// Names that would fail later are rejected on create, D32. Existing registries keep their names.
 func TestNamesAreValidatedOnCreate(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("a", n) }
-	for _, c := range []struct{ name, spec, want string }{
+	for _, test := range []struct{ name, spec, want string }{
 		{"demo-1", external, ""},
 		{"1demo", external, "metadata.name: Invalid value: \"1demo\": the Service of the registry has the same name: a DNS-1035 label must"},
 		{"a.b", external, "the Service of the registry has the same name"},
@@ -54,17 +54,17 @@ func TestNamesAreValidatedOnCreate(t *testing.T) {
 		{long(58), external, ""},
 		{long(59), external, "must be at most 58 characters, because the host of its Route begins with the name and -rest; this one has 59"},
 		{long(54), "{rest: {}, postgres: {generateDeployment: true}}", ""},
-		{long(55), "{rest: {}, postgres: {generateDeployment: true}}", "must be at most 54 characters, because the Service of its database is called by the name and -postgres; this one has 55"},
+		{long(55), "{rest: {}, postgres: {generateDeployment: true}}", "must be at most 54 characters, because the Service of its database has the same name with the suffix -postgres; this one has 55"},
 	} {
-		m := registry(t, c.spec)
-		m.Name = c.name
-		requireError(t, nameErrors(m, nil), c.want)
+		m := registry(t, test.spec)
+		m.Name = test.name
+		requireError(t, nameErrors(m, nil), test.want)
 		requireError(t, nameErrors(m, m.DeepCopy()), "")
 	}
 	updated := registry(t, "{rest: {}, postgres: {generateDeployment: true}}")
-	before := registry(t, external)
-	updated.Name, before.Name = long(55), long(55)
-	requireError(t, nameErrors(updated, before), "-postgres; this one has 55")
+	old := registry(t, external)
+	updated.Name, old.Name = long(55), long(55)
+	requireError(t, nameErrors(updated, old), "-postgres; this one has 55")
 }
 
 func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
@@ -74,7 +74,7 @@ func TestNamesAreUnique(t *testing.T) { // [modelregistry-13]
 	requireError(t, duplicateNameErrors(m, []string{"ns", "elsewhere"}), "metadata.name: Duplicate value: \"demo\": registry named demo already exists in namespace elsewhere")
 }
 
-// Values that would inject options into arguments or manifests are rejected, unless they are already stored, D31.
+// Values that would change the structure of arguments or manifests are rejected, unless they are already stored, D31.
 func TestValuesThatInjectConfigurationAreRejected(t *testing.T) {
 	for spec, want := range map[string]string{
 		external: "",
@@ -139,8 +139,8 @@ func TestWarnings(t *testing.T) {
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
 			t.Errorf("%s: got warnings %q, want one that begins with %q", spec, got, want)
 		}
-		if again := warnings(m, m.DeepCopy()); len(again) > 0 {
-			t.Errorf("%s: an update without changes has warnings: %q", spec, again)
+		if got := warnings(m, m.DeepCopy()); len(got) > 0 {
+			t.Errorf("%s: got warnings %q for an update without changes, want none", spec, got)
 		}
 	}
 	for change, want := range map[string]string{
@@ -167,15 +167,15 @@ func TestWarnings(t *testing.T) {
 func TestErrorsNameFieldAndFix(t *testing.T) {
 	long := registry(t, "{rest: {}, postgres: {generateDeployment: true, host: 'a b', username: 'u v', database: 'd e', image: 'i j', retentionPolicy: x, storage: {size: '0'}}}")
 	long.Name = strings.Repeat("a", 60) + ".b"
-	wrong := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
+	invalid := registry(t, "{rest: {image: 'a b'}, mysql: {host: 'a b', username: 'u v', database: 'd e'}, kubeRBACProxy: {image: 'x y'}}")
 	noDatabase := registry(t, "{rest: {}}")
-	seen := 0
-	for _, m := range []*v1beta1.ModelRegistry{long, wrong, noDatabase} {
+	checked := 0
+	for _, m := range []*v1beta1.ModelRegistry{long, invalid, noDatabase} {
 		errs := append(Validate(m, Settings{Namespace: "other"}), nameErrors(m, nil)...)
 		errs = append(errs, patternErrors(m, nil)...)
 		errs = append(errs, duplicateNameErrors(m, []string{"elsewhere"})...)
 		for _, err := range errs {
-			seen++
+			checked++
 			if err.Field == "" || err.Type != "FieldValueRequired" && err.BadValue == "" {
 				t.Errorf("the error does not name the field and the value: %v", err)
 			}
@@ -188,16 +188,16 @@ func TestErrorsNameFieldAndFix(t *testing.T) {
 			}
 		}
 	}
-	if seen < 19 {
-		t.Errorf("only %d errors were checked, want at least 19", seen)
+	if checked < 19 {
+		t.Errorf("got only %d errors, want at least 19", checked)
 	}
 }
 
-// The controller uses the rules of admission, which do not modify objects.
+// The rules do not modify objects, because the controller calls them with objects of its cache.
 func TestRulesDoNotModifyObjects(t *testing.T) {
 	for _, spec := range []string{external, "{rest: {}, oauthProxy: {}, postgres: {}}", "{rest: {image: '" + defaultImage + "'}, mysql: {host: h}, kubeRBACProxy: {}}"} {
 		m := registry(t, spec)
-		before := m.DeepCopy()
+		original := m.DeepCopy()
 		_ = Validate(m, settings(true))
 		_ = warnings(m, nil)
 		_ = nameErrors(m, nil)
@@ -205,6 +205,6 @@ func TestRulesDoNotModifyObjects(t *testing.T) {
 		if _, err := Default(m, settings(true)); err != nil {
 			t.Error(err)
 		}
-		requireEqual(t, spec, before, m)
+		requireEqual(t, spec, original, m)
 	}
 }

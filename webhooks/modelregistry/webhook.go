@@ -32,7 +32,7 @@ const (
 	ValidateCatalogPath = "/validate-aihub-opendatahub-io-catalog"
 )
 
-// Webhook configurations and CRD whose CA bundle is that of the webhook certificate.
+// Webhook configurations and the CRD into which the CA bundle of the webhook certificate is injected.
 const (
 	MutatingConfiguration          = "model-registry-operator-mutating-webhook-configuration"
 	ValidatingConfiguration        = "model-registry-operator-validating-webhook-configuration"
@@ -40,21 +40,21 @@ const (
 	ConvertedCRD                   = "modelregistries.modelregistry.opendatahub.io"
 )
 
-// Settings holds the parameters of the rules.
+// Settings contains the parameters of the rules.
 type Settings struct {
-	// Namespace is the only one allowed for registries and the catalog; empty for any.
+	// Namespace is the only namespace allowed for registries and the catalog, or "" for any.
 	Namespace string
 	// RESTImages are the current and previous default images.
 	RESTImages []string
-	// OpenShift is set if the cluster serves Routes: a registry then always has a proxy.
+	// OpenShift is true if the cluster serves Routes. Every registry then has a proxy.
 	OpenShift bool
 }
 
-// Source returns the settings. It is called for every request and may fail if it has to read them.
+// Source returns the settings. It is called for every request. It returns an error if the settings cannot be read.
 type Source func(context.Context) (Settings, error)
 
-// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component the webhooks only
-// check the author and return a warning; conversion is always enabled.
+// Register adds the webhooks and the conversion of ModelRegistry to the server of the manager. For a disabled component, the webhooks only
+// check the author and return a warning. The conversion is always enabled.
 func Register(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards, settings Source) {
 	server := mgr.GetWebhookServer()
 	server.Register(ConvertPath, converter{})
@@ -75,13 +75,13 @@ func RegisterCatalog(mgr ctrl.Manager, enabled bool, guards pkgadmission.Guards,
 	mgr.GetWebhookServer().Register(ValidateCatalogPath, &admission.Webhook{Handler: handler})
 }
 
-// namespaceFinder returns the namespaces with an object of the name.
+// namespaceFinder returns the namespaces that contain an object of a name.
 type namespaceFinder func(ctx context.Context, name string) ([]string, error)
 
-// liveLookupPeriod is how long after a request a name is looked up in the API server, because the cache may lack the new object.
+// liveLookupPeriod is the time after a request in which its name is looked up in the API server, because the cache may lack the new object.
 const liveLookupPeriod = 30 * time.Second
 
-// cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache has the name, or if a recent request had it.
+// cachedFirst returns a namespaceFinder of ModelRegistries that calls live only if the cache or a recent request contains the name.
 func cachedFirst(cached client.Reader, live namespaceFinder) namespaceFinder {
 	recent := expiring.NewExpiring()
 	return func(ctx context.Context, name string) ([]string, error) {
@@ -175,7 +175,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the stored object, because the client sets that of the new one
+	if nestedMap(old, "metadata")["deletionTimestamp"] != nil { // of the old object, because clients can set the one of the new object
 		return admission.Allowed("")
 	}
 	settings, err := source(ctx)
@@ -187,7 +187,7 @@ func handle(ctx context.Context, request admission.Request, source Source,
 
 func (v *validator) validate(ctx context.Context, registry, old *v1beta1.ModelRegistry, s Settings) (field.ErrorList, error) {
 	if old != nil {
-		s.Namespace = "" // the setting may have changed, and objects elsewhere must remain editable
+		s.Namespace = "" // stored objects must remain editable after a change of the setting
 	}
 	errs := append(nameErrors(registry, old), Validate(registry, s)...)
 	errs = append(errs, patternErrors(registry, old)...)
@@ -206,12 +206,12 @@ func annotationErrors(object map[string]any) field.ErrorList {
 	if err := conversion.Check(object); err != nil {
 		path := field.NewPath("metadata", "annotations").Key(conversion.Annotation)
 		text, _ := nestedMap(nestedMap(object, "metadata"), "annotations")[conversion.Annotation].(string)
-		return field.ErrorList{field.Invalid(path, text, err.Error()+": leave the annotation as it is served")}
+		return field.ErrorList{field.Invalid(path, text, err.Error()+": send the annotation unchanged")}
 	}
 	return nil
 }
 
-// decode decodes the objects of a request; old is nil on create. Other kinds than ModelRegistry are errors.
+// decode decodes the objects of a request. old is nil on create. Kinds other than ModelRegistry are errors.
 func decode(request admission.Request) (object, old map[string]any, err error) {
 	if object, err = decodeRaw(request.Object.Raw); err != nil {
 		return nil, nil, err
@@ -252,7 +252,7 @@ func settingsUnavailable(err error) admission.Response {
 	return pkgadmission.CheckFailed("the settings of the component modelregistry", err)
 }
 
-// catalogValidator is the validating webhook of Catalog. It checks creations only.
+// catalogValidator is the validating webhook of Catalog. It validates only new objects.
 type catalogValidator struct {
 	settings       Source
 	findNamespaces namespaceFinder
@@ -278,7 +278,7 @@ func (v *catalogValidator) Handle(ctx context.Context, request admission.Request
 	return pkgadmission.Invalid(aihubv1alpha1.GroupVersion.WithKind(aihubv1alpha1.Kind).GroupKind(), request.Name, errs)
 }
 
-// catalogErrors rejects a new Catalog with another name or namespace than allowed.
+// catalogErrors rejects a new Catalog with an invalid name or namespace.
 func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	var errs field.ErrorList
 	if name != aihubv1alpha1.CatalogName {
@@ -288,7 +288,7 @@ func catalogErrors(name, namespace string, s Settings) field.ErrorList {
 	return append(errs, namespaceErrors(namespace, s.Namespace, "the Catalog must be in")...)
 }
 
-// duplicateCatalogErrors rejects a Catalog if one exists in another namespace: both would have the same host and cluster-scoped objects.
+// duplicateCatalogErrors rejects a Catalog if one exists in another namespace, because both would have the same host and cluster-scoped objects.
 func duplicateCatalogErrors(name, namespace string, namespaces []string) field.ErrorList {
 	for _, other := range namespaces {
 		if other != namespace {

@@ -15,14 +15,14 @@ import (
 	pkgadmission "github.com/odh-platform/odh-platform-operator/pkg/admission"
 )
 
-// discard is a response writer without memory.
-type discard struct{ io.Writer }
+// discardWriter is a response writer that stores nothing.
+type discardWriter struct{ io.Writer }
 
-func (discard) Header() http.Header { return http.Header{} }
-func (discard) WriteHeader(int)     {}
+func (discardWriter) Header() http.Header { return http.Header{} }
+func (discardWriter) WriteHeader(int)     {}
 
 // maxHeapGrowth returns the maximum live memory in bytes that a function adds. It runs the garbage collector continuously.
-func maxHeapGrowth(do func()) int64 {
+func maxHeapGrowth(run func()) int64 {
 	var stats runtime.MemStats
 	heapInUse := func() int64 {
 		runtime.GC()
@@ -31,64 +31,64 @@ func maxHeapGrowth(do func()) int64 {
 	}
 	heapInUse()
 	heapInUse() // empties pools
-	before, highest := heapInUse(), int64(0)
-	ended := make(chan struct{})
+	initial, highest := heapInUse(), int64(0)
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
-		do()
+		defer close(done)
+		run()
 	}()
 	for {
 		select {
-		case <-ended:
-			return highest - before
+		case <-done:
+			return highest - initial
 		default:
 			highest = max(highest, heapInUse())
 		}
 	}
 }
 
-// The estimated memory of any body covers the memory of its handler.
+// The estimated memory of a request is at least the memory that its handler allocates.
 func TestWeightsCoverHandlerMemory(t *testing.T) {
 	const size, fixed = 128 << 10, 512 << 10 // pools of the libraries
-	many := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
+	repeat := func(item string) string { return `{"a":[` + strings.Repeat(item+",", size/(len(item)+1)) + `0]}` }
 	settings := func(context.Context) (Settings, error) { return Settings{}, nil }
-	none := func(context.Context, string) ([]string, error) { return nil, nil }
+	noNamespaces := func(context.Context, string) ([]string, error) { return nil, nil }
 	for name, spec := range map[string]string{
-		"text":             `{"a":"` + strings.Repeat("x", size) + `"}`,
-		"text to escape":   `{"a":"` + strings.Repeat("<", size) + `"}`,
-		"numbers":          many("1"),
-		"texts":            many(`"b"`),
-		"empty objects":    many("{}"),
-		"empty lists":      many("[]"),
-		"lists of lists":   many("[[[1]]]"),
-		"objects":          many(`{"":0}`),
-		"variables":        many(`{"name":"a","value":"b"}`),
-		"chains":           many(strings.Repeat(`{"":`, 60) + "1" + strings.Repeat("}", 60)),
-		"chains with keys": strings.Repeat(`{"`+strings.Repeat("k", size/60)+`":`, 60) + "1" + strings.Repeat("}", 60),
-		"volumes":          `{"volumes":[` + strings.Repeat(`{"emptyDir":{}},`, size/16) + `{}]}`,
+		"text":                          `{"a":"` + strings.Repeat("x", size) + `"}`,
+		"text to escape":                `{"a":"` + strings.Repeat("<", size) + `"}`,
+		"numbers":                       repeat("1"),
+		"texts":                         repeat(`"b"`),
+		"empty objects":                 repeat("{}"),
+		"empty lists":                   repeat("[]"),
+		"lists of lists":                repeat("[[[1]]]"),
+		"objects":                       repeat(`{"":0}`),
+		"variables":                     repeat(`{"name":"a","value":"b"}`),
+		"nested objects":                repeat(strings.Repeat(`{"":`, 60) + "1" + strings.Repeat("}", 60)),
+		"nested objects with long keys": strings.Repeat(`{"`+strings.Repeat("k", size/60)+`":`, 60) + "1" + strings.Repeat("}", 60),
+		"volumes":                       `{"volumes":[` + strings.Repeat(`{"emptyDir":{}},`, size/16) + `{}]}`,
 	} {
 		object := `{"apiVersion":"` + alpha + `","kind":"ModelRegistry","metadata":{"name":"a","namespace":"b"},"spec":` + spec + `}`
 		review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"UPDATE","object":` + object + `,"oldObject":` + object + `}}`
 		conversion := `{"request":{"desiredAPIVersion":"` + beta + `","objects":[` + object + `]}}`
-		for handler, tc := range map[string]struct {
+		for handler, test := range map[string]struct {
 			next   http.Handler
 			body   string
 			weight int64
 		}{
 			"defaults":   {&admission.Webhook{Handler: &defaulter{settings}}, review, pkgadmission.MemoryOf([]byte(review))},
-			"validation": {&admission.Webhook{Handler: &validator{settings, none}}, review, pkgadmission.MemoryOf([]byte(review))},
+			"validation": {&admission.Webhook{Handler: &validator{settings, noNamespaces}}, review, pkgadmission.MemoryOf([]byte(review))},
 			"conversion": {converter{}, conversion, converter{}.Weigh([]byte(conversion))},
 		} {
-			took := int64(math.MaxInt64)
-			// Allocations during a garbage collection count as live. On a busy machine, there are more of them.
-			for try := 0; try < 10 && took > tc.weight+fixed; try++ {
-				request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.body))
+			growth := int64(math.MaxInt64)
+			// Retry, because allocations during a garbage collection count as live. A busy machine has more of them.
+			for try := 0; try < 10 && growth > test.weight+fixed; try++ {
+				request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
 				request.Header.Set("Content-Type", "application/json")
-				took = min(took, maxHeapGrowth(func() { tc.next.ServeHTTP(discard{io.Discard}, request) }))
+				growth = min(growth, maxHeapGrowth(func() { test.next.ServeHTTP(discardWriter{io.Discard}, request) }))
 			}
-			t.Logf("%s of %s: %d KiB of %d KiB", handler, name, took>>10, tc.weight>>10)
-			if took > tc.weight+fixed {
-				t.Errorf("%s of %s take %d bytes and are taken for %d", handler, name, took, tc.weight)
+			t.Logf("%s of %s: allocated %d KiB, estimated %d KiB", handler, name, growth>>10, test.weight>>10)
+			if growth > test.weight+fixed {
+				t.Errorf("%s of %s: allocated %d bytes, estimated %d", handler, name, growth, test.weight)
 			}
 		}
 	}

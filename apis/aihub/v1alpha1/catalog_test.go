@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-func TestSampleIsUnderstood(t *testing.T) {
+func TestSampleIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestSampleIsUnderstood(t *testing.T) {
 	}
 	c, ok := decoded.(*Catalog)
 	if !ok || *kind != GroupVersion.WithKind(Kind) || c.Name != CatalogName || c.Spec.Database.Volume.SizeLimit.String() != "10Gi" {
-		t.Errorf("the sample holds %v %+v", kind, decoded)
+		t.Errorf("decoded %v %+v, want the sample Catalog with a volume of 10Gi", kind, decoded)
 	}
 	if !s.Recognizes(GroupVersion.WithKind("CatalogList")) {
 		t.Error("want the list type registered in the scheme")

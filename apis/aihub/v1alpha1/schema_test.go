@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// facts are the types, bounds, enumerations and required fields that users rely on.
-var facts = map[string]string{
+// fieldSchemas are the types, bounds, enumerations and required fields that users rely on.
+var fieldSchemas = map[string]string{
 	"spec.resources.catalog.limits":     "object",
 	"spec.resources.postgres.requests":  "object",
 	"spec.database.volume":              "object",
@@ -28,7 +28,7 @@ var facts = map[string]string{
 	"status.sourcesOmitted":             "integer",
 }
 
-func definition(t *testing.T) map[string]any {
+func readCRDSpec(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("../../../config/crd/bases/aihub.opendatahub.io_catalogs.yaml")
 	if err != nil {
@@ -41,17 +41,17 @@ func definition(t *testing.T) map[string]any {
 	return out["spec"].(map[string]any)
 }
 
-func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
-	spec := definition(t)
+func TestSchemaOfFields(t *testing.T) {
+	spec := readCRDSpec(t)
 	version := spec["versions"].([]any)[0].(map[string]any)
 	if version["name"] != GroupVersion.Version || version["storage"] != true || spec["scope"] != "Namespaced" {
 		t.Errorf("unexpected storage version %v or scope %v", version["name"], spec["scope"])
 	}
 	root := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 	if root["required"] != nil || root["properties"].(map[string]any)["spec"].(map[string]any)["required"] != nil {
-		t.Error("the schema requires spec or fields of it")
+		t.Error("want spec and all its fields optional")
 	}
-	for path, want := range facts {
+	for path, want := range fieldSchemas {
 		at := root
 		for _, step := range strings.Split(path, ".") {
 			properties, _ := at["properties"].(map[string]any)

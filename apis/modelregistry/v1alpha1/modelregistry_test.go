@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-const older = `
+const legacyManifest = `
 apiVersion: modelregistry.opendatahub.io/v1alpha1
 kind: ModelRegistry
-metadata: {name: older}
+metadata: {name: legacy}
 spec:
   rest: {port: 8080}
   grpc: {port: 9090}
@@ -26,7 +26,7 @@ func TestLegacyManifestsAreAccepted(t *testing.T) {
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	decoded, kind, err := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(older), nil, nil)
+	decoded, kind, err := serializer.NewCodecFactory(s, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(legacyManifest), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func TestLegacyManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// This version demands grpc and the name of the database, so they are written even when they are empty.
-func TestRequiredFieldsAreWrittenWhenEmpty(t *testing.T) {
+// grpc and postgres.database are required in v1alpha1, so they are encoded even when they are empty.
+func TestRequiredFieldsAreEncodedWhenEmpty(t *testing.T) {
 	m := &ModelRegistry{Spec: ModelRegistrySpec{Postgres: &PostgresConfig{}, Istio: &IstioConfig{Gateway: &GatewayConfig{}}}}
 	data, err := json.Marshal(m)
 	want := `{"metadata":{},"spec":{"rest":{},"grpc":{},"postgres":{"database":""},"istio":{"gateway":{"rest":{},"grpc":{}}}}}`

@@ -31,11 +31,11 @@ func TestSamplesAreDecoded(t *testing.T) {
 		}
 		m, ok := decoded.(*ModelRegistry)
 		if !ok || *kind != GroupVersion.WithKind(Kind) {
-			t.Errorf("%s holds %v", file, kind)
+			t.Errorf("%s: decoded %v, want a v1beta1 ModelRegistry", file, kind)
 			continue
 		}
 		if m.Spec.Postgres == nil == (m.Spec.MySQL == nil) {
-			t.Errorf("%s: want one database, got %+v", file, m.Spec)
+			t.Errorf("%s: want one of postgres and mysql, got %+v", file, m.Spec)
 		}
 	}
 	if !s.Recognizes(GroupVersion.WithKind("ModelRegistryList")) {

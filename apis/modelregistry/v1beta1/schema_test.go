@@ -12,20 +12,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const definition = "../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml"
+const crdFile = "../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml"
 
-// fact is a property of one field that users rely on.
-type fact struct {
+// fieldSchema is the part of the schema of one field that users rely on.
+type fieldSchema struct {
 	path string
 	// versions that have the field: a for v1alpha1, b for v1beta1.
 	versions string
 	kind     string
-	// about lists default, enum, bounds and required fields, in that order.
-	about string
+	// constraints lists default, enum, bounds and required fields, in that order.
+	constraints string
 }
 
-// facts are those of the reference, field by field.
-var facts = []fact{
+// fieldSchemas are the fields that the CRD must keep.
+var fieldSchemas = []fieldSchema{
 	{"spec.rest", "ab", "object", ""},
 	{"spec.rest.port", "ab", "integer", "default=8080 minimum=1 maximum=65535"},
 	{"spec.rest.serviceRoute", "ab", "string", "default=disabled enum=[disabled enabled]"},
@@ -113,8 +113,8 @@ func (s node) child(name string) node {
 	return child
 }
 
-// about summarizes the constraints of a schema in one line.
-func (s node) about() string {
+// constraints summarizes the constraints of a schema in one line.
+func (s node) constraints() string {
 	var out []string
 	for _, key := range []string{"default", "enum", "minimum", "maximum", "maxLength", "required"} {
 		if value, ok := s[key]; ok {
@@ -124,10 +124,10 @@ func (s node) about() string {
 	return strings.Join(out, " ")
 }
 
-// crd reads the definition; the versions are given by their names.
-func crd(t *testing.T) (spec map[string]any, byName map[string]map[string]any) {
+// readCRD returns the spec of the CRD, and its versions by name.
+func readCRD(t *testing.T) (spec map[string]any, byName map[string]map[string]any) {
 	t.Helper()
-	text, err := os.ReadFile(definition)
+	text, err := os.ReadFile(crdFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,38 +144,37 @@ func crd(t *testing.T) (spec map[string]any, byName map[string]map[string]any) {
 	return spec, byName
 }
 
-func TestSchemaKeepsFieldsOfUsers(t *testing.T) {
-	_, byName := crd(t)
-	for _, f := range facts {
+func TestSchemaOfFields(t *testing.T) {
+	_, byName := readCRD(t)
+	for _, f := range fieldSchemas {
 		for letter, name := range versions {
 			at := node(byName[name]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any))
 			for _, step := range strings.Split(f.path, ".") {
 				at = at.child(step)
 			}
-			others := strings.ContainsRune(f.versions, letter)
-			if !others {
-				if hasFact(f.path, letter) != (at != nil) {
-					t.Errorf("%s %s: present %v", name, f.path, at != nil)
+			if !strings.ContainsRune(f.versions, letter) {
+				if want := hasField(f.path, letter); want != (at != nil) {
+					t.Errorf("%s %s: field exists: %v, want %v", name, f.path, at != nil, want)
 				}
 				continue
 			}
 			if at["type"] != f.kind {
 				t.Errorf("%s %s: type %v, want %s", name, f.path, at["type"], f.kind)
 			}
-			if got := at.about(); got != f.about {
-				t.Errorf("%s %s: got %q, want %q", name, f.path, got, f.about)
+			if got := at.constraints(); got != f.constraints {
+				t.Errorf("%s %s: got %q, want %q", name, f.path, got, f.constraints)
 			}
 		}
 	}
 }
 
-// hasFact reports whether another line contains the field for a version.
-func hasFact(path string, version rune) bool {
-	return slices.ContainsFunc(facts, func(f fact) bool { return f.path == path && strings.ContainsRune(f.versions, version) })
+// hasField reports whether fieldSchemas contains the field for a version.
+func hasField(path string, version rune) bool {
+	return slices.ContainsFunc(fieldSchemas, func(f fieldSchema) bool { return f.path == path && strings.ContainsRune(f.versions, version) })
 }
 
-func TestDefinitionAsClientsKnowIt(t *testing.T) {
-	spec, byName := crd(t)
+func TestNamesVersionsAndColumns(t *testing.T) {
+	spec, byName := readCRD(t)
 	want := map[string]any{"kind": "ModelRegistry", "listKind": "ModelRegistryList", "plural": "modelregistries", "singular": "modelregistry", "shortNames": []any{"mr"}, "categories": []any{"odh"}}
 	if diff := cmp.Diff(want, spec["names"]); diff != "" || spec["scope"] != "Namespaced" || spec["group"] != GroupVersion.Group {
 		t.Errorf("unexpected names %v, scope or group (-want +got):\n%s", spec["names"], diff)
@@ -186,22 +185,22 @@ func TestDefinitionAsClientsKnowIt(t *testing.T) {
 	}
 	warning, _ := alphaVersion["deprecationWarning"].(string)
 	if alphaVersion["deprecated"] != true || !strings.Contains(warning, "v1beta1") || betaVersion["deprecated"] != nil {
-		t.Errorf("v1alpha1 is deprecated: %v, %q", alphaVersion["deprecated"], warning)
+		t.Errorf("deprecated of v1alpha1 is %v with warning %q, want a warning with v1beta1, and v1beta1 not deprecated", alphaVersion["deprecated"], warning)
 	}
-	for name, wanted := range map[string][]string{
+	for name, want := range map[string][]string{
 		"v1alpha1": {"Ready", "Reason", "Available", "Age", "Istio/2", "Gateway/2", "OAuthProxy/2", "Status/2", "Hosts/2", "Message/1"},
 		"v1beta1":  {"Ready", "Reason", "Available", "Age", "KubeRBACProxy/2", "Status/2", "Hosts/2", "Message/1"},
 	} {
-		if diff := cmp.Diff(wanted, columns(byName[name])); diff != "" {
-			t.Errorf("columns of %s:\n%s", name, diff)
+		if diff := cmp.Diff(want, columns(byName[name])); diff != "" {
+			t.Errorf("columns of %s (-want +got):\n%s", name, diff)
 		}
 		if byName[name]["subresources"].(map[string]any)["status"] == nil {
-			t.Errorf("%s has no status", name)
+			t.Errorf("%s has no status subresource", name)
 		}
 	}
 }
 
-// columns returns the names of the printed columns, with their priority.
+// columns returns the names of the printer columns, with their priority.
 func columns(version map[string]any) []string {
 	var out []string
 	for _, column := range version["additionalPrinterColumns"].([]any) {
@@ -215,29 +214,29 @@ func columns(version map[string]any) []string {
 	return out
 }
 
-func TestRequiredFieldsOfTheSpec(t *testing.T) {
-	_, byName := crd(t)
+func TestRequiredFieldsOfSpec(t *testing.T) {
+	_, byName := readCRD(t)
 	for name, want := range map[string]string{"v1alpha1": "[grpc rest]", "v1beta1": "[rest]"} {
 		root := node(byName[name]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any))
 		if got := fmt.Sprint(root.child("spec")["required"]); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
+			t.Errorf("%s: required fields of spec %s, want %s", name, got, want)
 		}
 		if root["required"] != nil {
-			t.Errorf("%s: the spec is optional, got %v", name, root["required"])
+			t.Errorf("%s: required top-level fields %v, want none", name, root["required"])
 		}
 	}
 }
 
-// The words of refusals are part of the contract: people search for them.
+// The messages of the validation rules must not change without notice: users search for them.
 func TestMessagesOfRules(t *testing.T) {
-	_, byName := crd(t)
-	for version, wanted := range map[string][]string{
+	_, byName := readCRD(t)
+	for version, want := range map[string][]string{
 		"v1alpha1": {"Cannot use both istio and oauthProxy", "tlsCertificateSecret and tlsKeySecret MUST be set together"},
 		"v1beta1": {
 			"Cannot use both oauthProxy and kubeRBACProxy", "GenerateDeployment must be set to true if host/hostAddress are not provided",
 			"Username must be set if database is specified", "host and hostAddress must not be set when generateDeployment is true",
 			"size must be greater than zero", "tlsCertificateSecret and tlsKeySecret MUST be set together",
-			// Those of package server.
+			// Rules of package server.
 			"label values must be 63 characters or less", "each volumeMounts entry must name an entry of volumes: add the volume, or correct the name",
 			"each topologySpreadConstraints entry must have a maxSkew above zero, and DoNotSchedule or ScheduleAnyway in whenUnsatisfiable",
 			"priorityClassName must be the name of a PriorityClass: lowercase letters, digits, - and ., with a letter or digit at both ends",
@@ -249,18 +248,19 @@ func TestMessagesOfRules(t *testing.T) {
 	} {
 		got := map[string]bool{}
 		messages(byName[version]["schema"], got)
-		for _, message := range wanted {
+		for _, message := range want {
 			if !got[message] {
-				t.Errorf("%s: no rule says %q", version, message)
+				t.Errorf("%s: no rule has the message %q", version, message)
 			}
 			delete(got, message)
 		}
 		if len(got) > 0 {
-			t.Errorf("%s: rules that the reference does not have: %v", version, got)
+			t.Errorf("%s: rules with unexpected messages %v", version, got)
 		}
 	}
 }
 
+// messages adds the messages of all validation rules in value to into.
 func messages(value any, into map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -277,9 +277,9 @@ func messages(value any, into map[string]bool) {
 	}
 }
 
-// The pattern of domains, as text and by the values that it accepts. Hosts of Routes have a prefix, so an empty domain is invalid.
-func TestPatternOfDomains(t *testing.T) {
-	_, byName := crd(t)
+// The pattern accepts DNS names, and an empty domain, which is the same as no domain.
+func TestDomainPattern(t *testing.T) {
+	_, byName := readCRD(t)
 	label := strings.Repeat("a", 63)
 	for path, version := range map[string]string{"kubeRBACProxy": "v1beta1", "oauthProxy": "v1alpha1", "istio.gateway": "v1alpha1"} {
 		at := node(byName[version]["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)).child("spec")
@@ -297,7 +297,7 @@ func TestPatternOfDomains(t *testing.T) {
 			"a b": false, "a/b": false, "a:443": false, "*.example.com": false, "a\n": false, "bücher.example": false,
 		} {
 			if pattern.MatchString(domain) != valid {
-				t.Errorf("%s: %q is accepted: %t", path, domain, !valid)
+				t.Errorf("%s: pattern matches %q: %t, want %t", path, domain, !valid, valid)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestEncodedSpecIsStable(t *testing.T) {
 			want: `{"modelType":{"name":"sklearn","version":""},"path":"","storage":{"path":"","parameters":{}},"runtime":{"name":""},"protocolVersion":""}`,
 		},
 		"all fields": {
-			spec: full(),
+			spec: fullSpec(),
 			want: `{"serviceAccountName":"sa","modelType":{"name":"f","version":"1"},"path":"p","schemaPath":"s",` +
 				`"storage":{"path":"sp","schemaPath":"ss","parameters":{"a":"\u003c","b":"2"},"key":"k",` +
 				`"persistentVolumeClaim":{"claimName":"c"},"s3":{"secretKey":"x","bucket":"b"}},` +
@@ -53,11 +53,11 @@ func TestEncodedSpecIsStable(t *testing.T) {
 		if diff := cmp.Diff(c.want, string(data)); diff != "" {
 			t.Errorf("%s: the JSON differs (-want +got):\n%s", name, diff)
 		}
-		var back PredictorSpec
-		if err := json.Unmarshal(data, &back); err != nil {
+		var decoded PredictorSpec
+		if err := json.Unmarshal(data, &decoded); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.spec, back); diff != "" {
+		if diff := cmp.Diff(c.spec, decoded); diff != "" {
 			t.Errorf("%s: the decoded spec differs (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(&c.spec, c.spec.DeepCopy()); diff != "" {
@@ -66,7 +66,7 @@ func TestEncodedSpecIsStable(t *testing.T) {
 	}
 }
 
-func full() PredictorSpec {
+func fullSpec() PredictorSpec {
 	gpu := GPURequest("required")
 	s := &Storage{
 		Path: new("sp"), SchemaPath: new("ss"), Parameters: map[string]string{"b": "2", "a": "<"}, Key: new("k"),
@@ -81,8 +81,8 @@ func full() PredictorSpec {
 	}
 }
 
-// [modelmesh-71] The deprecated forms are written as YAML and read back.
-func TestDeprecatedFormsAsYAML(t *testing.T) {
+// [modelmesh-71] Deprecated fields are encoded to YAML and decoded without loss.
+func TestDeprecatedFieldsAsYAML(t *testing.T) {
 	gpu := GPURequest("preferred")
 	p := &Predictor{Spec: PredictorSpec{
 		ModelType: ModelType{Name: "pytorch"}, Path: "cifar", SchemaPath: new("schema.json"), GPU: &gpu,
@@ -107,11 +107,11 @@ spec:
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}
-	back := &Predictor{}
-	if err := yaml.Unmarshal(data, back); err != nil {
+	decoded := &Predictor{}
+	if err := yaml.Unmarshal(data, decoded); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(p, back); diff != "" {
+	if diff := cmp.Diff(p, decoded); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -131,11 +131,11 @@ func TestUnsetStatusIsOmitted(t *testing.T) {
 	if clone := p.DeepCopy(); clone.Status.LastFailureInfo == p.Status.LastFailureInfo || clone.Status.LastFailureInfo.Time == nil {
 		t.Error("DeepCopy shares or drops status.lastFailureInfo")
 	}
-	if data, err = json.Marshal(Predictor{Spec: full()}); err != nil {
+	if data, err = json.Marshal(Predictor{Spec: fullSpec()}); err != nil {
 		t.Fatal(err)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil || members["status"] != nil {
-		t.Errorf("members %v, error %v", members, err)
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil || fields["status"] != nil {
+		t.Errorf("fields %v, error %v, want no status", fields, err)
 	}
 }

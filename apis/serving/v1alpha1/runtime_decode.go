@@ -20,8 +20,8 @@ type object struct {
 	Spec            json.RawMessage `json:"spec,omitempty"`
 }
 
-// UnmarshalJSON decodes the fields of the spec that it can and records the others. An error for one object would prevent the cluster's list
-// of runtimes from being decoded.
+// UnmarshalJSON decodes all valid fields of the spec and records the others. It returns no error for invalid fields, because an error would
+// fail the list of all runtimes.
 func (r *ServingRuntime) UnmarshalJSON(data []byte) error {
 	var o object
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &o); err != nil {
@@ -51,7 +51,7 @@ func (r *ClusterServingRuntime) UnmarshalJSON(data []byte) error {
 	return (*ServingRuntime)(r).UnmarshalJSON(data)
 }
 
-// decodeByField decodes each field of a spec separately. malformed describes the first field, in alphabetical order, that could not be decoded.
+// decodeByField decodes each field of a spec separately. malformed describes the first field in alphabetical order that is invalid.
 func decodeByField(data []byte) (spec ServingRuntimeSpec, malformed string) {
 	fields := map[string]json.RawMessage{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {
@@ -60,9 +60,9 @@ func decodeByField(data []byte) (spec ServingRuntimeSpec, malformed string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		single, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
 		if err == nil {
-			before := spec
+			original := spec
 			if err = kjson.UnmarshalCaseSensitivePreserveInts(single, &spec); err != nil {
-				spec = before
+				spec = original
 			}
 		}
 		if err != nil && malformed == "" {

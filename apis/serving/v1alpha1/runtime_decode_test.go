@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// [M6] Numbers that the schema of KServe lets pass, and that would make a typed list of all runtimes unreadable.
+// [M6] The schema of KServe accepts numbers that a typed client cannot decode. One such runtime must not make the whole list fail.
 func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
@@ -27,13 +27,13 @@ func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 		{"metadata":{"name":"text"},"spec":"no"},
 		{"metadata":{"name":"null"},"spec":null},
 		{"metadata":{"name":"good"},"spec":{"multiModel":true,"replicas":3,"containers":[{"name":"x"}]}}]}`
-	type row struct {
+	type summary struct {
 		Name, Malformed string
 		Multi, Disabled bool
 		Replicas        int64
 		Containers      int
 	}
-	want := []row{
+	want := []summary{
 		{Name: "many", Multi: true, Replicas: 70000},
 		{Name: "less", Multi: true, Replicas: -1},
 		{Name: "huge", Multi: true, Containers: 1, Malformed: "spec.replicas cannot be read"},
@@ -43,9 +43,9 @@ func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 		{Name: "null"},
 		{Name: "good", Multi: true, Replicas: 3, Containers: 1},
 	}
-	view := func(name, malformed string, spec ServingRuntimeSpec) row {
+	summarize := func(name, malformed string, spec ServingRuntimeSpec) summary {
 		text, _, _ := strings.Cut(malformed, ":")
-		out := row{Name: name, Malformed: text, Containers: len(spec.Containers)}
+		out := summary{Name: name, Malformed: text, Containers: len(spec.Containers)}
 		if spec.MultiModel != nil {
 			out.Multi = *spec.MultiModel
 		}
@@ -63,15 +63,15 @@ func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: unexpected error: %v", kind, err)
 		}
-		var got []row
+		var got []summary
 		switch l := decoded.(type) {
 		case *ServingRuntimeList:
 			for _, r := range l.Items {
-				got = append(got, view(r.Name, r.Malformed, r.Spec))
+				got = append(got, summarize(r.Name, r.Malformed, r.Spec))
 			}
 		case *ClusterServingRuntimeList:
 			for _, r := range l.Items {
-				got = append(got, view(r.Name, r.Malformed, r.Spec))
+				got = append(got, summarize(r.Name, r.Malformed, r.Spec))
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -80,16 +80,16 @@ func TestInvalidNumbersDoNotHideOtherRuntimes(t *testing.T) {
 	}
 }
 
-func TestMetadataOfARuntimeMustBeReadable(t *testing.T) {
+func TestInvalidMetadataIsAnError(t *testing.T) {
 	data := []byte(`{"metadata":{"name":7},"spec":{}}`)
 	for _, into := range []any{&ServingRuntime{}, &ClusterServingRuntime{}} {
 		if err := json.Unmarshal(data, into); err == nil || !strings.HasPrefix(err.Error(), "decoding a runtime: ") {
-			t.Errorf("%T: error %v", into, err)
+			t.Errorf("%T: got error %v, want prefix %q", into, err, "decoding a runtime: ")
 		}
 	}
 }
 
-// A decoder may be given an object that held something else before.
+// The target of UnmarshalJSON may contain fields of another object.
 func TestDecodingReplacesPreviousContent(t *testing.T) {
 	r := &ServingRuntime{Malformed: "before", Spec: ServingRuntimeSpec{Replicas: new(int64(1))}}
 	r.Labels = map[string]string{"old": "x"}
@@ -103,7 +103,7 @@ func TestDecodingReplacesPreviousContent(t *testing.T) {
 	}
 }
 
-// [UP-F6] Fields that KServe adds are not lost without a word.
+// [UP-F6] Fields that the Go type does not have are listed in Ignored.
 func TestIgnoredFields(t *testing.T) {
 	r := &ServingRuntime{}
 	text := `{"spec":{"multiModel":true,"schedulerName":"gpu","resourceClaims":[{"name":"gpu","resourceClaimName":"one"}],
@@ -111,8 +111,8 @@ func TestIgnoredFields(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"supportedModelFormats[0].priority", "workerSpec"}; !cmp.Equal(sorted(r.Spec.Ignored), want) || r.Malformed != "" {
-		t.Errorf("%q ignored and %q malformed, want %q", r.Spec.Ignored, r.Malformed, want)
+	if want := []string{"supportedModelFormats[0].priority", "workerSpec"}; !cmp.Equal(slices.Sorted(slices.Values(r.Spec.Ignored)), want) || r.Malformed != "" {
+		t.Errorf("ignored fields %q and malformed field %q, want ignored %q", r.Spec.Ignored, r.Malformed, want)
 	}
 	if r.Spec.SchedulerName != "gpu" || len(r.Spec.ResourceClaims) != 1 || r.Spec.Containers[0].Resources.Claims[0].Name != "gpu" {
 		t.Errorf("unexpected Spec: %+v", r.Spec)
@@ -122,11 +122,6 @@ func TestIgnoredFields(t *testing.T) {
 		many += fmt.Sprintf(`"unknown%d":1,`, i)
 	}
 	if err := json.Unmarshal([]byte(strings.TrimSuffix(many, ",")+"}}"), r); err != nil || len(r.Spec.Ignored) != maxIgnored {
-		t.Errorf("%d ignored, %v", len(r.Spec.Ignored), err)
+		t.Errorf("%d ignored fields, want %d; error %v", len(r.Spec.Ignored), maxIgnored, err)
 	}
-}
-
-func sorted(values []string) []string {
-	slices.Sort(values)
-	return values
 }

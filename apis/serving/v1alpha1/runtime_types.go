@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ObjectMeta is metav1.ObjectMeta. Views of foreign kinds embed it under this name, so that controller-gen creates no CRDs for them.
+// ObjectMeta is metav1.ObjectMeta. Views of foreign kinds embed it under this name, because controller-gen then generates no CRDs for them.
 type ObjectMeta = metav1.ObjectMeta
 
 // ServingRuntime is a partial view of KServe's ServingRuntime, a template for pods that serve the models of its namespace.
@@ -17,7 +17,7 @@ type ServingRuntime struct {
 
 	// Spec is the template.
 	Spec ServingRuntimeSpec `json:"spec,omitzero"`
-	// Malformed describes the first field of the stored spec that could not be decoded and is missing in Spec. Empty if there is no such field.
+	// Malformed describes the first field of the stored spec that could not be decoded and is missing in Spec. It is empty without such a field.
 	Malformed string `json:"-"`
 }
 

@@ -22,7 +22,7 @@ type schemaNode struct {
 	AdditionalProperties *schemaNode
 }
 
-type definitionFile struct {
+type crdManifest struct {
 	Spec struct {
 		Scope    string
 		Names    map[string]any
@@ -36,20 +36,20 @@ type definitionFile struct {
 	}
 }
 
-func definition(t *testing.T) definitionFile {
+func readCRD(t *testing.T) crdManifest {
 	t.Helper()
 	text, err := os.ReadFile("../../../config/crd/bases/serving.kserve.io_predictors.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d definitionFile
+	var d crdManifest
 	if err := yaml.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-const states = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
+const modelStates = `enum=["" Pending Standby Loading Loaded FailedToLoad]`
 
 // predictorFields are the fields of the Predictor API, with type and validation. The CRD validates nothing else: the controller reports
 // contradictory fields in the status.
@@ -76,7 +76,7 @@ var predictorFields = map[string]string{
 	"spec.storage.s3.bucket":                       "string",
 	"spec.storage.s3.secretKey":                    "string",
 	"status":                                       "object default=map[activeModelState:Pending available:false failedCopies:0 targetModelState: totalCopies:0 transitionStatus:UpToDate] required=[activeModelState available failedCopies targetModelState totalCopies transitionStatus]",
-	"status.activeModelState":                      "string default=Pending " + states,
+	"status.activeModelState":                      "string default=Pending " + modelStates,
 	"status.available":                             "boolean",
 	"status.conditions":                            "array",
 	"status.failedCopies":                          "integer default=0",
@@ -89,7 +89,7 @@ var predictorFields = map[string]string{
 	"status.lastFailureInfo.reason":                "string enum=[ModelLoadFailed RuntimeUnhealthy NoSupportingRuntime RuntimeNotRecognized InvalidPredictorSpec]",
 	"status.lastFailureInfo.time":                  "string format=date-time",
 	"status.observedGeneration":                    "integer format=int64",
-	"status.targetModelState":                      "string default= " + states,
+	"status.targetModelState":                      "string default= " + modelStates,
 	"status.totalCopies":                           "integer default=0",
 	"status.transitionStatus":                      "string default=UpToDate enum=[UpToDate InProgress BlockedByFailedLoad InvalidSpec]",
 	"spec.storage.persistentVolumeClaim.claimName": "string",
@@ -98,7 +98,7 @@ var predictorFields = map[string]string{
 
 func TestPredictorSchemaFields(t *testing.T) {
 	found := map[string]string{}
-	root := definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema
+	root := readCRD(t).Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, name := range []string{"spec", "status"} {
 		describe(found, name, root.Properties[name])
 	}
@@ -110,6 +110,7 @@ func TestPredictorSchemaFields(t *testing.T) {
 	}
 }
 
+// describe adds the type and the validation of n and of all its fields to into.
 func describe(into map[string]string, path string, n *schemaNode) {
 	text := n.Type
 	if n.Format != "" {
@@ -119,7 +120,7 @@ func describe(into map[string]string, path string, n *schemaNode) {
 		text += fmt.Sprintf(" default=%v", n.Default)
 	}
 	if len(n.Enum) > 0 {
-		text += " enum=[" + strings.Join(quoted(n.Enum), " ") + "]"
+		text += " enum=[" + strings.Join(quoteEmpty(n.Enum), " ") + "]"
 	}
 	if len(n.Required) > 0 {
 		slices.Sort(n.Required)
@@ -134,8 +135,8 @@ func describe(into map[string]string, path string, n *schemaNode) {
 	}
 }
 
-// quoted returns the values, with an empty one as "".
-func quoted(values []string) []string {
+// quoteEmpty returns the values, with "" instead of an empty one.
+func quoteEmpty(values []string) []string {
 	out := slices.Clone(values)
 	for i, value := range out {
 		if value == "" {
@@ -147,7 +148,7 @@ func quoted(values []string) []string {
 
 // The CRD keeps the names, the version and the printer columns that clients use.
 func TestPredictorNamesAndColumns(t *testing.T) {
-	d := definition(t)
+	d := readCRD(t)
 	if d.Spec.Scope != "Namespaced" || d.Spec.Names["plural"] != "predictors" || d.Spec.Names["kind"] != KindPredictor || d.Spec.Names["listKind"] != "PredictorList" ||
 		fmt.Sprint(d.Spec.Names["shortNames"], d.Spec.Names["categories"]) != "[pred] [odh]" {
 		t.Errorf("scope %s, names %v", d.Spec.Scope, d.Spec.Names)

@@ -14,12 +14,12 @@ const maxIgnored = 10
 // UnmarshalJSON decodes the view and, in ModelMesh mode, records the fields of the spec that it does not contain.
 func (s *InferenceService) UnmarshalJSON(data []byte) error {
 	type plain InferenceService // has no methods
-	var read plain
-	unknown, err := kjson.UnmarshalStrict(data, &read, kjson.DisallowUnknownFields)
+	var decoded plain
+	unknown, err := kjson.UnmarshalStrict(data, &decoded, kjson.DisallowUnknownFields)
 	if err != nil {
 		return fmt.Errorf("decoding an InferenceService: %w", err)
 	}
-	*s = InferenceService(read)
+	*s = InferenceService(decoded)
 	if s.Annotations[AnnotationDeploymentMode] != DeploymentModeModelMesh {
 		return nil
 	}

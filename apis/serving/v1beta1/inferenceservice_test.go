@@ -17,8 +17,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/serving/v1alpha1"
 )
 
-// Lists are read although objects hold much that the view does not know.
-func TestListIsRead(t *testing.T) {
+// A list is decoded even if its objects have fields that the Go types do not have, or have with other types.
+func TestListIsDecoded(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -45,9 +45,9 @@ func TestListIsRead(t *testing.T) {
 	}
 }
 
-// [UP-F6] What a spec for ModelMesh holds and the view does not is noted; the status, and what KServe serves itself, are no matter of it.
+// [UP-F6] Unknown fields of the spec are listed in Ignored, but only for ModelMesh. Unknown fields of the status are not.
 func TestIgnoredFields(t *testing.T) {
-	read := func(mode, fields string) *InferenceService {
+	decode := func(mode, fields string) *InferenceService {
 		s := &InferenceService{Ignored: []string{"before"}}
 		text := fmt.Sprintf(`{"metadata":{"name":"a","annotations":{%q:%q}},"spec":{"predictor":{"timeout":1,"model":{"modelFormat":{"name":"x"}}%s}},
 			"status":{"odd":1,"modelStatus":{"transitionStatus":"","odd":1}}}`, AnnotationDeploymentMode, mode, fields)
@@ -56,41 +56,41 @@ func TestIgnoredFields(t *testing.T) {
 		}
 		return s
 	}
-	more := `,"hostnameOverride":"h","logger":{"batchSize":2}`
-	got := read(DeploymentModeModelMesh, more).Ignored
+	unknown := `,"hostnameOverride":"h","logger":{"batchSize":2}`
+	got := decode(DeploymentModeModelMesh, unknown).Ignored
 	slices.Sort(got)
 	if want := []string{"spec.predictor.hostnameOverride", "spec.predictor.logger"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for mode, fields := range map[string]string{"Standard": more, "": more, DeploymentModeModelMesh: ""} {
-		if got := read(mode, fields).Ignored; len(got) > 0 {
-			t.Errorf("mode %q: %q", mode, got)
+	for mode, fields := range map[string]string{"Standard": unknown, "": unknown, DeploymentModeModelMesh: ""} {
+		if got := decode(mode, fields).Ignored; len(got) > 0 {
+			t.Errorf("mode %q: ignored fields %q, want none", mode, got)
 		}
 	}
 	for i := range 30 {
-		more += fmt.Sprintf(`,"unknown%d":1`, i)
+		unknown += fmt.Sprintf(`,"unknown%d":1`, i)
 	}
-	if got := read(DeploymentModeModelMesh, more).Ignored; len(got) != maxIgnored {
-		t.Errorf("%d are noted", len(got))
+	if got := decode(DeploymentModeModelMesh, unknown).Ignored; len(got) != maxIgnored {
+		t.Errorf("%d ignored fields, want %d", len(got), maxIgnored)
 	}
 	if err := json.Unmarshal([]byte(`{"spec":7}`), &InferenceService{}); err == nil || !strings.HasPrefix(err.Error(), "decoding an InferenceService: ") {
 		t.Error(err)
 	}
 }
 
-// The status is written in the words of KServe, without what was never set.
+// The status has the field names and values of KServe, and omits unset fields.
 func TestStatusAsJSON(t *testing.T) {
-	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
+	timestamp := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC))
 	s := InferenceServiceStatus{
 		Conditions: []Condition{
-			{Type: ConditionPredictorReady, Status: corev1.ConditionFalse, LastTransitionTime: at, Reason: "R", Message: "m"},
+			{Type: ConditionPredictorReady, Status: corev1.ConditionFalse, LastTransitionTime: timestamp, Reason: "R", Message: "m"},
 			{Type: ConditionReady, Status: corev1.ConditionUnknown},
 		},
 		URL:        "grpc://a:1",
 		Components: map[string]ComponentStatus{ComponentPredictor: {URL: "grpc://a:1", GRPCURL: "grpc://a:1", RestURL: "http://a:2"}},
 		ModelStatus: &ModelStatus{
 			TransitionStatus: v1alpha1.InProgress, States: &ModelRevisionStates{ActiveModelState: v1alpha1.Loaded, TargetModelState: v1alpha1.Loading},
-			Copies: &ModelCopies{TotalCopies: 2}, LastFailureInfo: &FailureInfo{Reason: v1alpha1.ModelLoadFailed, ModelRevisionName: "a__isvc-0", Time: &at},
+			Copies: &ModelCopies{TotalCopies: 2}, LastFailureInfo: &FailureInfo{Reason: v1alpha1.ModelLoadFailed, ModelRevisionName: "a__isvc-0", Time: &timestamp},
 		},
 	}
 	got, err := json.Marshal(s)

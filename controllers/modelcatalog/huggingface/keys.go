@@ -29,7 +29,7 @@ const (
 // keySecret is a labelled Secret. Its fields are exported because it is compared by reflection.
 type keySecret struct {
 	Namespace, Name, Source string
-	// Hash of the key, "" without a key.
+	// Hash of the key, or "" without a key.
 	Hash string
 }
 
@@ -46,10 +46,10 @@ func NewWatcher(client dynamic.Interface, namespace string, clk clock.Clock, log
 	return &Watcher{secrets}
 }
 
-// trimSecret replaces the data of a Secret by a hash of the key. The hash, which is visible on pods, is keyed by the UID, so that equal
-// keys have different hashes.
+// trimSecret replaces the data of a Secret by a hash of the key. The hash is visible on pods and keyed by the UID, so that equal keys have
+// different hashes.
 func trimSecret(object *unstructured.Unstructured) {
-	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // a Secret has no other types
+	text, _, _ := unstructured.NestedString(object.Object, "data", Key) // values of Secrets are strings
 	delete(object.Object, "data")
 	object.SetAnnotations(nil)
 	object.SetManagedFields(nil)
@@ -91,7 +91,7 @@ type Selection struct {
 	Problems []string
 }
 
-// selectKeys selects the Secrets for the server. They are ordered by name, and the first one with a variable wins.
+// selectKeys selects the Secrets for the server. They are ordered by name, and the first one with a variable has precedence.
 func selectKeys(secrets []keySecret) Selection {
 	var selection Selection
 	secretOf, sum := map[string]string{}, sha256.New()

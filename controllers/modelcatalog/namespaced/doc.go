@@ -1,9 +1,9 @@
-// Package namespaced holds the RBAC markers of the controller for the namespace of the Catalog. They become a separate role, so that an
-// installation with one such namespace can grant it there only.
+// Package namespaced holds the RBAC markers of the controller for the namespace of the Catalog. They are generated into a separate role, which
+// an installation with one such namespace can bind only there.
 package namespaced
 
-// Most permissions are limited to resource names. They include the permissions in the roles of readers and administrators, because a permission can be
-// granted only by its holder.
+// Most permissions are limited to resource names. They include the permissions in the roles of readers and administrators, because only the
+// holder of a permission can grant it.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create
 // +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=model-catalog;model-catalog-postgres,verbs=get;patch;delete

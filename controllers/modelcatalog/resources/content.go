@@ -63,7 +63,7 @@ func withVersion(image, version string) string {
 		return image
 	}
 	repository, _, _ := strings.Cut(image, "@")
-	if tag := strings.LastIndex(repository, ":"); tag > strings.LastIndex(repository, "/") { // otherwise it is a port
+	if tag := strings.LastIndex(repository, ":"); tag > strings.LastIndex(repository, "/") { // a colon before the last slash separates a port
 		repository = repository[:tag]
 	}
 	if strings.Contains(version, ":") {
@@ -103,7 +103,7 @@ func ClusterProxy(object *unstructured.Unstructured) EgressProxy {
 	}
 }
 
-// HasEgressProxy reports whether the spec sets an egress proxy, or {} for none. Deprecated fields in spec.proxy do not count.
+// HasEgressProxy reports whether the spec sets an egress proxy, or disables it with {}. Deprecated fields in spec.proxy do not count.
 func HasEgressProxy(c *aihubv1alpha1.Catalog) bool {
 	p := c.Spec.Proxy
 	return p != nil && (p.HTTPProxy != nil || p.HTTPSProxy != nil || p.NoProxy != nil || *p == aihubv1alpha1.CatalogProxy{})

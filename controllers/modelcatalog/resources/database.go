@@ -19,8 +19,8 @@ const (
 	defaultDatabaseSize = "5Gi"
 )
 
-// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster. Its policies allow
-// ingress only from the server and deny all egress, which does not affect replies.
+// BuildDatabase returns the objects of the managed database without its Secret, whose password exists only in the cluster. The NetworkPolicies
+// allow ingress only from the server and deny all egress.
 func BuildDatabase(c *aihubv1alpha1.Catalog, in Inputs) apply.Desired {
 	var objects apply.Desired
 	clients := resources.AllowTCP(databasePort).WithFrom(resources.PodPeer(Selector(Name)))
@@ -46,7 +46,7 @@ func databaseDeployment(c *aihubv1alpha1.Catalog, in Inputs) *appsv1ac.Deploymen
 	}
 	if EncryptsDatabase(c) {
 		server.Certificate = DatabaseCertificate
-		if !in.OpenShift() { // which assigns a group
+		if !in.OpenShift() { // OpenShift assigns a group
 			server.Security.WithFSGroup(PodFSGroup)
 		}
 	}

@@ -36,9 +36,9 @@ const (
 	LabelledPrefix = "labeled-"
 	tlsVolume      = "kube-rbac-proxy-tls"
 	tlsDir         = "/etc/tls"
-	// startupFailureThreshold gives a server five minutes to start: the image of its database may still be pulled.
+	// startupFailureThreshold gives a server five minutes to start, because the image of its database may still be pulled.
 	startupFailureThreshold = 60
-	// PodFSGroup is the group by which pods read files of Secrets, unless OpenShift assigns one.
+	// PodFSGroup is the group that may read the files of Secrets, unless OpenShift assigns one.
 	PodFSGroup = 1000
 )
 
@@ -112,7 +112,7 @@ func probe(delay int32) *corev1ac.ProbeApplyConfiguration {
 // sourceVolume is a ConfigMap with sources, its volume and the directory where it is mounted.
 type sourceVolume struct{ configMap, volume, dir string }
 
-// defaultSourceVolume has the sources of the catalog itself.
+// defaultSourceVolume mounts the default sources.
 var defaultSourceVolume = sourceVolume{DefaultSources, defaultVolume, path.Join(sourcesDir, defaultVolume)}
 
 func userSourceVolumes() []sourceVolume {
@@ -140,7 +140,6 @@ func serverArguments(in Inputs) []string {
 	return append(arguments, "--performance-metrics="+benchmarkDir)
 }
 
-// serverVolumes returns the volumes of the server and their mounts.
 func serverVolumes(in Inputs) (volumes []*corev1ac.VolumeApplyConfiguration, mounts []*corev1ac.VolumeMountApplyConfiguration) {
 	add := func(all ...sourceVolume) {
 		for _, s := range all {
@@ -194,7 +193,7 @@ func databaseVerification(c *aihubv1alpha1.Catalog) (mode, secret string) {
 	return "", ""
 }
 
-// huggingFaceEnv returns the variables with keys for Hugging Face. They are optional, so that pods start after a Secret was deleted.
+// huggingFaceEnv returns the variables with keys for Hugging Face. They are optional, because pods must start without a deleted Secret.
 func huggingFaceEnv(in Inputs) []*corev1ac.EnvVarApplyConfiguration {
 	env := make([]*corev1ac.EnvVarApplyConfiguration, 0, len(in.HuggingFaceKeys))
 	for _, k := range in.HuggingFaceKeys {
@@ -216,7 +215,6 @@ func proxy(c *aihubv1alpha1.Catalog, in Inputs) *rbacproxy.Sidecar {
 	}
 }
 
-// resourcesSpec returns the resources of the spec.
 func resourcesSpec(c *aihubv1alpha1.Catalog) aihubv1alpha1.CatalogResources {
 	return ptr.Deref(c.Spec.Resources, aihubv1alpha1.CatalogResources{})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-// Names that other software relies on. They do not depend on the Catalog, of which a cluster has only one.
+// Names on which other software relies. They do not depend on the Catalog, because a cluster has only one.
 const (
 	Name         = "model-catalog"
 	DatabaseName = "model-catalog-postgres"
@@ -58,7 +58,7 @@ const (
 	// LabelNamespace is the namespace of the Catalog, on objects outside of it.
 	LabelNamespace = servers.LabelNamespace
 
-	// annotationHuggingFaceKeys is on the pod template, so that a changed key rolls the pods.
+	// annotationHuggingFaceKeys is an annotation of the pod template, because a changed key must roll the pods.
 	annotationHuggingFaceKeys = "modelregistry.opendatahub.io/hf-secrets-hash"
 
 	// SourceLabel and its value mark ConfigMaps with labelled sources.

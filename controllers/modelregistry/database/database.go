@@ -66,7 +66,7 @@ func isRolledOut(d *appsv1.Deployment) bool {
 	return s.ObservedGeneration == d.Generation && s.AvailableReplicas > 0 && s.UpdatedReplicas == s.Replicas && s.AvailableReplicas == s.Replicas
 }
 
-// hasCompletedRollout reports whether a rollout was completed, whether or not pods are available now.
+// hasCompletedRollout reports whether a rollout has completed, even if no pod is available now.
 func hasCompletedRollout(d *appsv1.Deployment) bool {
 	return conditions.DeploymentCondition(d, appsv1.DeploymentProgressing).Reason == "NewReplicaSetAvailable"
 }
@@ -115,9 +115,9 @@ const (
 // BackupCondition returns a condition without type for the backups of a CronJob. While a Job runs, the condition reports the one before it.
 func BackupCondition(cronJob *batchv1.CronJob) *metav1.Condition {
 	started, succeeded := cronJob.Status.LastScheduleTime, cronJob.Status.LastSuccessfulTime
-	last := "there is none yet"
+	last := "no backup has succeeded yet"
 	if succeeded != nil {
-		last = "the last one ended at " + succeeded.UTC().Format(time.RFC3339)
+		last = "the last successful backup ended at " + succeeded.UTC().Format(time.RFC3339)
 	}
 	switch {
 	case cronJob.Spec.Suspend != nil && *cronJob.Spec.Suspend:

@@ -1,10 +1,9 @@
-// Package namespaced holds the RBAC markers of the controller for namespaces of registries. They become a separate role, so that an
-// installation with one such namespace can grant it there only.
+// Package namespaced holds the RBAC markers of the controller for namespaces of registries. They are generated into a separate role, which an
+// installation with one such namespace can bind only there.
 package namespaced
 
-// The Role for users contains get on services and endpoints, and a right can be granted only by its holder. Delete is needed on claims and
-// Secrets too, although they are never deleted: OpenShift lets only clients with delete change owner references. It also requires create
-// and update on routes/custom-host.
+// The Role for users contains get on services and endpoints, and only the holder of a permission can grant it. Claims and Secrets are never
+// deleted, but OpenShift requires delete for changes of owner references. It also requires create and update on routes/custom-host.
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;patch;delete

@@ -198,7 +198,6 @@ func postgresDSN(p *v1beta1.PostgresConfig) (string, error) {
 	return "postgresql://" + user + hosts + ":" + portString(p.Port, v1beta1.DefaultPostgresPort) + "/" + escapeURL(p.Database) + sslModeQuery(p), nil
 }
 
-// sslModeQuery returns the query of the URL.
 func sslModeQuery(p *v1beta1.PostgresConfig) string {
 	if p.SSLMode == "" {
 		return ""

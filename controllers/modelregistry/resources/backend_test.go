@@ -15,11 +15,11 @@ import (
 // dsnOf returns the database address of a server.
 func dsnOf(t *testing.T, server corev1.Container) string {
 	t.Helper()
-	at := slices.IndexFunc(server.Env, func(e corev1.EnvVar) bool { return e.Name == EnvDSN })
-	if at < 0 {
-		t.Fatalf("no address in %v", server.Env)
+	index := slices.IndexFunc(server.Env, func(e corev1.EnvVar) bool { return e.Name == EnvDSN })
+	if index < 0 {
+		t.Fatalf("no variable %s in %v", EnvDSN, server.Env)
 	}
-	return server.Env[at].Value
+	return server.Env[index].Value
 }
 
 // serverOf returns the container of the server and the volumes of its pod.
@@ -33,14 +33,14 @@ func TestDatabaseArguments(t *testing.T) {
 	postgresMap := func(s *v1beta1.ModelRegistrySpec) {
 		s.Postgres.SSLRootCertificateConfigMap = registrytest.ConfigMap("pg-root-map", "ca.pem")
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []string
 	}{
 		"PostgreSQL": {registrytest.Registry(), []string{
 			"--embedmd-database-type=postgres",
 		}},
-		"PostgreSQL wins": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
+		"PostgreSQL has precedence": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.MySQL = &v1beta1.MySQLConfig{Host: "my"} }), []string{
 			"--embedmd-database-type=postgres",
 		}},
 		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []string{
@@ -67,7 +67,7 @@ func TestDatabaseArguments(t *testing.T) {
 			"--embedmd-database-ssl-cipher=TLS_AES_256_GCM_SHA384",
 			"--embedmd-database-ssl-verify-server-cert=true",
 		}},
-		"MySQL that does not verify": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []string{
+		"MySQL without verification": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS, registrytest.MySQLConfigMaps), []string{
 			"--embedmd-database-type=mysql",
 			"--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/tls.crt",
 			"--embedmd-database-ssl-key=/etc/mysql_ssl_key/tls.key",
@@ -77,8 +77,8 @@ func TestDatabaseArguments(t *testing.T) {
 			"--embedmd-database-ssl-verify-server-cert=false",
 		}},
 	} {
-		server, _ := serverOf(t, c.m)
-		if diff := cmp.Diff(append([]string{"--hostname=0.0.0.0", "--port=8080"}, c.want...), server.Args); diff != "" {
+		server, _ := serverOf(t, test.m)
+		if diff := cmp.Diff(append([]string{"--hostname=0.0.0.0", "--port=8080"}, test.want...), server.Args); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -101,34 +101,34 @@ func TestDatabaseEnvironment(t *testing.T) {
 		return address("postgresql://registry:$(POSTGRES_PASSWORD)@pg.data.svc:5432/models?sslmode=" + mode)
 	}
 	const mysql = "@tcp(mysql.data.svc:3306)/models?charset=utf8mb4"
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []corev1.EnvVar
 	}{
 		"PostgreSQL":            {registrytest.Registry(), []corev1.EnvVar{login, postgres("disable")}},
 		"PostgreSQL, verify-ca": {registrytest.Registry(mode("verify-ca")), []corev1.EnvVar{login, postgres("verify-ca")}},
-		"PostgreSQL in full": {registrytest.Registry(registrytest.PostgresTLS), []corev1.EnvVar{
+		"PostgreSQL with TLS": {registrytest.Registry(registrytest.PostgresTLS), []corev1.EnvVar{
 			login, postgres("verify-full"), from("POSTGRES_SSLPASSWORD", "pg-client", "passphrase"), verify,
 		}},
-		"PostgreSQL, no secret": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), []corev1.EnvVar{
+		"PostgreSQL without a password": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Postgres.PasswordSecret = nil }), []corev1.EnvVar{
 			address("postgresql://registry@pg.data.svc:5432/models?sslmode=disable"),
 		}},
 		"MySQL": {registrytest.Registry(registrytest.MySQL), []corev1.EnvVar{
 			from("MYSQL_PASSWORD", "my-login", "password"), address("registry:$(MYSQL_PASSWORD)" + mysql),
 		}},
-		"MySQL without a secret": {registrytest.Registry(registrytest.MySQL, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), []corev1.EnvVar{
+		"MySQL without a password": {registrytest.Registry(registrytest.MySQL, func(s *v1beta1.ModelRegistrySpec) { s.MySQL.PasswordSecret = nil }), []corev1.EnvVar{
 			address("registry" + mysql),
 		}},
 	} {
-		server, _ := serverOf(t, c.m)
-		if diff := cmp.Diff(c.want, server.Env); diff != "" {
+		server, _ := serverOf(t, test.m)
+		if diff := cmp.Diff(test.want, server.Env); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
 func TestDatabaseVolumes(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want []string // volume: kind and object at path
 	}{
@@ -151,7 +151,7 @@ func TestDatabaseVolumes(t *testing.T) {
 			"mysql-ssl-rootcerts: ConfigMap my-roots-map at /etc/mysql_ssl_rootcerts",
 		}},
 	} {
-		server, volumes := serverOf(t, c.m)
+		server, volumes := serverOf(t, test.m)
 		var got []string
 		for i, v := range volumes {
 			source, mode := "", (*int32)(nil)
@@ -166,7 +166,7 @@ func TestDatabaseVolumes(t *testing.T) {
 			}
 			got = append(got, v.Name+": "+source+" at "+mount.MountPath)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -180,12 +180,12 @@ func TestPasswordsAreInSecretsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The base64 form of the password that buildDatabaseObjects hands over.
+		// The password of buildDatabaseObjects in base64.
 		if found := strings.Contains(string(text), "Z2VuZXJhdGVk"); found != (o.GetKind() == "Secret") {
-			t.Errorf("%s %s holds the password: %t", o.GetKind(), o.GetName(), found)
+			t.Errorf("%s %s contains the encoded password: %t", o.GetKind(), o.GetName(), found)
 		}
 		if strings.Contains(string(text), `"generated"`) {
-			t.Errorf("%s %s shows the password", o.GetKind(), o.GetName())
+			t.Errorf("%s %s contains the password", o.GetKind(), o.GetName())
 		}
 	}
 }

@@ -22,16 +22,19 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-const plainPortName, securePortName = "http-api", "https-api"
+const (
+	plainPortName  = "http-api"
+	securePortName = "https-api"
+)
 
 // Inputs holds the parameters of the objects that are not in the spec.
 type Inputs struct {
 	servers.Publishing
-	// ServingCertificate is true if the spec names no certificate, so that the Service requests one from the platform.
+	// ServingCertificate is true if the spec names no certificate. The Service then requests one from the platform.
 	ServingCertificate bool
-	// ProxyPending is true if the ready pods have no proxy although the spec has one, so that the Service must bypass the proxy.
+	// ProxyPending is true if the spec has a proxy, but the ready pods do not. The Service then bypasses the proxy.
 	ProxyPending bool
-	// HasCustomDomain is true if the spec names the domain, so that the user provides the host.
+	// HasCustomDomain is true if the spec names the domain. The user then provides the host.
 	HasCustomDomain bool
 	// ServerHash and DatabaseHash are the hashes of the objects that the pods consume.
 	ServerHash, DatabaseHash reference.RolloutHash
@@ -80,8 +83,8 @@ func Build(m *v1beta1.ModelRegistry, in Inputs) (apply.Desired, error) {
 	return slices.Concat(desired, d.DisruptionBudget(m.Spec.Replicas), Published(m, in)), nil
 }
 
-// ingressPorts returns the ports to which all clients may connect: that of the proxy, which authorizes requests, unless the clients of its
-// Route have a policy, and that of the server while pods without a proxy are running.
+// ingressPorts returns the ports to which all clients may connect: the port of the proxy, unless the policy of a Route opens it, and the port
+// of the server while pods without a proxy are running.
 func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	if !hasRoute(m, in) {
 		ports = append(ports, proxyPort(m))
@@ -92,14 +95,14 @@ func ingressPorts(m *v1beta1.ModelRegistry, in Inputs) (ports []int32) {
 	return ports
 }
 
-// Group returns the Group. Without users it does not own that field, because administrators add them.
+// Group returns the Group. If users is nil, it does not own that field, because administrators add the users.
 func Group(m *v1beta1.ModelRegistry, users userv1.OptionalNames) runtime.ApplyConfiguration {
 	return resources.Typed(capability.UserGroup, &userv1.Group{
 		ObjectMeta: metav1.ObjectMeta{Name: UsersName(m), Labels: ClusterLabels(m, UsersName(m))}, Users: users,
 	})
 }
 
-// service returns the Service of the proxy, or of the server without a proxy, with the descriptions of the registry.
+// service returns the Service of the proxy, or of the server without a proxy, with the description annotations of the registry.
 func service(m *v1beta1.ModelRegistry, in Inputs) runtime.ApplyConfiguration {
 	certificate := ""
 	if m.Spec.KubeRBACProxy != nil && in.ServingCertificate {
@@ -165,7 +168,7 @@ func externalAddress(m *v1beta1.ModelRegistry, in Inputs) string {
 	return ""
 }
 
-// Hosts returns the hosts of the server, external ones first. Hosts that Gateway or router rejected are omitted.
+// Hosts returns the hosts of the server, external ones first, without hosts that Gateway or router rejected.
 func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	var all []string
 	if in.HasGatewayAddress() {
@@ -178,8 +181,8 @@ func Hosts(m *v1beta1.ModelRegistry, in Inputs) []string {
 	return append(all, inside+".svc.cluster.local", inside, ServiceName(m))
 }
 
-// externalHost returns the host of Route or Ingress, or the one that the user provides for the domain in the spec if there are no Routes;
-// "" if the proxy is not exposed.
+// externalHost returns the host of Route or Ingress, or "" if the proxy is not exposed. On plain Kubernetes, users may provide a host in the
+// domain of the spec.
 func externalHost(m *v1beta1.ModelRegistry, in Inputs) string {
 	userProvided := m.Spec.KubeRBACProxy != nil && in.HasCustomDomain && !in.OpenShift()
 	if (userProvided || hasRoute(m, in) || exposesProxy(m) && in.Exposure.Ingress()) && !in.RouteReport.RejectedByRouter() {

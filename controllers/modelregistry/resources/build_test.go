@@ -70,8 +70,8 @@ func renderObjects(t testing.TB, m *v1beta1.ModelRegistry, desired apply.Desired
 	return objects
 }
 
-// object returns a built object by kind and name, or nil.
-func object(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+// findObject returns the built object of a kind and name, or nil.
+func findObject(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	for _, o := range objects {
 		if o.GetKind() == kind && o.GetName() == name {
 			return o
@@ -80,10 +80,10 @@ func object(objects []*unstructured.Unstructured, kind, name string) *unstructur
 	return nil
 }
 
-// typed decodes a built object strictly.
-func typed[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name string) *T {
+// decodeObject returns a built object as its Go type. Unknown fields are errors.
+func decodeObject[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
-	o := object(objects, kind, name)
+	o := findObject(objects, kind, name)
 	if o == nil {
 		t.Fatalf("no %s %s was built", kind, name)
 		return nil
@@ -97,10 +97,10 @@ func typed[T any](t testing.TB, objects []*unstructured.Unstructured, kind, name
 
 func podOf(t testing.TB, objects []*unstructured.Unstructured, deployment string) corev1.PodSpec {
 	t.Helper()
-	return typed[appsv1.Deployment](t, objects, "Deployment", deployment).Spec.Template.Spec
+	return decodeObject[appsv1.Deployment](t, objects, "Deployment", deployment).Spec.Template.Spec
 }
 
-func kinds(objects []*unstructured.Unstructured) []string {
+func objectKeys(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, o := range objects {
 		all = append(all, o.GetKind()+"/"+o.GetName())

@@ -26,7 +26,7 @@ const (
 	DefaultDatabaseUser = "modelregistry"
 	KeyUsername         = "username"
 	KeyPassword         = "password"
-	// KeyDatabase is only set for another name than DefaultDatabase, as the Secrets of the legacy operator have no such key.
+	// KeyDatabase is set only for names other than DefaultDatabase, because Secrets of the legacy operator have no such key.
 	KeyDatabase = "database"
 
 	defaultClaimSize = "5Gi"
@@ -74,7 +74,7 @@ func buildClaim(m *v1beta1.ModelRegistry, name string, storage *v1beta1.Postgres
 	return corev1ac.PersistentVolumeClaim(name, m.Namespace).WithLabels(databaseLabels(m)).WithSpec(spec)
 }
 
-// dataOwnership returns Unowned, which retains data after the deletion of the registry, unless the spec deletes it.
+// dataOwnership returns Unowned, so that data outlives the registry, unless the retention policy is Delete.
 func dataOwnership(m *v1beta1.ModelRegistry) apply.Ownership {
 	if m.Spec.Postgres.RetentionPolicy == v1beta1.DeleteData {
 		return apply.Controlled
@@ -160,7 +160,7 @@ func CheckIdentifier(field, name string) error {
 	return fmt.Errorf("%s %q %s", field, name, rules.IdentifierDetail)
 }
 
-// A CronJob appends eleven characters to its name for Jobs.
+// cronJobNameLimit is the maximum length of a CronJob name. The name of a Job has eleven more characters.
 const cronJobNameLimit = validation.DNS1035LabelMaxLength - 11
 
 // BackupName returns the name of CronJob and NetworkPolicy of the backups.

@@ -19,9 +19,9 @@ import (
 
 // [modelregistry-34]
 func TestDatabaseDeployment(t *testing.T) {
-	d := typed[appsv1.Deployment](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
+	d := decodeObject[appsv1.Deployment](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Deployment", "team-a-postgres")
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
-		t.Errorf("strategy %v: the volume is for one node", d.Spec.Strategy)
+		t.Errorf("got strategy %v, want Recreate, because only one pod may use the volume", d.Spec.Strategy)
 	}
 	labels := map[string]string{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres"}
 	if diff := cmp.Diff(labels, d.Spec.Selector.MatchLabels); diff != "" {
@@ -57,7 +57,7 @@ func TestDatabaseDeployment(t *testing.T) {
 }
 
 func TestDatabaseService(t *testing.T) {
-	s := typed[corev1.Service](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
+	s := decodeObject[corev1.Service](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "Service", "team-a-postgres")
 	if diff := cmp.Diff(map[string]string{"app": "team-a", "app.kubernetes.io/name": "team-a-postgres"}, s.Spec.Selector); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
@@ -79,7 +79,7 @@ func TestDatabaseService(t *testing.T) {
 // [D12] A generated database has the name, size and class of the spec.
 func TestDatabaseFollowsTheSpec(t *testing.T) {
 	objects := buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted), plain)
-	claim := typed[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
+	claim := decodeObject[corev1.PersistentVolumeClaim](t, objects, "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	want := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("fast"),
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}},
@@ -91,13 +91,13 @@ func TestDatabaseFollowsTheSpec(t *testing.T) {
 	if env[0].Value != "team_models" {
 		t.Errorf("database %q", env[0].Value)
 	}
-	standard := typed[corev1.PersistentVolumeClaim](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
+	standard := decodeObject[corev1.PersistentVolumeClaim](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "PersistentVolumeClaim", "team-a-postgres-storage").Spec
 	if size := standard.Resources.Requests[corev1.ResourceStorage]; size.String() != "5Gi" || standard.StorageClassName != nil {
-		t.Errorf("the claim of without an owner wish: %+v", standard)
+		t.Errorf("got claim %+v without spec.postgres.storage, want 5Gi and no storage class", standard)
 	}
 }
 
-// [D7] Claim and Secret are not applied in a reconcile, so that they are never updated from the spec.
+// [D7] Claim and Secret are not applied in a reconcile, and so are never updated from the spec.
 func TestDataIsNotInBuild(t *testing.T) {
 	m := registrytest.Registry(registrytest.Generated, registrytest.SizedAndDeleted)
 	desired, err := BuildDatabase(m, plain)
@@ -111,30 +111,30 @@ func TestDataIsNotInBuild(t *testing.T) {
 	}
 }
 
-// Data is deleted with its registry only by policy.
+// Data is deleted with its registry only if the retention policy is Delete.
 func TestRetention(t *testing.T) {
 	for policy, owned := range map[v1beta1.RetentionPolicy]bool{"": false, v1beta1.RetainData: false, v1beta1.DeleteData: true} {
 		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.RetentionPolicy = policy })
 		for _, o := range buildDatabaseObjects(t, m, plain) {
 			isData := o.GetKind() == "Secret" || o.GetKind() == "PersistentVolumeClaim"
 			if got := metav1.IsControlledBy(o, m); got != (owned || !isData) {
-				t.Errorf("%q: %s %s is controlled %t", policy, o.GetKind(), o.GetName(), got)
+				t.Errorf("%q: %s %s is controlled: %t", policy, o.GetKind(), o.GetName(), got)
 			}
 		}
 	}
 }
 
 func TestCredentials(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		database string
 		want     map[string][]byte
 	}{
-		"as before":          {"model_registry", map[string][]byte{"username": []byte("me"), "password": []byte("pw")}},
+		"default name":       {"model_registry", map[string][]byte{"username": []byte("me"), "password": []byte("pw")}},
 		"[D12] another name": {"models", map[string][]byte{"username": []byte("me"), "password": []byte("pw"), "database": []byte("models")}},
 	} {
 		m := registrytest.Registry(registrytest.Generated)
-		got := typed[corev1.Secret](t, renderObjects(t, m, apply.Desired{CredentialsSecret(m, "me", c.database, "pw")}), "Secret", "team-a-postgres-credentials")
-		if diff := cmp.Diff(c.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
+		got := decodeObject[corev1.Secret](t, renderObjects(t, m, apply.Desired{CredentialsSecret(m, "me", test.database, "pw")}), "Secret", "team-a-postgres-credentials")
+		if diff := cmp.Diff(test.want, got.Data); diff != "" || len(got.StringData) != 0 || len(got.Annotations) != 0 {
 			t.Errorf("%s: annotations %v, data (-want +got):\n%s", name, got.Annotations, diff)
 		}
 	}
@@ -152,17 +152,17 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// [D12] A name with which the image would not start is rejected with field and fix.
+// [D12] A name that the database image does not accept is rejected with field and fix.
 func TestDatabaseNames(t *testing.T) {
-	for _, fine := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
-		if err := CheckIdentifier("spec.postgres.username", fine); err != nil {
-			t.Errorf("%q: unexpected error: %v", fine, err)
+	for _, valid := range []string{"", "models", "_m", "Models_2", strings.Repeat("a", 63)} {
+		if err := CheckIdentifier("spec.postgres.username", valid); err != nil {
+			t.Errorf("%q: unexpected error: %v", valid, err)
 		}
 	}
-	for _, wrong := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {
-		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = wrong })
+	for _, invalid := range []string{"model-registry", "2models", "a b", "a\nb", "a;drop", strings.Repeat("a", 64), "ü"} {
+		m := registrytest.Registry(registrytest.Generated, func(s *v1beta1.ModelRegistrySpec) { s.Postgres.Database = invalid })
 		if _, err := BuildDatabase(m, plain); err == nil || !strings.Contains(err.Error(), "spec.postgres.database") {
-			t.Errorf("%q: got error %v, want one containing 'spec.postgres.database'", wrong, err)
+			t.Errorf("%q: got error %v, want one containing 'spec.postgres.database'", invalid, err)
 		}
 	}
 }

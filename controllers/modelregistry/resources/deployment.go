@@ -21,12 +21,12 @@ const (
 	ServerContainer = "rest-container"
 	// DatabaseContainer is the name of the container of a generated database.
 	DatabaseContainer = "postgres"
-	// Paths of probes, which report only whether the server and its database work.
-	pathDirty, pathHealth = "/readyz/isDirty", "/readyz/health"
-	// startupFailureThreshold gives a server five minutes to start: it answers no probe until its database runs, whose image may still be
-	// pulled.
+	// Paths of probes.
+	pathDirty  = "/readyz/isDirty"
+	pathHealth = "/readyz/health"
+	// startupFailureThreshold gives a server five minutes to start. It answers no probe before its database runs.
 	startupFailureThreshold = 60
-	// podFSGroup is the group by which pods read files of Secrets. OpenShift assigns groups per namespace and rejects others.
+	// podFSGroup is the group that may read the files of Secrets. OpenShift assigns a group to each namespace and rejects others.
 	podFSGroup = int64(65532)
 )
 
@@ -50,9 +50,9 @@ func deployment(m *v1beta1.ModelRegistry, in Inputs) (*appsv1ac.DeploymentApplyC
 }
 
 // podSecurity returns the security context of the restricted profile. Pods with volumes need an fsGroup unless OpenShift assigns one.
-func podSecurity(in Inputs, volumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
+func podSecurity(in Inputs, hasVolumes bool) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := resources.PodSecurity()
-	if volumes && !in.OpenShift() {
+	if hasVolumes && !in.OpenShift() {
 		security.WithFSGroup(podFSGroup).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	}
 	return security
@@ -76,7 +76,7 @@ func serverContainer(m *v1beta1.ModelRegistry, database backend) *corev1ac.Conta
 		WithVolumeMounts(database.mounts...)
 }
 
-// listenAddress returns the address of the server: behind a proxy it is reachable only inside the pod.
+// listenAddress returns the address on which the server listens: behind a proxy, only inside the pod.
 func listenAddress(m *v1beta1.ModelRegistry) string {
 	if m.Spec.KubeRBACProxy != nil {
 		return "127.0.0.1"
@@ -84,7 +84,7 @@ func listenAddress(m *v1beta1.ModelRegistry) string {
 	return "0.0.0.0"
 }
 
-// serverProbe returns a probe of the server, through its proxy if it has one. The proxy ignores the paths of probes. Times are in seconds.
+// serverProbe returns a probe of the server, through its proxy if it has one. The proxy does not authorize probes. Times are in seconds.
 func serverProbe(m *v1beta1.ModelRegistry, path string, delay, period, failures int32) *corev1ac.ProbeApplyConfiguration {
 	get := corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(plainPortName))
 	if m.Spec.KubeRBACProxy != nil {
@@ -131,7 +131,7 @@ func ServingCertificateRefs(m *v1beta1.ModelRegistry) (cert, key *v1beta1.Secret
 	return cert, key
 }
 
-// checkPorts returns an error for a port that two containers of the pod would use.
+// checkPorts returns an error if two containers of the pod would use the same port.
 func checkPorts(restPort, proxyPort int32) error {
 	switch {
 	case proxyPort == rbacproxy.HealthPort:

@@ -16,10 +16,10 @@ import (
 
 func deploymentOf(t *testing.T, m *v1beta1.ModelRegistry, in Inputs) *appsv1.Deployment {
 	t.Helper()
-	return typed[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a")
+	return decodeObject[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a")
 }
 
-// [modelregistry-27] The selector is that of the legacy operator: it is immutable.
+// [modelregistry-27] The selector is equal to the one of the legacy operator, because selectors are immutable.
 func TestSelector(t *testing.T) {
 	want := map[string]string{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a"}
 	d := deploymentOf(t, registrytest.Registry(), plain)
@@ -36,17 +36,17 @@ func TestSelector(t *testing.T) {
 
 // [modelregistry-66] Resources are those of the spec without claims, and no OAuth field is set.
 func TestServerContainer(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m                *v1beta1.ModelRegistry
 		requests, limits corev1.ResourceList
 	}{
-		"defaults":     {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
-		"given":        {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
-		"emptied":      {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
-		"no resources": {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
+		"defaults":              {registrytest.Registry(), registrytest.Registry().Spec.Rest.Resources.Requests, registrytest.Registry().Spec.Rest.Resources.Limits},
+		"resources of the spec": {registrytest.Registry(registrytest.Everywhere), registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Requests, registrytest.Registry(registrytest.Everywhere).Spec.Rest.Resources.Limits},
+		"empty resources":       {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = &corev1.ResourceRequirements{} }), nil, nil},
+		"no resources":          {registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) { s.Rest.Resources = nil }), nil, nil},
 	} {
-		server := deploymentOf(t, c.m, plain).Spec.Template.Spec.Containers[0]
-		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: c.requests, Limits: c.limits}, server.Resources); diff != "" {
+		server := deploymentOf(t, test.m, plain).Spec.Template.Spec.Containers[0]
+		if diff := cmp.Diff(corev1.ResourceRequirements{Requests: test.requests, Limits: test.limits}, server.Resources); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if server.Name != "rest-container" || server.Image != "quay.io/example/model-registry:v1" ||
@@ -61,10 +61,10 @@ func TestServerContainer(t *testing.T) {
 	}
 }
 
-// [BR-F3] The resources of the proxy can be set, as a ResourceQuota on limits requires.
+// [BR-F3] The resources of the proxy can be set, because a ResourceQuota may require limits.
 func TestResourcesOfTheProxy(t *testing.T) {
-	proxy := func(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
-		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = given })
+	proxyResources := func(requested *corev1.ResourceRequirements) corev1.ResourceRequirements {
+		m := registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Resources = requested })
 		for _, c := range deploymentOf(t, m, plain).Spec.Template.Spec.Containers {
 			if c.Name == "kube-rbac-proxy" {
 				return c.Resources
@@ -73,29 +73,29 @@ func TestResourcesOfTheProxy(t *testing.T) {
 		t.Fatal("the Deployment has no proxy container")
 		return corev1.ResourceRequirements{}
 	}
-	given := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
-	if diff := cmp.Diff(given, proxy(&given)); diff != "" {
+	requested := corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	if diff := cmp.Diff(requested, proxyResources(&requested)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := proxy(nil); got.Limits.Cpu().Sign() != 0 || got.Limits.Memory().String() != "256Mi" || got.Requests.Cpu().String() != "100m" {
-		t.Errorf("by default %+v", got)
+	if got := proxyResources(nil); got.Limits.Cpu().Sign() != 0 || got.Limits.Memory().String() != "256Mi" || got.Requests.Cpu().String() != "100m" {
+		t.Errorf("unexpected default resources %+v", got)
 	}
 }
 
 func TestServerProbes(t *testing.T) {
 	for port, m := range map[string]*v1beta1.ModelRegistry{"http-api": registrytest.Registry(), "8443": registrytest.Registry(registrytest.Proxied)} {
-		probesOf(t, m, port)
+		checkProbes(t, m, port)
 	}
 }
 
-// probesOf requires probes on a port: that of the proxy if there is one, because the server then listens on loopback only.
-func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
+// checkProbes requires probes on a port: the port of the proxy if there is one, because the server then listens only on loopback.
+func checkProbes(t *testing.T, m *v1beta1.ModelRegistry, port string) {
 	t.Helper()
 	pod := deploymentOf(t, m, plain).Spec.Template.Spec
 	c := pod.Containers[0]
-	if guarded := port != "http-api"; guarded != slices.Contains(c.Args, "--hostname=127.0.0.1") || guarded == slices.Contains(c.Args, "--hostname=0.0.0.0") ||
-		guarded && !slices.Contains(pod.Containers[1].Args, "--ignore-paths=/readyz/isDirty,/readyz/health") ||
-		guarded != (c.LivenessProbe.HTTPGet.Scheme == corev1.URISchemeHTTPS) {
+	if hasProxy := port != "http-api"; hasProxy != slices.Contains(c.Args, "--hostname=127.0.0.1") || hasProxy == slices.Contains(c.Args, "--hostname=0.0.0.0") ||
+		hasProxy && !slices.Contains(pod.Containers[1].Args, "--ignore-paths=/readyz/isDirty,/readyz/health") ||
+		hasProxy != (c.LivenessProbe.HTTPGet.Scheme == corev1.URISchemeHTTPS) {
 		t.Errorf("unexpected arguments %v or probe %+v", c.Args, c.LivenessProbe.HTTPGet)
 	}
 	for name, p := range map[string]struct {
@@ -109,49 +109,49 @@ func probesOf(t *testing.T, m *v1beta1.ModelRegistry, port string) {
 	} {
 		if p.got.HTTPGet.Path != p.path || p.got.HTTPGet.Port.String() != port || p.got.InitialDelaySeconds != p.delay ||
 			p.got.PeriodSeconds != p.period || p.got.FailureThreshold != p.failures || p.got.TimeoutSeconds != 5 {
-			t.Errorf("%s: unexpected p.got: %+v", name, p.got)
+			t.Errorf("%s: unexpected probe %+v", name, p.got)
 		}
 	}
 }
 
 // [modelregistry-27] [modelregistry-30] [modelregistry-31] [modelregistry-33]
 func TestSidecar(t *testing.T) {
-	for name, c := range map[string]struct {
-		m              *v1beta1.ModelRegistry
-		image          string
-		cert, key      string // Secrets
-		listen, behind string
-		files          []string
+	for name, test := range map[string]struct {
+		m                *v1beta1.ModelRegistry
+		image            string
+		cert, key        string // Secrets
+		listen, upstream string
+		files            []string
 	}{
-		"of the platform": {registrytest.Registry(registrytest.Proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
+		"certificate of the platform": {registrytest.Registry(registrytest.Proxied), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"no one filled in a Secret": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
+		"no certificate in the spec": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) {
 			s.KubeRBACProxy.TLSCertificateSecret, s.KubeRBACProxy.TLSKeySecret = nil, nil
 		}), "quay.io/example/kube-rbac-proxy:v1", "team-a-kube-rbac-proxy", "team-a-kube-rbac-proxy",
 			"--secure-listen-address=0.0.0.0:8443", "--upstream=http://127.0.0.1:8080/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/tls.crt", "--tls-private-key-file=/etc/tls/private-key/tls.key"}},
-		"customised": {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere, registrytest.Customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
+		"customized": {registrytest.Registry(registrytest.Proxied, registrytest.Everywhere, registrytest.Customised), "registry.example.com/sec/kube-rbac-proxy:v2", "own-cert", "own-key",
 			"--secure-listen-address=0.0.0.0:9443", "--upstream=http://127.0.0.1:9090/",
 			[]string{"--tls-cert-file=/etc/tls/private-cert/cert.pem", "--tls-private-key-file=/etc/tls/private-key/key.pem"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := deploymentOf(t, c.m, openshift).Spec.Template.Spec
+			pod := deploymentOf(t, test.m, openshift).Spec.Template.Spec
 			if len(pod.Containers) != 2 || pod.Containers[1].Name != "kube-rbac-proxy" {
 				t.Fatalf("%d containers", len(pod.Containers))
 			}
 			proxy := pod.Containers[1]
-			for _, want := range append(c.files, c.listen, c.behind, "--config-file=/etc/kube-rbac-proxy/config-file.yaml") {
+			for _, want := range append(test.files, test.listen, test.upstream, "--config-file=/etc/kube-rbac-proxy/config-file.yaml") {
 				if !slices.Contains(proxy.Args, want) {
-					t.Errorf("%s is not among %v", want, proxy.Args)
+					t.Errorf("argument %s is missing in %v", want, proxy.Args)
 				}
 			}
-			if proxy.Image != c.image {
-				t.Errorf("image %s", proxy.Image)
+			if proxy.Image != test.image {
+				t.Errorf("got image %s, want %s", proxy.Image, test.image)
 			}
 			volumes := pod.Volumes
-			if volumes[0].Secret.SecretName != c.cert || *volumes[0].Secret.DefaultMode != 0o600 ||
-				volumes[1].Secret.SecretName != c.key || *volumes[1].Secret.DefaultMode != 0o600 ||
+			if volumes[0].Secret.SecretName != test.cert || *volumes[0].Secret.DefaultMode != 0o600 ||
+				volumes[1].Secret.SecretName != test.key || *volumes[1].Secret.DefaultMode != 0o600 ||
 				volumes[2].ConfigMap.Name != "team-a-kube-rbac-proxy-config" || volumes[2].ConfigMap.DefaultMode != nil {
 				t.Errorf("volumes %+v", volumes)
 			}
@@ -161,31 +161,31 @@ func TestSidecar(t *testing.T) {
 
 // [S7] On plain Kubernetes a pod needs an fsGroup to read Secrets of mode 0600; OpenShift rejects one that it did not assign.
 func TestFSGroup(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
 		want bool
 	}{
-		"no references":     {registrytest.Registry(), plain, false},
-		"a proxy":           {registrytest.Registry(registrytest.Proxied), plain, true},
-		"files of database": {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), plain, true},
-		"OpenShift":         {registrytest.Registry(registrytest.Proxied), openshift, false},
+		"no volumes": {registrytest.Registry(), plain, false},
+		"proxy":      {registrytest.Registry(registrytest.Proxied), plain, true},
+		"TLS files":  {registrytest.Registry(registrytest.MySQL, registrytest.MySQLTLS), plain, true},
+		"OpenShift":  {registrytest.Registry(registrytest.Proxied), openshift, false},
 	} {
-		group := deploymentOf(t, c.m, c.in).Spec.Template.Spec.SecurityContext.FSGroup
-		if (group != nil) != c.want {
-			t.Errorf("%s: group %v", name, group)
+		group := deploymentOf(t, test.m, test.in).Spec.Template.Spec.SecurityContext.FSGroup
+		if (group != nil) != test.want {
+			t.Errorf("%s: got fsGroup %v, want one: %t", name, group, test.want)
 		}
 	}
 }
 
-// [W2] Hashes of consumed objects are on Deployment and pod template, and roll the pods when they change.
+// [W2] Deployment and pod template have the hashes of consumed objects as annotations, so that a change rolls the pods.
 func TestRolloutHashes(t *testing.T) {
 	in := with(plain, func(in *Inputs) {
 		in.ServerHash, in.DatabaseHash = reference.RolloutHash{Hashes: "server", Rollout: "rolls"}, reference.RolloutHash{Hashes: "database", Rollout: "restarts"}
 	})
 	objects := append(buildObjects(t, registrytest.Registry(registrytest.Generated), in), buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), in)...)
 	for name, want := range map[string][2]string{"team-a": {"server", "rolls"}, "team-a-postgres": {"database", "restarts"}} {
-		d := typed[appsv1.Deployment](t, objects, "Deployment", name)
+		d := decodeObject[appsv1.Deployment](t, objects, "Deployment", name)
 		got := [2]string{d.Annotations[reference.HashesAnnotation], d.Spec.Template.Annotations[reference.RolloutAnnotation]}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
@@ -193,6 +193,6 @@ func TestRolloutHashes(t *testing.T) {
 	}
 	d := deploymentOf(t, registrytest.Registry(), plain)
 	if _, found := d.Annotations[reference.HashesAnnotation]; found || len(d.Spec.Template.Annotations) != 1 {
-		t.Errorf("stamps for nothing: %v and %v", d.Annotations, d.Spec.Template.Annotations)
+		t.Errorf("got annotations %v and %v without hashes", d.Annotations, d.Spec.Template.Annotations)
 	}
 }

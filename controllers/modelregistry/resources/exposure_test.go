@@ -20,7 +20,7 @@ func TestExposure(t *testing.T) {
 		Served:  capability.NewSet(capability.HTTPRoute, capability.ReferenceGrant, capability.BackendTLSPolicy),
 		Gateway: gateway, Authority: []byte("PEM"),
 	}}
-	by := func(kind string, changes ...func(*Inputs)) Inputs {
+	inputsFor := func(kind string, changes ...func(*Inputs)) Inputs {
 		in := served
 		in.Exposure = config.Exposure{Kind: kind, IngressDomain: "apps.example.org"}
 		for _, change := range changes {
@@ -30,25 +30,25 @@ func TestExposure(t *testing.T) {
 	}
 	proxied := []func(*v1beta1.ModelRegistrySpec){registrytest.Proxied}
 	inDomain := func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Domain = "apps.example.org" }
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		in      Inputs
 		spec    []func(*v1beta1.ModelRegistrySpec)
 		want    []string
 		address string
 	}{
-		"auto": {by(config.ExposeAuto), proxied, nil, ""},
-		"gateway": {by(config.ExposeGateway), proxied,
+		"auto": {inputsFor(config.ExposeAuto), proxied, nil, ""},
+		"gateway": {inputsFor(config.ExposeGateway), proxied,
 			[]string{"ConfigMap/demo-ca", "BackendTLSPolicy/demo-ca", "ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
-		"gateway without a domain": {by(config.ExposeGateway, func(in *Inputs) { in.Gateway.Domain = "" }), proxied, nil, ""},
-		"gateway, a foreign certificate": {by(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
+		"gateway without a domain": {inputsFor(config.ExposeGateway, func(in *Inputs) { in.Gateway.Domain = "" }), proxied, nil, ""},
+		"gateway without a CA": {inputsFor(config.ExposeGateway, func(in *Inputs) { in.Authority = nil }), proxied,
 			[]string{"ReferenceGrant/allow-gateway-httproutes-demo", "HTTPRoute/model-registry-demo"}, "gateway.example.com/model-registry/demo"},
-		"ingress":                 {by(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
-		"ingress, route disabled": {by(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
-		"ingress without a proxy": {by(config.ExposeIngress), nil, nil, ""},
+		"ingress":                 {inputsFor(config.ExposeIngress), append(proxied, inDomain), []string{"Ingress/demo-https"}, "demo-rest.apps.example.org:443"},
+		"ingress, route disabled": {inputsFor(config.ExposeIngress), append(proxied, inDomain, registrytest.Unrouted), nil, ""},
+		"ingress without a proxy": {inputsFor(config.ExposeIngress), nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := registrytest.Called(registrytest.Registry(c.spec...), "demo")
-			desired, err := Build(m, c.in)
+			m := registrytest.Called(registrytest.Registry(test.spec...), "demo")
+			desired, err := Build(m, test.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,11 +59,11 @@ func TestExposure(t *testing.T) {
 					got = append(got, key.Kind+"/"+key.Name)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
-			if got := externalAddress(m, c.in); got != c.address {
-				t.Errorf("address %q", got)
+			if got := externalAddress(m, test.in); got != test.address {
+				t.Errorf("got address %q, want %q", got, test.address)
 			}
 		})
 	}

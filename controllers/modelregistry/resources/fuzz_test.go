@@ -19,8 +19,8 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-// FuzzStringsKeepStructure shows that no text in a spec adds, removes or moves a field of any object, nor a part of the address
-// of a database: only leaves differ, or the error names the field. [D31]
+// FuzzStringsKeepStructure tests that no text in a spec adds or removes a field of any object or a part of the database URL. Only values
+// differ, or an error names the field. [D31]
 func FuzzStringsKeepStructure(f *testing.F) {
 	for _, seed := range []string{
 		"", "x", "a\nhostNetwork: true", "a\"\n  - --evil", "'{}'", "{{ .Values }}", "$(POSTGRES_PASSWORD)", "$$(X)", "a: &b [*b]", "\x00\xff",
@@ -38,7 +38,7 @@ func FuzzStringsKeepStructure(f *testing.F) {
 			}
 			checkAddress(t, m, text)
 		}
-		for field, set := range checked {
+		for field, set := range validatedFields {
 			m := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { set(s, text) })
 			if strings.HasPrefix(field, "spec.mysql") {
 				m.Spec.Postgres = nil
@@ -50,19 +50,19 @@ func FuzzStringsKeepStructure(f *testing.F) {
 				}
 				continue
 			}
-			before := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied)
+			unchanged := registrytest.Registry(registrytest.PostgresTLS, withMySQL, registrytest.Proxied)
 			if m.Spec.Postgres == nil {
-				before.Spec.Postgres = nil
+				unchanged.Spec.Postgres = nil
 			}
-			if diff := cmp.Diff(shapeOf(buildObjects(t, before, gateway)), shapeOf(renderObjects(t, m, objects))); diff != "" {
+			if diff := cmp.Diff(shapeOf(buildObjects(t, unchanged, gateway)), shapeOf(renderObjects(t, m, objects))); diff != "" {
 				t.Errorf("%s: %q changed the structure (-want +got):\n%s", field, text, diff)
 			}
 		}
 	})
 }
 
-// checked are the fields that reject some texts.
-var checked = map[string]func(*v1beta1.ModelRegistrySpec, string){
+// validatedFields are the fields that reject some texts.
+var validatedFields = map[string]func(*v1beta1.ModelRegistrySpec, string){
 	"spec.postgres.host":                      func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.Host = text },
 	"spec.postgres.sslKeySecret":              func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLKeySecret.Key = text },
 	"spec.postgres.sslRootCertificate":        func(s *v1beta1.ModelRegistrySpec, text string) { s.Postgres.SSLRootCertificateSecret.Key = text },
@@ -113,7 +113,7 @@ func fieldShapes(t *testing.T, m *v1beta1.ModelRegistry) []string {
 	objects := buildObjects(t, m, gateway)
 	if m.Spec.Postgres != nil {
 		m := m.DeepCopy()
-		m.Spec.Postgres.Database = DefaultDatabase // the name of a generated one is checked, see TestDatabaseNames
+		m.Spec.Postgres.Database = DefaultDatabase // invalid names are rejected, see TestDatabaseNames
 		objects = append(objects, buildDatabaseObjects(t, m, gateway)...)
 	}
 	return shapeOf(objects)
@@ -148,14 +148,14 @@ func checkAddress(t *testing.T, m *v1beta1.ModelRegistry, text string) {
 	if err != nil {
 		t.Fatalf("%q: unexpected error: %v", text, err)
 	}
-	meant := text
+	want := text
 	if urlSafe.MatchString(text) {
-		meant = unescaped(t, text)
+		want = unescape(t, text)
 	}
 	password, _ := dsn.User.Password()
 	got := []string{dsn.Scheme, dsn.User.Username(), password, dsn.Host, dsn.Path, dsn.Query().Get("sslmode"), dsn.Fragment, fmt.Sprint(len(dsn.Query()))}
-	if diff := cmp.Diff([]string{"postgresql", meant, "SECRET", "pg.data.svc:5432", "/" + meant, meant, "", "1"}, got); diff != "" {
-		t.Errorf("%q leads to %s (-want +got):\n%s", text, address, diff)
+	if diff := cmp.Diff([]string{"postgresql", want, "SECRET", "pg.data.svc:5432", "/" + want, want, "", "1"}, got); diff != "" {
+		t.Errorf("%q results in %s (-want +got):\n%s", text, address, diff)
 	}
 }
 
@@ -166,24 +166,24 @@ func checkMySQL(t *testing.T, c *v1beta1.MySQLConfig, container corev1.Container
 	database, parameters, _ := strings.Cut(address[slash+1:], "?")
 	at := strings.LastIndex(address[:slash], "@")
 	user, password, _ := strings.Cut(address[:at], ":")
-	meant := text
+	want := text
 	if urlSafe.MatchString(text) {
-		meant = unescaped(t, text)
+		want = unescape(t, text)
 	}
-	got := []string{user, password, address[at+1 : slash], unescaped(t, database), parameters}
-	if diff := cmp.Diff([]string{c.Username, "SECRET", "tcp(my.data.svc:3306)", meant, "charset=utf8mb4"}, got); diff != "" {
-		t.Errorf("%q leads to %s (-want +got):\n%s", text, address, diff)
+	got := []string{user, password, address[at+1 : slash], unescape(t, database), parameters}
+	if diff := cmp.Diff([]string{c.Username, "SECRET", "tcp(my.data.svc:3306)", want, "charset=utf8mb4"}, got); diff != "" {
+		t.Errorf("%q results in %s (-want +got):\n%s", text, address, diff)
 	}
 	if cipher := expandVariables(container.Args[len(container.Args)-1]); cipher != flagCipher+text {
 		t.Errorf("%q became %s", text, cipher)
 	}
 }
 
-func unescaped(t *testing.T, text string) string {
+func unescape(t *testing.T, text string) string {
 	t.Helper()
-	plain, err := url.PathUnescape(text)
+	unescaped, err := url.PathUnescape(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plain
+	return unescaped
 }

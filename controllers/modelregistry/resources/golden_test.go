@@ -23,7 +23,7 @@ func TestGolden(t *testing.T) {
 	described.Annotations = map[string]string{servers.AnnotationDisplayName: "Team A", servers.AnnotationDescription: "Models of team A", "example.com/note": "not ours"}
 	whole := registrytest.Registry(registrytest.Generated, registrytest.Whole)
 	ownCert := func(in Inputs) Inputs { return with(in, func(in *Inputs) { in.ServingCertificate = false }) }
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m  *v1beta1.ModelRegistry
 		in Inputs
 	}{
@@ -63,11 +63,11 @@ func TestGolden(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := buildObjects(t, c.m, c.in)
-			if p := c.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
-				objects = append(objects, buildDatabaseObjects(t, c.m, c.in)...)
+			objects := buildObjects(t, test.m, test.in)
+			if p := test.m.Spec.Postgres; p != nil && p.Host == "team-a-postgres" {
+				objects = append(objects, buildDatabaseObjects(t, test.m, test.in)...)
 				if p.Backup != nil {
-					objects = append(objects, renderObjects(t, c.m, append(apply.Desired{BackupClaim(c.m)}, BuildBackup(c.m, c.in)...))...)
+					objects = append(objects, renderObjects(t, test.m, append(apply.Desired{BackupClaim(test.m)}, BuildBackup(test.m, test.in)...))...)
 				}
 			}
 			framework.Golden(t, filepath.Join("testdata", "golden", name+".yaml"), objects)
@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// checkPods: [S7] every pod meets the restricted Pod Security Standard, and has a token only for a proxy.
+// checkPods requires that every pod meets the restricted Pod Security Standard and has a token only for a proxy. [S7]
 func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
@@ -97,7 +97,7 @@ func checkPods(t *testing.T, objects []*unstructured.Unstructured) {
 		}
 		hasProxy := len(pod.Containers) > 1
 		if token := pod.AutomountServiceAccountToken; token == nil || *token != hasProxy {
-			t.Errorf("%s: a proxy %t and a token %v", o.GetName(), hasProxy, token)
+			t.Errorf("%s: got automountServiceAccountToken %v, want %t", o.GetName(), token, hasProxy)
 		}
 	}
 }

@@ -55,8 +55,9 @@ func (v variant) inputs() Inputs {
 	})
 }
 
-// row is an expected object, its instance label, whether the registry owns it, and the variants that have it.
-type row struct {
+// expectedObject is an object of the variants for which when returns true. instance is its instance label, owned is true if the registry is
+// its owner.
+type expectedObject struct {
 	object, instance string
 	owned            bool
 	when             func(variant) bool
@@ -68,7 +69,7 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 	proxied := func(v variant) bool { return v.proxy }
 	routed := func(v variant) bool { return v.ocp && v.proxy && v.route }
 	viaGateway := func(v variant) bool { return v.ocp && v.gateway }
-	rows := []row{
+	expected := []expectedObject{
 		{"ServiceAccount/team-a", "team-a", true, always},
 		{"Service/team-a", "team-a", true, always},
 		{"Deployment/team-a", "team-a", true, always},
@@ -85,71 +86,71 @@ func TestObjectsOfEveryVariant(t *testing.T) {
 		{"HTTPRoute/model-registry-team-a", "model-registry-team-a", false, viaGateway},
 		{"ReferenceGrant/allow-gateway-httproutes-team-a", "allow-gateway-httproutes-team-a", true, viaGateway},
 	}
-	clusterWide := []string{"Group", "ClusterRoleBinding", "HTTPRoute"}
+	unownedKinds := []string{"Group", "ClusterRoleBinding", "HTTPRoute"}
 	for _, v := range variants() {
 		m := v.registry()
 		objects := buildObjects(t, m, v.inputs())
 		var want []string
-		for _, r := range rows {
+		for _, r := range expected {
 			if r.when(v) {
 				want = append(want, r.object)
 			}
 		}
-		got := kinds(objects)
+		got := objectKeys(objects)
 		slices.Sort(want)
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", v, diff)
 		}
 		for _, o := range objects {
-			index := slices.IndexFunc(rows, func(r row) bool { return r.object == o.GetKind()+"/"+o.GetName() })
+			index := slices.IndexFunc(expected, func(r expectedObject) bool { return r.object == o.GetKind()+"/"+o.GetName() })
 			if index < 0 {
 				continue // reported above
 			}
 			labels := map[string]string{
-				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": rows[index].instance,
+				"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a", "app.kubernetes.io/instance": expected[index].instance,
 				"app.kubernetes.io/component": "model-registry", "app.kubernetes.io/created-by": "model-registry-operator",
 				"app.kubernetes.io/part-of": "model-registry", "app.kubernetes.io/managed-by": "model-registry-operator",
 				"platform.opendatahub.io/component": "modelregistry", "platform.opendatahub.io/operator": "odh-platform-operator",
 			}
-			if slices.Contains(clusterWide, o.GetKind()) {
+			if slices.Contains(unownedKinds, o.GetKind()) {
 				labels["modelregistry.opendatahub.io/namespace"] = "lab-registries"
 			}
 			if diff := cmp.Diff(labels, o.GetLabels()); diff != "" {
-				t.Errorf("%+v: labels of %s (-want +got):\n%s", v, rows[index].object, diff)
+				t.Errorf("%+v: labels of %s (-want +got):\n%s", v, expected[index].object, diff)
 			}
-			if metav1.IsControlledBy(o, m) != rows[index].owned {
-				t.Errorf("%+v: %s is owned by %v", v, rows[index].object, o.GetOwnerReferences())
+			if metav1.IsControlledBy(o, m) != expected[index].owned {
+				t.Errorf("%+v: %s is owned by %v", v, expected[index].object, o.GetOwnerReferences())
 			}
 		}
 	}
 }
 
-// form is the source of a TLS file.
-type form int
+// fileSource is the source of a TLS file.
+type fileSource int
 
 const (
-	absent form = iota
-	bySecret
-	byConfigMap
-	byBoth // the ConfigMap takes precedence
+	fromNone fileSource = iota
+	fromSecret
+	fromConfigMap
+	fromBoth // the ConfigMap has precedence
 )
 
-func (f form) given() (*v1beta1.SecretKeyValue, *v1beta1.ConfigMapKeyValue) {
+func (f fileSource) references() (*v1beta1.SecretKeyValue, *v1beta1.ConfigMapKeyValue) {
 	var s *v1beta1.SecretKeyValue
 	var c *v1beta1.ConfigMapKeyValue
-	if f == bySecret || f == byBoth {
+	if f == fromSecret || f == fromBoth {
 		s = registrytest.Secret("ca-secret", "ca.crt")
 	}
-	if f == byConfigMap || f == byBoth {
+	if f == fromConfigMap || f == fromBoth {
 		c = registrytest.ConfigMap("ca-map", "ca.pem")
 	}
 	return s, c
 }
 
-// file is a file name and its source object.
-func (f form) file() (key, source string) {
-	if f == bySecret {
+// file returns the name of the file and the object that contains it.
+func (f fileSource) file() (key, object string) {
+	if f == fromSecret {
 		return "ca.crt", "Secret ca-secret"
 	}
 	return "ca.pem", "ConfigMap ca-map"
@@ -183,16 +184,16 @@ func checkServer(t *testing.T, name string, m *v1beta1.ModelRegistry, address st
 }
 
 // PostgreSQL with every source of TLS files, with and without a password, in every mode.
-func TestEveryFormOfPostgresTLS(t *testing.T) {
+func TestPostgresTLSFileSources(t *testing.T) {
 	for _, mode := range []v1beta1.SSLMode{"", "disable", "allow", "prefer", "require", "verify-ca", "verify-full"} {
-		for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
+		for _, root := range []fileSource{fromNone, fromSecret, fromConfigMap, fromBoth} {
 			for bits := range 8 {
 				cert, key, login := bits&1 != 0, bits&2 != 0, bits&4 != 0
 				name := fmt.Sprintf("mode %q, root %d, certificate %t, key %t, password %t", mode, root, cert, key, login)
 				address, volumes := "postgresql://registry@pg.data.svc:5432/models", map[string]string{}
 				m := registrytest.Registry(func(s *v1beta1.ModelRegistrySpec) {
 					s.Postgres.SSLMode, s.Postgres.PasswordSecret = mode, nil
-					s.Postgres.SSLRootCertificateSecret, s.Postgres.SSLRootCertificateConfigMap = root.given()
+					s.Postgres.SSLRootCertificateSecret, s.Postgres.SSLRootCertificateConfigMap = root.references()
 				})
 				if login {
 					m.Spec.Postgres.PasswordSecret = registrytest.Secret("login", "pw")
@@ -210,7 +211,7 @@ func TestEveryFormOfPostgresTLS(t *testing.T) {
 					m.Spec.Postgres.SSLKeySecret = registrytest.Secret("client-key", "k.pem")
 					want, volumes["postgres-ssl-key"] = append(want, "--embedmd-database-ssl-key=/etc/postgres_ssl_key/k.pem"), "Secret client-key"
 				}
-				if root != absent {
+				if root != fromNone {
 					file, from := root.file()
 					want, volumes["postgres-ssl-rootcert"] = append(want, "--embedmd-database-ssl-root-cert=/etc/postgres_ssl_rootcert/"+file), from
 				}
@@ -221,34 +222,34 @@ func TestEveryFormOfPostgresTLS(t *testing.T) {
 }
 
 // MySQL with every source of TLS files, and a directory for several CAs.
-func TestEveryFormOfMySQLTLS(t *testing.T) {
-	for _, root := range []form{absent, bySecret, byConfigMap, byBoth} {
-		for _, folder := range []form{absent, bySecret, byConfigMap, byBoth} {
+func TestMySQLTLSFileSources(t *testing.T) {
+	for _, root := range []fileSource{fromNone, fromSecret, fromConfigMap, fromBoth} {
+		for _, directory := range []fileSource{fromNone, fromSecret, fromConfigMap, fromBoth} {
 			for bits := range 8 {
 				client, cipher, verify := bits&1 != 0, bits&2 != 0, bits&4 != 0
-				name := fmt.Sprintf("root %d, folder %d, client %t, cipher %t, verify %t", root, folder, client, cipher, verify)
+				name := fmt.Sprintf("root %d, directory %d, client %t, cipher %t, verify %t", root, directory, client, cipher, verify)
 				m, volumes := registrytest.Registry(registrytest.MySQL), map[string]string{}
 				c := m.Spec.MySQL
-				c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap = root.given()
+				c.SSLRootCertificateSecret, c.SSLRootCertificateConfigMap = root.references()
 				address, want := "registry:$(MYSQL_PASSWORD)@tcp(mysql.data.svc:3306)/models?charset=utf8mb4", []string{"--embedmd-database-type=mysql"}
 				if client {
 					c.SSLCertificateSecret, c.SSLKeySecret = registrytest.Secret("client", "c.pem"), registrytest.Secret("client-key", "k.pem")
 					want = append(want, "--embedmd-database-ssl-cert=/etc/mysql_ssl_cert/c.pem", "--embedmd-database-ssl-key=/etc/mysql_ssl_key/k.pem")
 					volumes["mysql-ssl-cert"], volumes["mysql-ssl-key"] = "Secret client", "Secret client-key"
 				}
-				if root != absent {
+				if root != fromNone {
 					file, from := root.file()
 					want, volumes["mysql-ssl-rootcert"] = append(want, "--embedmd-database-ssl-root-cert=/etc/mysql_ssl_rootcert/"+file), from
 				}
-				if folder != absent {
+				if directory != fromNone {
 					want = append(want, "--embedmd-database-ssl-ca=/etc/mysql_ssl_rootcerts/")
 				}
-				switch folder {
-				case bySecret:
+				switch directory {
+				case fromSecret:
 					c.SSLRootCertificatesSecretName, volumes["mysql-ssl-rootcerts"] = "roots", "Secret roots"
-				case byBoth:
+				case fromBoth:
 					c.SSLRootCertificatesSecretName, c.SSLRootCertificatesConfigMapName, volumes["mysql-ssl-rootcerts"] = "roots", "roots-map", "ConfigMap roots-map"
-				case byConfigMap:
+				case fromConfigMap:
 					c.SSLRootCertificatesConfigMapName, volumes["mysql-ssl-rootcerts"] = "roots-map", "ConfigMap roots-map"
 				}
 				if cipher {

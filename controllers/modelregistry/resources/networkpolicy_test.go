@@ -14,88 +14,88 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-func rule(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.NetworkPolicyIngressRule {
+func ingressRule(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.NetworkPolicyIngressRule {
 	tcp, number := corev1.ProtocolTCP, intstr.FromInt32(port)
 	return networkingv1.NetworkPolicyIngressRule{From: from, Ports: []networkingv1.NetworkPolicyPort{{Protocol: &tcp, Port: &number}}}
 }
 
-func namespaces(key, value string) networkingv1.NetworkPolicyPeer {
+func namespacePeer(key, value string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
 }
 
-var ofServer = metav1.LabelSelector{MatchLabels: map[string]string{
+var serverPods = metav1.LabelSelector{MatchLabels: map[string]string{
 	"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a",
 }}
 
 // [S1] With a proxy, clients cannot bypass it to the port of the server. [modelregistry-30]
 func TestPolicies(t *testing.T) {
-	routed := rule(8443, namespaces("network.openshift.io/policy-group", "ingress"), namespaces("opendatahub.io/generated-namespace", "true"))
-	for name, c := range map[string]struct {
+	routed := ingressRule(8443, namespacePeer("network.openshift.io/policy-group", "ingress"), namespacePeer("opendatahub.io/generated-namespace", "true"))
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
 		want map[string][]networkingv1.NetworkPolicyIngressRule
 	}{
 		"no proxy":                  {registrytest.Registry(), plain, map[string][]networkingv1.NetworkPolicyIngressRule{}},
-		"plain Kubernetes":          {registrytest.Registry(registrytest.Proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
-		"OpenShift without a Route": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(8443)}}},
+		"plain Kubernetes":          {registrytest.Registry(registrytest.Proxied), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
+		"OpenShift without a Route": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(8443)}}},
 		"OpenShift":                 {registrytest.Registry(registrytest.Proxied), openshift, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {}, "team-a-https-route": {routed}}},
-		"another port":              {registrytest.Registry(registrytest.Proxied, registrytest.Customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {rule(9443)}}},
+		"another port":              {registrytest.Registry(registrytest.Proxied, registrytest.Customised), plain, map[string][]networkingv1.NetworkPolicyIngressRule{"team-a-ingress": {ingressRule(9443)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := buildObjects(t, c.m, c.in)
+			objects := buildObjects(t, test.m, test.in)
 			got := map[string][]networkingv1.NetworkPolicyIngressRule{}
 			for _, o := range objects {
 				if o.GetKind() != "NetworkPolicy" || o.GetName() == "team-a-egress" {
 					continue
 				}
-				spec := typed[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", o.GetName()).Spec
+				spec := decodeObject[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", o.GetName()).Spec
 				got[o.GetName()] = spec.Ingress
-				if diff := cmp.Diff(ofServer, spec.PodSelector); diff != "" {
+				if diff := cmp.Diff(serverPods, spec.PodSelector); diff != "" {
 					t.Errorf("pods of %s (-want +got):\n%s", o.GetName(), diff)
 				}
 				if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, spec.PolicyTypes); diff != "" {
-					t.Errorf("directions of %s:\n%s", o.GetName(), diff)
+					t.Errorf("policy types of %s (-want +got):\n%s", o.GetName(), diff)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 }
 
-// [modelregistry-34] One rule, one peer, one port.
+// [modelregistry-34] Only the server may connect to the database.
 func TestDatabasePolicy(t *testing.T) {
-	spec := typed[networkingv1.NetworkPolicy](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
+	spec := decodeObject[networkingv1.NetworkPolicy](t, buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "NetworkPolicy", "team-a-postgres").Spec
 	want := networkingv1.NetworkPolicySpec{
 		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{
 			"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": "team-a-postgres",
 		}},
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-		Ingress:     []networkingv1.NetworkPolicyIngressRule{rule(5432, networkingv1.NetworkPolicyPeer{PodSelector: &ofServer})},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{ingressRule(5432, networkingv1.NetworkPolicyPeer{PodSelector: &serverPods})},
 	}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// Egress of the server is unrestricted, that of its database denied, each by its own policy, with and without a proxy. [modelregistry-130]
+// Egress of the server is unrestricted, with and without a proxy, and egress of the database is denied. [modelregistry-130]
 func TestEgressPolicies(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		objects []*unstructured.Unstructured
 		policy  string
 		pods    string
 		rules   []any
 	}{
-		"server":         {buildObjects(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"guarded server": {buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
-		"database":       {buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
+		"server":              {buildObjects(t, registrytest.Registry(), plain), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"server with a proxy": {buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift), "team-a-egress", "team-a", []any{map[string]any{}}},
+		"database":            {buildDatabaseObjects(t, registrytest.Registry(registrytest.Generated), plain), "team-a-postgres-egress", "team-a-postgres", []any{}},
 	} {
 		want := map[string]any{
-			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": c.pods}},
-			"policyTypes": []any{"Egress"}, "egress": c.rules,
+			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "team-a", "component": "model-registry", "app.kubernetes.io/name": test.pods}},
+			"policyTypes": []any{"Egress"}, "egress": test.rules,
 		}
-		if diff := cmp.Diff(want, specOf(t, c.objects, "NetworkPolicy", c.policy)); diff != "" {
+		if diff := cmp.Diff(want, specOf(t, test.objects, "NetworkPolicy", test.policy)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -103,7 +103,7 @@ func TestEgressPolicies(t *testing.T) {
 
 func specOf(t *testing.T, objects []*unstructured.Unstructured, kind, name string) map[string]any {
 	t.Helper()
-	o := object(objects, kind, name)
+	o := findObject(objects, kind, name)
 	if o == nil {
 		t.Fatalf("no %s %s was built", kind, name)
 		return nil
@@ -120,10 +120,10 @@ func TestRoutes(t *testing.T) {
 		"host": "team-a-rest.apps.example.com", "to": to, "port": map[string]any{"targetPort": "https-api"},
 		"tls": map[string]any{"termination": "reencrypt"}, "wildcardPolicy": "None",
 	}
-	hostless := map[string]any{
+	withoutHost := map[string]any{
 		"to": to, "port": map[string]any{"targetPort": "https-api"}, "tls": map[string]any{"termination": "reencrypt"}, "wildcardPolicy": "None",
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m     *v1beta1.ModelRegistry
 		route string
 		want  map[string]any
@@ -133,29 +133,29 @@ func TestRoutes(t *testing.T) {
 			"to": to, "port": map[string]any{"targetPort": "https-api"},
 			"tls": map[string]any{"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
 		}},
-		"[modelregistry-30] to the proxy":    {registrytest.Registry(registrytest.Proxied), "team-a-https", secure},
-		"[D22] to the proxy, under any name": {registrytest.Registry(registrytest.Proxied, noDomain), "team-a-https", hostless},
+		"[modelregistry-30] to the proxy":      {registrytest.Registry(registrytest.Proxied), "team-a-https", secure},
+		"[D22] to the proxy, without a domain": {registrytest.Registry(registrytest.Proxied, noDomain), "team-a-https", withoutHost},
 	} {
-		objects := buildObjects(t, c.m, openshift)
-		if diff := cmp.Diff(c.want, specOf(t, objects, "Route", c.route)); diff != "" {
+		objects := buildObjects(t, test.m, openshift)
+		if diff := cmp.Diff(test.want, specOf(t, objects, "Route", test.route)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		target, _ := c.want["port"].(map[string]any)
-		if port := typed[corev1.Service](t, objects, "Service", "team-a").Spec.Ports[0].Name; port != target["targetPort"] {
-			t.Errorf("%s: the Service has port %s, the Route leads to %v", name, port, target)
+		target, _ := test.want["port"].(map[string]any)
+		if port := decodeObject[corev1.Service](t, objects, "Service", "team-a").Spec.Ports[0].Name; port != target["targetPort"] {
+			t.Errorf("%s: the Service has port %s, the Route targets %v", name, port, target)
 		}
 	}
 }
 
 // [modelregistry-38] The ReferenceGrant allows only the Service of the registry. [D26]
 func TestGateway(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		port int64
 	}{
-		"with a proxy": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), 9443}, "without": {registrytest.Registry(registrytest.Everywhere), 9090},
+		"with a proxy": {registrytest.Registry(registrytest.Proxied, registrytest.Customised), 9443}, "without a proxy": {registrytest.Registry(registrytest.Everywhere), 9090},
 	} {
-		objects := buildObjects(t, c.m, gateway)
+		objects := buildObjects(t, test.m, gateway)
 		route := map[string]any{
 			"parentRefs": []any{map[string]any{
 				"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "data-science-gateway", "namespace": "openshift-ingress",
@@ -167,7 +167,7 @@ func TestGateway(t *testing.T) {
 					"urlRewrite": map[string]any{"path": map[string]any{"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
 				}},
 				"backendRefs": []any{map[string]any{
-					"group": "", "kind": "Service", "name": "team-a", "namespace": "lab-registries", "port": c.port, "weight": int64(1),
+					"group": "", "kind": "Service", "name": "team-a", "namespace": "lab-registries", "port": test.port, "weight": int64(1),
 				}},
 				"timeouts": map[string]any{"request": "0s"},
 			}},
@@ -175,7 +175,7 @@ func TestGateway(t *testing.T) {
 		if diff := cmp.Diff(route, specOf(t, objects, "HTTPRoute", "model-registry-team-a")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if ns := object(objects, "HTTPRoute", "model-registry-team-a").GetNamespace(); ns != "opendatahub" {
+		if ns := findObject(objects, "HTTPRoute", "model-registry-team-a").GetNamespace(); ns != "opendatahub" {
 			t.Errorf("the HTTPRoute is in %s", ns)
 		}
 		grant := map[string]any{

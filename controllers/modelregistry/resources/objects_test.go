@@ -13,7 +13,7 @@ import (
 // The objects of each mode in the order in which they are applied. [modelregistry-29] [modelregistry-30] [modelregistry-32]
 func TestObjects(t *testing.T) {
 	plainRouted := func(s *v1beta1.ModelRegistrySpec) { s.Rest.ServiceRoute = v1beta1.RouteEnabled }
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
 		want []string
@@ -25,7 +25,7 @@ func TestObjects(t *testing.T) {
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "ConfigMap/team-a-kube-rbac-proxy-config",
 			"ClusterRoleBinding/team-a-auth-delegator", "NetworkPolicy/team-a-ingress", "Service/team-a", "Deployment/team-a",
 		}},
-		"plain, although a Route is queried for": {registrytest.Registry(plainRouted), plain, []string{
+		"plain with a Route in the spec": {registrytest.Registry(plainRouted), plain, []string{
 			"ServiceAccount/team-a", "Role/registry-user-team-a", "NetworkPolicy/team-a-egress", "Service/team-a", "Deployment/team-a",
 		}},
 		"OpenShift": {registrytest.Registry(registrytest.Proxied), openshift, []string{
@@ -61,7 +61,7 @@ func TestObjects(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, kinds(buildObjects(t, c.m, c.in))); diff != "" {
+			if diff := cmp.Diff(test.want, objectKeys(buildObjects(t, test.m, test.in))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -74,12 +74,12 @@ func TestDatabaseObjects(t *testing.T) {
 		"Secret/team-a-postgres-credentials", "PersistentVolumeClaim/team-a-postgres-storage",
 		"NetworkPolicy/team-a-postgres", "NetworkPolicy/team-a-postgres-egress", "Service/team-a-postgres", "Deployment/team-a-postgres",
 	}
-	if diff := cmp.Diff(want, kinds(buildDatabaseObjects(t, registrytest.Registry(), plain))); diff != "" {
+	if diff := cmp.Diff(want, objectKeys(buildDatabaseObjects(t, registrytest.Registry(), plain))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, o := range buildObjects(t, registrytest.Registry(registrytest.Proxied), openshift) {
 		if o.GetName() == "team-a-postgres" {
-			t.Errorf("%s %s for a database that is not ours", o.GetKind(), o.GetName())
+			t.Errorf("%s %s was built for an external database", o.GetKind(), o.GetName())
 		}
 	}
 }

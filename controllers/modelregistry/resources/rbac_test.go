@@ -14,7 +14,7 @@ import (
 
 // [modelregistry-65]
 func TestRole(t *testing.T) {
-	r := typed[rbacv1.Role](t, buildObjects(t, registrytest.Registry(), plain), "Role", "registry-user-team-a")
+	r := decodeObject[rbacv1.Role](t, buildObjects(t, registrytest.Registry(), plain), "Role", "registry-user-team-a")
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get", "create"}},
 		{APIGroups: []string{""}, Resources: []string{"endpoints"}, ResourceNames: []string{"team-a"}, Verbs: []string{"get"}},
@@ -35,7 +35,7 @@ func TestRole(t *testing.T) {
 
 // [modelregistry-27] [modelregistry-32] The ServiceAccount of the proxy may create token and access reviews.
 func TestDelegator(t *testing.T) {
-	b := typed[rbacv1.ClusterRoleBinding](t, buildObjects(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
+	b := decodeObject[rbacv1.ClusterRoleBinding](t, buildObjects(t, registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift), "ClusterRoleBinding", "team-a-auth-delegator")
 	if want := (rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "system:auth-delegator"}); b.RoleRef != want {
 		t.Errorf("role %+v", b.RoleRef)
 	}
@@ -47,9 +47,9 @@ func TestDelegator(t *testing.T) {
 	}
 }
 
-// [modelregistry-27] [S4] The proxy checks one right: get on the Service of the registry.
+// [modelregistry-27] [S4] The proxy checks one permission: get on the Service of the registry.
 func TestProxyConfig(t *testing.T) {
-	config := typed[corev1.ConfigMap](t, buildObjects(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
+	config := decodeObject[corev1.ConfigMap](t, buildObjects(t, registrytest.Registry(registrytest.Proxied), plain), "ConfigMap", "team-a-kube-rbac-proxy-config")
 	var got map[string]any
 	if err := yaml.UnmarshalStrict([]byte(config.Data["config-file.yaml"]), &got); err != nil {
 		t.Fatal(err)
@@ -62,24 +62,24 @@ func TestProxyConfig(t *testing.T) {
 	}
 }
 
-// [modelregistry-29] [D5] The Group does not set users: those of administrators are kept.
+// [modelregistry-29] [D5] The Group does not set users, because administrators add them.
 func TestGroup(t *testing.T) {
 	objects := buildObjects(t, registrytest.Registry(), openshift)
-	if fields := object(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
+	if fields := findObject(objects, "Group", "team-a-users").Object; len(fields) != 3 || fields["metadata"] == nil {
 		t.Errorf("the Group has more than its metadata: %v", fields)
 	}
-	b := typed[rbacv1.RoleBinding](t, objects, "RoleBinding", "team-a-users")
+	b := decodeObject[rbacv1.RoleBinding](t, objects, "RoleBinding", "team-a-users")
 	want := []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "team-a-users"}}
 	if diff := cmp.Diff(want, b.Subjects); diff != "" || b.RoleRef.Name != "registry-user-team-a" || b.RoleRef.Kind != "Role" {
 		t.Errorf("role %+v, subjects (-want +got):\n%s", b.RoleRef, diff)
 	}
 }
 
-// [D5] ServiceAccounts set no fields: pull secrets and others are not owned.
+// [D5] The ServiceAccount sets no fields, because other clients own its pull secrets.
 func TestServiceAccountHasNoFields(t *testing.T) {
-	fields := object(buildObjects(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
+	fields := findObject(buildObjects(t, registrytest.Registry(), openshift), "ServiceAccount", "team-a").Object
 	if len(fields) != 3 || fields["metadata"] == nil {
-		t.Errorf("the account has more than its metadata: %v", fields)
+		t.Errorf("the ServiceAccount has more than its metadata: %v", fields)
 	}
 }
 

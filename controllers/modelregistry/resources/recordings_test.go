@@ -33,7 +33,7 @@ var defaultedFields = regexp.MustCompile(strings.Join([]string{
 	`^Group/.*\.users$`,
 }, "|"))
 
-// intendedDifferences are the intended differences with their reasons.
+// intendedDifferences are the differences to the recordings that are intended.
 var intendedDifferences = []struct {
 	path   *regexp.Regexp
 	reason string
@@ -75,7 +75,7 @@ type recording struct {
 	objects []*unstructured.Unstructured
 }
 
-func recordings(t *testing.T) []recording {
+func readRecordings(t *testing.T) []recording {
 	t.Helper()
 	files, err := filepath.Glob("testdata/recordings/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -111,7 +111,7 @@ func recordings(t *testing.T) []recording {
 	return all
 }
 
-// moveDSN moves the address of the database from the arguments of a recorded server to the variable that this operator uses. [A-13]
+// moveDSN moves the URL of the database from the arguments of a recorded server to the variable that this operator uses. [A-13]
 func moveDSN(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
@@ -180,7 +180,7 @@ func (r recording) generatesDatabase() bool {
 // TestRecordings compares the builders with the legacy operator, field by field.
 func TestRecordings(t *testing.T) {
 	matched := map[int]bool{}
-	for _, r := range recordings(t) {
+	for _, r := range readRecordings(t) {
 		t.Run(r.name, func(t *testing.T) {
 			m := r.withDefaults(t)
 			desired := buildObjects(t, m, r.in)
@@ -214,7 +214,7 @@ func TestRecordedStatus(t *testing.T) {
 	intended := map[string]string{
 		"gateway-mode-openshift": "hosts of the gateway, newer than the recording",
 	}
-	for _, r := range recordings(t) {
+	for _, r := range readRecordings(t) {
 		got := Hosts(r.withDefaults(t), r.in)
 		if _, differs := intended[r.name]; slices.Equal(got, r.stored.Status.Hosts) == differs {
 			t.Errorf("%s: got hosts %q, recorded %q, intended difference: %t", r.name, got, r.stored.Status.Hosts, differs)

@@ -49,7 +49,7 @@ func TestDescriptionsOfRestarts(t *testing.T) {
 			}
 			for platform, in := range map[string]Inputs{"plain": plain, "openshift": openshift, "gateway": gateway} {
 				template := func(m *v1beta1.ModelRegistry) corev1.PodTemplateSpec {
-					return typed[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a").Spec.Template
+					return decodeObject[appsv1.Deployment](t, buildObjects(t, m, in), "Deployment", "team-a").Spec.Template
 				}
 				before := template(registrytest.Registry(registrytest.Proxied))
 				if changed := !reflect.DeepEqual(before, template(registrytest.Registry(registrytest.Proxied, change))); changed != restarts {

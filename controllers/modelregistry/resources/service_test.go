@@ -22,35 +22,35 @@ func TestHostsOmitObjectsThatAreNotBuilt(t *testing.T) {
 		public = "gateway.example.com/model-registry/team-a"
 	)
 	withScheme := with(gateway, func(in *Inputs) { in.Gateway.Domain = "https://gateway.example.com" })
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m       *v1beta1.ModelRegistry
 		in      Inputs
-		hosts   []string // before those inside
+		hosts   []string // without those inside the cluster
 		address string
 	}{
-		"plain":                                  {registrytest.Registry(), plain, nil, ""},
-		"plain with a proxy":                     {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
-		"plain with a proxy and no domain":       {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
-		"plain with a domain of the user":        {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
-		"OpenShift without a proxy":              {registrytest.Registry(), openshift, nil, ""},
-		"OpenShift":                              {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
-		"OpenShift with another port":            {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
-		"OpenShift without a Route":              {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
-		"OpenShift whose domain no one reported": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
-		"gateway":                                {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
-		"gateway domain with scheme":             {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
-		"gateway without a Route":                {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
-		"gateway without a proxy":                {registrytest.Registry(), gateway, []string{public}, ""},
-		"gateway whose API is not served":        {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
-		"gateway on plain Kubernetes":            {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.Route) }), nil, ""},
+		"plain":                            {registrytest.Registry(), plain, nil, ""},
+		"plain with a proxy":               {registrytest.Registry(registrytest.Proxied), plain, nil, ""},
+		"plain with a proxy and no domain": {registrytest.Registry(registrytest.Proxied, noDomain), plain, nil, ""},
+		"plain with a domain of the user":  {registrytest.Registry(registrytest.Proxied), with(plain, func(in *Inputs) { in.HasCustomDomain = true }), []string{route}, route + ":443"},
+		"OpenShift without a proxy":        {registrytest.Registry(), openshift, nil, ""},
+		"OpenShift":                        {registrytest.Registry(registrytest.Proxied), openshift, []string{route}, route + ":443"},
+		"OpenShift with another port":      {registrytest.Registry(registrytest.Proxied, registrytest.Customised), openshift, []string{"team-a-rest.models.example.com"}, "team-a-rest.models.example.com:8443"},
+		"OpenShift without a Route":        {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, nil, ""},
+		"OpenShift without a known domain": {registrytest.Registry(registrytest.Proxied, noDomain), openshift, nil, ""},
+		"gateway":                          {registrytest.Registry(registrytest.Proxied), gateway, []string{public, route}, public},
+		"gateway domain with scheme":       {registrytest.Registry(registrytest.Proxied), withScheme, []string{"https://" + public, route}, "https://" + public},
+		"gateway without a Route":          {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), gateway, []string{public}, public},
+		"gateway without a proxy":          {registrytest.Registry(), gateway, []string{public}, ""},
+		"gateway whose API is not served":  {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.HTTPRoute) }), []string{route}, route + ":443"},
+		"gateway on plain Kubernetes":      {registrytest.Registry(registrytest.Proxied), with(gateway, func(in *Inputs) { unserve(in, capability.Route) }), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(append(c.hosts, inside...), Hosts(c.m, c.in)); diff != "" {
+			if diff := cmp.Diff(append(test.hosts, inside...), Hosts(test.m, test.in)); diff != "" {
 				t.Errorf("hosts (-want +got):\n%s", diff)
 			}
-			annotations := typed[corev1.Service](t, buildObjects(t, c.m, c.in), "Service", "team-a").Annotations
-			if got, found := annotations["routing.opendatahub.io/external-address-rest"]; got != c.address || found != (c.address != "") {
-				t.Errorf("address %q, want %q", got, c.address)
+			annotations := decodeObject[corev1.Service](t, buildObjects(t, test.m, test.in), "Service", "team-a").Annotations
+			if got, found := annotations["routing.opendatahub.io/external-address-rest"]; got != test.address || found != (test.address != "") {
+				t.Errorf("address %q, want %q", got, test.address)
 			}
 		})
 	}
@@ -62,20 +62,20 @@ func TestServiceAnnotations(t *testing.T) {
 	described.Annotations = map[string]string{
 		"openshift.io/display-name": "Team A", "openshift.io/description": "", "example.com/note": "not copied",
 	}
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		in   Inputs
 		want map[string]string
 	}{
-		"no proxy":                       {registrytest.Registry(), openshift, nil},
-		"a certificate of the platform":  {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
-		"[modelregistry-31] a given one": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), with(openshift, func(in *Inputs) { in.ServingCertificate = false }), nil},
+		"no proxy":                    {registrytest.Registry(), openshift, nil},
+		"certificate of the platform": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), openshift, map[string]string{cert: "team-a-kube-rbac-proxy"}},
+		"[modelregistry-31] certificate of the spec": {registrytest.Registry(registrytest.Proxied, registrytest.Unrouted), with(openshift, func(in *Inputs) { in.ServingCertificate = false }), nil},
 		"[modelregistry-25] descriptions": {described, openshift, map[string]string{
 			"openshift.io/display-name": "Team A", "openshift.io/description": "",
 		}},
 	} {
-		got := typed[corev1.Service](t, buildObjects(t, c.m, c.in), "Service", "team-a").Annotations
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		got := decodeObject[corev1.Service](t, buildObjects(t, test.m, test.in), "Service", "team-a").Annotations
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -84,7 +84,7 @@ func TestServiceAnnotations(t *testing.T) {
 // [modelregistry-28] The Service has one port: that of the proxy, or else that of the server.
 func TestServicePort(t *testing.T) {
 	https, http := "https", "http"
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		m    *v1beta1.ModelRegistry
 		want corev1.ServicePort
 	}{
@@ -92,14 +92,14 @@ func TestServicePort(t *testing.T) {
 		"proxy, other port":  {registrytest.Registry(registrytest.Proxied, registrytest.Customised), corev1.ServicePort{Name: "https-api", Port: 9443, TargetPort: intstr.FromInt32(9443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 		"server":             {registrytest.Registry(), corev1.ServicePort{Name: "http-api", Port: 8080, TargetPort: intstr.FromInt32(8080), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
 		"server, other port": {registrytest.Registry(registrytest.Everywhere), corev1.ServicePort{Name: "http-api", Port: 9090, TargetPort: intstr.FromInt32(9090), AppProtocol: &http, Protocol: corev1.ProtocolTCP}},
-		"[D31] no number": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
+		"[D31] no port in the spec": {registrytest.Registry(registrytest.Proxied, func(s *v1beta1.ModelRegistrySpec) { s.KubeRBACProxy.Port = nil }),
 			corev1.ServicePort{Name: "https-api", Port: 8443, TargetPort: intstr.FromInt32(8443), AppProtocol: &https, Protocol: corev1.ProtocolTCP}},
 	} {
-		service := typed[corev1.Service](t, buildObjects(t, c.m, plain), "Service", "team-a")
-		if diff := cmp.Diff([]corev1.ServicePort{c.want}, service.Spec.Ports); diff != "" {
+		service := decodeObject[corev1.Service](t, buildObjects(t, test.m, plain), "Service", "team-a")
+		if diff := cmp.Diff([]corev1.ServicePort{test.want}, service.Spec.Ports); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(ServerSelector(c.m), service.Spec.Selector); diff != "" {
+		if diff := cmp.Diff(ServerSelector(test.m), service.Spec.Selector); diff != "" {
 			t.Errorf("%s: selector (-want +got):\n%s", name, diff)
 		}
 	}

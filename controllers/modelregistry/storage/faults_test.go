@@ -41,7 +41,7 @@ func anyFault() *rapid.Generator[error] {
 	})
 }
 
-// With any failures, the older version is removed from the list only after every object was written, and is removed in the end.
+// Whatever requests fail, the source version is removed from the list after every object was written, and not earlier.
 func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.IntRange(0, 4).Draw(rt, "registries")
@@ -51,29 +51,29 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 			for i := range count {
 				objects = append(objects, registryOf(fmt.Sprintf("r%d", i)))
 			}
-			w := newTestEnv(t, objects...)
+			env := newTestEnv(t, objects...)
 			h := &history{faults: faults}
 			written := map[string]bool{}
-			w.fails = func(request string) error {
+			env.fails = func(request string) error {
 				err := h.next()
 				if name, ok := strings.CutPrefix(request, "patch "); ok && err == nil {
 					name = strings.TrimPrefix(name, "status of ")
 					if name == crdName && len(written) < count {
-						t.Errorf("trimmed after %v of %d were written", written, count)
+						t.Errorf("storedVersions was changed when only %v of %d objects were written", written, count)
 					}
 					written[name] = true
 				}
 				return err
 			}
-			w.run(w.migration(), 24*time.Hour)
-			w.fails = func(string) error { return nil }
-			w.mustHave("v1beta1")
+			env.run(env.migration(), 24*time.Hour)
+			env.fails = func(string) error { return nil }
+			env.expectStoredVersions("v1beta1")
 			if h.calls < len(faults) {
-				return // it was done before the last fault
+				return // the migration finished before the last fault
 			}
-			before := h.calls
-			w.run(w.migration(), 24*time.Hour)
-			if h.calls != before {
+			finished := h.calls
+			env.run(env.migration(), 24*time.Hour)
+			if h.calls != finished {
 				t.Error("the migration sent requests after it had finished")
 			}
 		})
@@ -84,42 +84,42 @@ func TestFaultsDoNotTrimTooEarly(t *testing.T) {
 func TestNewReplicaContinuesMigration(t *testing.T) {
 	for stop := 1; stop <= 4; stop++ {
 		synctest.Test(t, func(t *testing.T) {
-			w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
-			w.fails = func(request string) error {
-				if strings.HasPrefix(request, "patch") && len(w.writes) >= stop {
+			env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"), registryOf("c"))
+			env.fails = func(request string) error {
+				if strings.HasPrefix(request, "patch") && len(env.writes) >= stop {
 					return errors.New("killed")
 				}
 				return nil
 			}
-			if w.migration().run(t.Context()) == nil {
-				t.Fatalf("stopped at write %d: no error", stop)
+			if env.migration().run(t.Context()) == nil {
+				t.Fatalf("stopped at write %d: got no error", stop)
 			}
-			if !slices.Contains(w.storedObjects(), "v1alpha1") {
-				t.Errorf("stopped at write %d: trimmed", stop)
+			if !slices.Contains(env.storedVersions(), "v1alpha1") {
+				t.Errorf("stopped at write %d: the source version was removed from storedVersions", stop)
 			}
-			w.fails = func(string) error { return nil }
-			if err := w.migration().run(t.Context()); err != nil {
-				t.Errorf("the next one after write %d: %v", stop, err)
+			env.fails = func(string) error { return nil }
+			if err := env.migration().run(t.Context()); err != nil {
+				t.Errorf("new replica after write %d: unexpected error: %v", stop, err)
 			}
-			w.mustHave("v1beta1")
+			env.expectStoredVersions("v1beta1")
 		})
 	}
 }
 
 // The migration runs on the leader.
 func TestMigrationRunsOnTheLeader(t *testing.T) {
-	if r, says := any(&Migration{}).(manager.LeaderElectionRunnable); says && !r.NeedLeaderElection() { // others are taken to need it
+	if r, ok := any(&Migration{}).(manager.LeaderElectionRunnable); ok && !r.NeedLeaderElection() { // other Runnables need it by default
 		t.Error("the migration does not need leader election, so every replica would run it")
 	}
 }
 
-// Objects rejected by admission with any message are migrated through their status; other rejections keep the older version in the list
-// until they end.
-func TestRejectionsOfEveryKind(t *testing.T) {
+// Objects rejected by admission are migrated through their status. After other errors, the source version remains in the list until a retry
+// succeeds.
+func TestRejectedPatches(t *testing.T) {
 	resource := schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "modelregistries"}
-	for name, c := range map[string]struct {
-		refusal error
-		moved   bool // past the refusal
+	for name, test := range map[string]struct {
+		err      error
+		migrated bool
 	}{
 		"invalid":                   {rejection("a"), true},
 		"denied by a webhook":       {apierrors.NewForbidden(resource, "a", errors.New("admission webhook denied the request")), true},
@@ -131,28 +131,28 @@ func TestRejectionsOfEveryKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
-				w.fails = func(request string) error {
+				env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				env.fails = func(request string) error {
 					if request == "patch a" {
-						return c.refusal
+						return test.err
 					}
 					return nil
 				}
-				m := w.migration()
-				w.run(m, time.Minute)
-				if got := slices.Contains(w.storedObjects(), "v1alpha1"); got == c.moved {
-					t.Errorf("the old version is still listed: %t, wrote %q", got, w.writes)
+				m := env.migration()
+				env.run(m, time.Minute)
+				if got := slices.Contains(env.storedVersions(), "v1alpha1"); got == test.migrated {
+					t.Errorf("the source version is in storedVersions: %t, wrote %q", got, env.writes)
 				}
-				if !slices.Contains(w.writes, "patch b") {
-					t.Errorf("one object keeps the others: %q", w.writes)
+				if !slices.Contains(env.writes, "patch b") {
+					t.Errorf("the other object was not written: %q", env.writes)
 				}
-				through := slices.Contains(w.writes, "patch status of a")
-				if want := c.moved && !apierrors.IsNotFound(c.refusal); through != want {
-					t.Errorf("written through its status: %t", through)
+				got := slices.Contains(env.writes, "patch status of a")
+				if want := test.migrated && !apierrors.IsNotFound(test.err); got != want {
+					t.Errorf("the object was written through its status: %t, want %t", got, want)
 				}
-				w.fails = func(string) error { return nil }
-				w.run(m, time.Hour)
-				w.mustHave("v1beta1")
+				env.fails = func(string) error { return nil }
+				env.run(m, time.Hour)
+				env.expectStoredVersions("v1beta1")
 			})
 		})
 	}

@@ -25,7 +25,7 @@ import (
 const (
 	// crdName is the CRD whose objects are migrated.
 	crdName = "modelregistries.modelregistry.opendatahub.io"
-	// The first retries are early, because the conversion webhook may not serve yet after the start.
+	// The first retry is early, because the conversion webhook may not be ready when the manager starts.
 	minRetryInterval = time.Second
 	maxRetryInterval = 10 * time.Minute
 )

@@ -27,7 +27,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/certs"
 )
 
-const mark = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
+const migratedAnnotation = "storage-migration.opendatahub.io/migrated-v1alpha1-to-v1beta1"
 
 // testEnv is a cluster with a CRD and registries.
 type testEnv struct {
@@ -35,7 +35,7 @@ type testEnv struct {
 	client client.Client
 	// writes lists the requests that are not reads.
 	writes []string
-	// fails returns the error of a request, by its text.
+	// fails returns the error of a request, such as "patch a".
 	fails func(request string) error
 }
 
@@ -58,7 +58,7 @@ func registryOf(name string) *v1beta1.ModelRegistry {
 
 func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 	t.Helper()
-	w := &testEnv{t: t, fails: func(string) error { return nil }}
+	env := &testEnv{t: t, fails: func(string) error { return nil }}
 	s := runtime.NewScheme()
 	if err := v1beta1.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -74,42 +74,42 @@ func newTestEnv(t *testing.T, objects ...client.Object) *testEnv {
 			definitions = append(definitions, o)
 		}
 	}
-	w.client = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(objects...).
+	env.client = fake.NewClientBuilder().WithScheme(s).WithRESTMapper(mapper).WithObjects(objects...).
 		WithStatusSubresource(append(definitions, &v1beta1.ModelRegistry{})...).
-		WithInterceptorFuncs(w.funcs()).Build()
-	return w
+		WithInterceptorFuncs(env.funcs()).Build()
+	return env
 }
 
-func (w *testEnv) note(verb string, o client.Object) error {
+func (env *testEnv) record(verb string, o client.Object) error {
 	request := verb + " " + o.GetName()
 	if !strings.HasPrefix(verb, "get") && !strings.HasPrefix(verb, "list") {
-		w.writes = append(w.writes, request)
+		env.writes = append(env.writes, request)
 	}
-	return w.fails(request)
+	return env.fails(request)
 }
 
-func (w *testEnv) funcs() interceptor.Funcs {
+func (env *testEnv) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := w.fails("get " + key.Name); err != nil {
+			if err := env.fails("get " + key.Name); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.fails("list"); err != nil {
+			if err := env.fails("list"); err != nil {
 				return err
 			}
 			return c.List(ctx, list, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := w.note("patch", o); err != nil {
+			if err := env.record("patch", o); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := w.note("patch status of", o); err != nil {
+			if err := env.record("patch status of", o); err != nil {
 				return err
 			}
 			return c.Status().Patch(ctx, o, p, opts...)
@@ -117,153 +117,153 @@ func (w *testEnv) funcs() interceptor.Funcs {
 	}
 }
 
-func (w *testEnv) migration() *Migration {
-	return &Migration{Reader: w.client, Client: w.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"}
+func (env *testEnv) migration() *Migration {
+	return &Migration{Reader: env.client, Client: env.client, Clock: clock.RealClock{}, Log: logr.Discard(), Source: "v1alpha1", Target: "v1beta1"}
 }
 
-// run starts the migration and advances the clock.
-func (w *testEnv) run(m *Migration, span time.Duration) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	ended := make(chan error)
-	go func() { ended <- m.Start(ctx) }()
+// run starts the migration, advances the clock and stops it.
+func (env *testEnv) run(m *Migration, duration time.Duration) {
+	env.t.Helper()
+	ctx, cancel := context.WithCancel(env.t.Context())
+	result := make(chan error)
+	go func() { result <- m.Start(ctx) }()
 	synctest.Wait()
-	time.Sleep(span)
+	time.Sleep(duration)
 	synctest.Wait()
 	cancel()
-	if err := <-ended; err != nil {
-		w.t.Errorf("the end: %v", err)
+	if err := <-result; err != nil {
+		env.t.Errorf("Start returned error %v", err)
 	}
 }
 
-func (w *testEnv) storedObjects() []string {
-	w.t.Helper()
+func (env *testEnv) storedVersions() []string {
+	env.t.Helper()
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(certs.Conversion)
-	if err := w.client.Get(w.t.Context(), types.NamespacedName{Name: crdName}, out); err != nil {
-		w.t.Fatal(err)
+	if err := env.client.Get(env.t.Context(), types.NamespacedName{Name: crdName}, out); err != nil {
+		env.t.Fatal(err)
 	}
 	return storedVersions(out)
 }
 
-func (w *testEnv) mustHave(stored ...string) {
-	w.t.Helper()
-	if got := w.storedObjects(); !slices.Equal(got, stored) {
-		w.t.Errorf("stored versions %v, want %v", got, stored)
+func (env *testEnv) expectStoredVersions(want ...string) {
+	env.t.Helper()
+	if got := env.storedVersions(); !slices.Equal(got, want) {
+		env.t.Errorf("got stored versions %v, want %v", got, want)
 	}
 }
 
-func (w *testEnv) mustWrite(requests ...string) {
-	w.t.Helper()
-	if !slices.Equal(w.writes, requests) {
-		w.t.Errorf("got  %q\nwant %q", w.writes, requests)
+func (env *testEnv) expectWrites(want ...string) {
+	env.t.Helper()
+	if !slices.Equal(env.writes, want) {
+		env.t.Errorf("wrote %q\nwant  %q", env.writes, want)
 	}
 }
 
 func TestNoMigrationNeeded(t *testing.T) { // [modelregistry-69]
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		objects []client.Object
 		change  func(*Migration)
 	}{
-		"no older version is stored": {[]client.Object{crd("v1beta1", "v1beta1"), registryOf("a")}, nil},
-		"no definition":              {nil, nil},
-		"equal versions":             {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Source = m.Target }},
-		"no source":                  {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Source = "" }},
-		"no target":                  {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Target = "" }},
+		"source version is not stored": {[]client.Object{crd("v1beta1", "v1beta1"), registryOf("a")}, nil},
+		"no CRD":                       {nil, nil},
+		"equal versions":               {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Source = m.Target }},
+		"no source":                    {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Source = "" }},
+		"no target":                    {[]client.Object{crd("v1beta1", "v1alpha1", "v1beta1")}, func(m *Migration) { m.Target = "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newTestEnv(t, c.objects...)
-				m := w.migration()
-				if c.change != nil {
-					c.change(m)
+				env := newTestEnv(t, test.objects...)
+				m := env.migration()
+				if test.change != nil {
+					test.change(m)
 				}
-				w.run(m, time.Hour)
-				w.mustWrite()
+				env.run(m, time.Hour)
+				env.expectWrites()
 			})
 		})
 	}
 }
 
-// Every object is rewritten and annotated, and the list of stored versions is trimmed; no request follows, D29.
+// Every object is rewritten and annotated, the source version is removed from storedVersions, and no request follows, D29.
 func TestObjectsAreRewritten(t *testing.T) { // [modelregistry-69] [modelregistry-70] [modelregistry-71]
 	synctest.Test(t, func(t *testing.T) {
 		done := registryOf("b")
-		done.Annotations = map[string]string{mark: "2026-01-01T00:00:00Z"}
-		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), done)
+		done.Annotations = map[string]string{migratedAnnotation: "2026-01-01T00:00:00Z"}
+		env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), done)
 		reads := 0
-		w.fails = func(request string) error {
+		env.fails = func(request string) error {
 			if strings.HasPrefix(request, "get") || request == "list" {
 				reads++
 			}
 			return nil
 		}
-		m := w.migration()
-		w.run(m, 24*time.Hour)
-		w.mustWrite("patch a", "patch b", "patch status of "+crdName)
-		w.mustHave("v1beta1")
-		if reads != 4 { // three here, and one by the line above
-			t.Errorf("%d reads", reads)
+		m := env.migration()
+		env.run(m, 24*time.Hour)
+		env.expectWrites("patch a", "patch b", "patch status of "+crdName)
+		env.expectStoredVersions("v1beta1")
+		if reads != 4 { // three of the migration, and one of expectStoredVersions
+			t.Errorf("got %d reads, want 4", reads)
 		}
 		var a v1beta1.ModelRegistry
-		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"}, &a); err != nil {
+		if err := env.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "a"}, &a); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := time.Parse(time.RFC3339, a.Annotations[mark]); err != nil || a.Annotations[lastMigratedAnnotation] != "999" {
-			t.Errorf("unexpected Annotations %v, error %v", a.Annotations, err)
+		if _, err := time.Parse(time.RFC3339, a.Annotations[migratedAnnotation]); err != nil || a.Annotations[lastMigratedAnnotation] != "999" {
+			t.Errorf("unexpected annotations %v, error %v", a.Annotations, err)
 		}
 		var b v1beta1.ModelRegistry
-		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "b"}, &b); err != nil || b.Annotations[mark] != "2026-01-01T00:00:00Z" {
-			t.Errorf("unexpected Annotations %v, error %v", b.Annotations, err)
+		if err := env.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "b"}, &b); err != nil || b.Annotations[migratedAnnotation] != "2026-01-01T00:00:00Z" {
+			t.Errorf("unexpected annotations %v, error %v", b.Annotations, err)
 		}
 	})
 }
 
 func TestOnlyTheSourceVersionWasStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnv(t, crd("v1beta1", "v1alpha1"), registryOf("a"))
-		w.run(w.migration(), time.Minute)
-		w.mustHave("v1beta1")
+		env := newTestEnv(t, crd("v1beta1", "v1alpha1"), registryOf("a"))
+		env.run(env.migration(), time.Minute)
+		env.expectStoredVersions("v1beta1")
 	})
 }
 
 func TestOtherStorageVersionIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnv(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
-		w.run(w.migration(), time.Hour)
-		w.mustWrite()
-		if err := w.migration().run(t.Context()); err == nil || !strings.Contains(err.Error(), "apply the CustomResourceDefinition of this release") {
-			t.Error(err)
+		env := newTestEnv(t, crd("v1alpha1", "v1alpha1"), registryOf("a"))
+		env.run(env.migration(), time.Hour)
+		env.expectWrites()
+		if err := env.migration().run(t.Context()); err == nil || !strings.Contains(err.Error(), "apply the CustomResourceDefinition of this release") {
+			t.Errorf("got error %v, want one with a fix", err)
 		}
 	})
 }
 
-// One failing object keeps the version in the list, and is retried until it succeeds.
+// The source version remains in the list until the retry of every failed request has succeeded.
 func TestFailuresAreRetried(t *testing.T) {
 	for name, request := range map[string]string{
-		"reading the definition": "get " + crdName, "listing": "list", "an object": "patch a", "trimming": "patch status of " + crdName,
+		"reading the CRD": "get " + crdName, "listing": "list", "patching an object": "patch a", "patching the CRD": "patch status of " + crdName,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
-				tries := 0
-				w.fails = func(got string) error {
+				env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+				attempts := 0
+				env.fails = func(got string) error {
 					if got != request {
 						return nil
 					}
-					if tries++; tries < 6 {
-						return errors.New("away")
+					if attempts++; attempts < 6 {
+						return errors.New("connection refused")
 					}
 					return nil
 				}
-				m := w.migration()
-				w.run(m, 30*time.Second) // pauses of 1, 2, 4, 8 and 16 s
-				if tries != 5 {
-					t.Errorf("tried %d times in 30 s", tries)
+				m := env.migration()
+				env.run(m, 30*time.Second) // retries after 1, 2, 4, 8 and 16 s
+				if attempts != 5 {
+					t.Errorf("got %d attempts in 30 s, want 5", attempts)
 				}
-				w.run(m, time.Hour)
-				w.fails = func(string) error { return nil }
-				w.mustHave("v1beta1")
+				env.run(m, time.Hour)
+				env.fails = func(string) error { return nil }
+				env.expectStoredVersions("v1beta1")
 			})
 		})
 	}
@@ -273,11 +273,11 @@ func rejection(name string) error {
 	return apierrors.NewInvalid(v1beta1.GroupVersion.WithKind(v1beta1.Kind).GroupKind(), name, nil)
 }
 
-// An object that current rules reject may be stored in the older version too, and must be migrated.
+// Objects in the source version are migrated even if the current validation rejects them.
 func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
-		w.fails = func(request string) error {
+		env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"), registryOf("a"), registryOf("b"))
+		env.fails = func(request string) error {
 			if request == "patch a" {
 				return rejection("a")
 			}
@@ -286,17 +286,17 @@ func TestObjectsRejectedByAdmissionAreMigrated(t *testing.T) {
 			}
 			return nil
 		}
-		w.run(w.migration(), time.Minute)
-		w.mustWrite("patch a", "patch status of a", "patch b", "patch status of "+crdName)
-		w.mustHave("v1beta1")
+		env.run(env.migration(), time.Minute)
+		env.expectWrites("patch a", "patch status of a", "patch b", "patch status of "+crdName)
+		env.expectStoredVersions("v1beta1")
 	})
 }
 
 func TestManyObjectsAreListedInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pages := 0
-		w := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"))
-		reader := interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+		env := newTestEnv(t, crd("v1beta1", "v1alpha1", "v1beta1"))
+		reader := interceptor.NewClient(env.client.(client.WithWatch), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				o := client.ListOptions{}
 				o.ApplyOptions(opts)
@@ -311,9 +311,9 @@ func TestManyObjectsAreListedInPages(t *testing.T) {
 				return nil
 			},
 		})
-		m := w.migration()
+		m := env.migration()
 		m.Reader = reader
-		w.run(m, time.Minute)
-		w.mustWrite("patch r1", "patch r2", "patch r3", "patch status of "+crdName)
+		env.run(m, time.Minute)
+		env.expectWrites("patch r1", "patch r2", "patch r3", "patch status of "+crdName)
 	})
 }

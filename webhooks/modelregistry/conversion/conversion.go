@@ -26,8 +26,8 @@ var OnlyInV1beta1 = []string{
 	"replicas", "imagePullSecrets", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "volumes", "volumeMounts",
 }
 
-// Convert returns the object in one of the two versions of ModelRegistry. It does not modify the object, but the result may share parts
-// with it. Other kinds and versions are errors.
+// Convert returns the object in one of the two versions of ModelRegistry. It does not modify the object, but the result may share parts of
+// the object. Other kinds and versions are errors.
 func Convert(object map[string]any, version string) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -35,7 +35,7 @@ func Convert(object map[string]any, version string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s %s is not of type v1beta1.ModelRegistry", apiVersion, kind)
 	}
 	if !isKnownVersion(version) {
-		return nil, fmt.Errorf("%s is not of type v1beta1.ModelRegistry: it can be shown as %s and %s", version, v1beta1.GroupVersion, v1alpha1.GroupVersion)
+		return nil, fmt.Errorf("%s is not of type v1beta1.ModelRegistry: the supported versions are %s and %s", version, v1beta1.GroupVersion, v1alpha1.GroupVersion)
 	}
 	if apiVersion == version {
 		return object, nil
@@ -62,7 +62,7 @@ func toV1beta1(object map[string]any) {
 		return
 	}
 	restored, err := hidden.restoredSpec(spec)
-	if err != nil { // an invalid annotation that no webhook has seen must not fail lists of all objects
+	if err != nil { // an invalid annotation must not fail lists of all objects
 		ReplaceIstio(spec)
 		return
 	}
@@ -77,7 +77,7 @@ func (h HiddenFields) restoredSpec(spec map[string]any) (map[string]any, error) 
 	return restored, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": restored}, &v1beta1.ModelRegistry{})
 }
 
-// Check returns an error if the annotation of a v1alpha1 object is invalid, so that its fields would be lost.
+// Check returns an error if the annotation of a v1alpha1 object is invalid, because its fields would be lost.
 func Check(object map[string]any) error {
 	hidden, err := HiddenFieldsIn(object)
 	spec, ok := object["spec"].(map[string]any)
@@ -89,7 +89,7 @@ func Check(object map[string]any) error {
 
 // toV1alpha1 converts a v1beta1 object in place.
 func toV1alpha1(object map[string]any) {
-	popHiddenFields(object) // a v1beta1 object has no hidden fields, so a value is set by a user and ignored
+	popHiddenFields(object) // v1beta1 has no hidden fields, so the annotation of a user is removed
 	spec, ok := object["spec"].(map[string]any)
 	if !ok {
 		return
@@ -100,25 +100,25 @@ func toV1alpha1(object map[string]any) {
 	hidden.SetAnnotation(object)
 }
 
-// Annotation holds the HiddenFields of a v1alpha1 object.
+// Annotation contains the HiddenFields of a v1alpha1 object.
 const Annotation = "modelregistry.opendatahub.io/v1beta1-fields"
 
-// HiddenFields are the fields that v1alpha1 does not have, as stored in the annotation. Any client can write it, so that it accepts no
-// other fields: it must not bypass the schema.
+// HiddenFields are the fields that v1alpha1 does not have, in the form of the annotation. Other fields are errors, because any client can write
+// the annotation, which must not bypass the schema.
 type HiddenFields struct {
-	// Proxy is the name of the field oauthProxy in v1beta1; empty if it is the same.
+	// Proxy is the name of the field oauthProxy in v1beta1, or "" if it is the same.
 	Proxy string `json:"proxy,omitempty"`
-	// OAuthProxy is the v1beta1 field oauthProxy, for which v1alpha1 has no field if kubeRBACProxy is set too.
+	// OAuthProxy is the v1beta1 field oauthProxy, if kubeRBACProxy is set too. v1alpha1 has a field for only one of them.
 	OAuthProxy any `json:"oauthProxy,omitempty"`
-	// Spec has fields of OnlyInV1beta1, Postgres those of PostgresOnlyInV1beta1.
+	// Spec contains fields of OnlyInV1beta1, and Postgres those of PostgresOnlyInV1beta1.
 	Spec     map[string]any `json:"spec,omitempty"`
 	Postgres map[string]any `json:"postgres,omitempty"`
-	// WithoutDatabase and WithoutGRPC report that v1beta1 does not set a field that v1alpha1 requires.
+	// WithoutDatabase and WithoutGRPC are true if the v1beta1 object does not set a field that v1alpha1 requires.
 	WithoutDatabase bool `json:"withoutDatabase,omitempty"`
 	WithoutGRPC     bool `json:"withoutGRPC,omitempty"`
 }
 
-// HiddenFieldsIn returns the fields in the annotation of an object, empty without an annotation.
+// HiddenFieldsIn returns the fields in the annotation of an object. Without an annotation, they are empty.
 func HiddenFieldsIn(object map[string]any) (HiddenFields, error) {
 	text, ok := annotationsOf(object)[Annotation].(string)
 	if !ok {
@@ -148,7 +148,7 @@ func checkFieldNames(path string, fields map[string]any, known []string) error {
 	return nil
 }
 
-// Encode returns the value of the annotation; "" without fields.
+// Encode returns the value of the annotation, or "" without fields.
 func (h HiddenFields) Encode() string {
 	text, err := json.Marshal(h)
 	if err != nil || string(text) == "{}" { // decoded JSON can always be encoded
@@ -157,8 +157,8 @@ func (h HiddenFields) Encode() string {
 	return string(text)
 }
 
-// popHiddenFields removes the annotation from an object and returns its fields. An invalid annotation is ignored, because it must not fail
-// the list of all objects; admission rejects it.
+// popHiddenFields removes the annotation from an object and returns its fields. It ignores an invalid annotation, which must not fail the list
+// of all objects and which admission rejects.
 func popHiddenFields(object map[string]any) HiddenFields {
 	hidden, _ := HiddenFieldsIn(object)
 	annotations := annotationsOf(object)
@@ -240,8 +240,8 @@ func restoreFields(block, fields map[string]any) {
 	}
 }
 
-// restore converts a v1alpha1 spec to v1beta1 in place. Values changed through v1alpha1 are kept, and fields of removed objects are
-// dropped.
+// restore converts a v1alpha1 spec to v1beta1 in place. It keeps values that were changed through v1alpha1, and does not restore fields of
+// removed objects.
 func (h HiddenFields) restore(spec map[string]any) {
 	if proxy, ok := spec["oauthProxy"]; ok && h.Proxy == "kubeRBACProxy" {
 		delete(spec, "oauthProxy")
@@ -271,7 +271,7 @@ func ReplaceIstio(spec map[string]any) bool {
 		return false
 	}
 	delete(spec, "istio")
-	if _, has := spec["oauthProxy"]; !has {
+	if _, found := spec["oauthProxy"]; !found {
 		spec["oauthProxy"] = proxyFromIstio(istio)
 	}
 	return true

@@ -13,32 +13,32 @@ import (
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
 )
 
-func requireEqual(t *testing.T, part string, want, got any) {
+func requireEqual(t *testing.T, description string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", part, diff)
+		t.Errorf("%s (-want +got):\n%s", description, diff)
 	}
 }
 
 // [modelregistry-18] A v1beta1 object has oauthProxy with the settings of istio.
 func TestIstioIsConvertedToOAuthProxy(t *testing.T) {
-	for name, c := range map[string]struct{ istio, want string }{
-		"no gateway":         {"{authProvider: x}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
-		"an empty gateway":   {"{gateway: {}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
-		"a domain":           {"{gateway: {domain: example.com, rest: {}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}"},
-		"no route":           {"{gateway: {rest: {gatewayRoute: disabled}, grpc: {gatewayRoute: enabled}}}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
-		"a port with TLS":    {"{gateway: {rest: {port: 8080, tls: {mode: SIMPLE}}, grpc: {}}}", "{port: 8443, routePort: 8080, serviceRoute: enabled}"},
-		"a port without TLS": {"{gateway: {rest: {port: 8080}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
+	for name, test := range map[string]struct{ istio, want string }{
+		"no gateway":       {"{authProvider: x}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
+		"empty gateway":    {"{gateway: {}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
+		"domain":           {"{gateway: {domain: example.com, rest: {}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled, domain: example.com}"},
+		"no route":         {"{gateway: {rest: {gatewayRoute: disabled}, grpc: {gatewayRoute: enabled}}}", "{port: 8443, routePort: 443, serviceRoute: disabled}"},
+		"port with TLS":    {"{gateway: {rest: {port: 8080, tls: {mode: SIMPLE}}, grpc: {}}}", "{port: 8443, routePort: 8080, serviceRoute: enabled}"},
+		"port without TLS": {"{gateway: {rest: {port: 8080}, grpc: {}}}", "{port: 8443, routePort: 443, serviceRoute: enabled}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := object(t, alpha, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: "+c.istio+"}")
-			want := object(t, beta, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, oauthProxy: "+c.want+"}")
+			old := object(t, alpha, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, istio: "+test.istio+"}")
+			want := object(t, beta, "{rest: {}, grpc: {}, mysql: {host: h, username: u, database: d}, oauthProxy: "+test.want+"}")
 			requireEqual(t, "v1beta1", want, convert(t, old, beta))
 		})
 	}
 	spec := map[string]any{"istio": map[string]any{}, "oauthProxy": map[string]any{"port": int64(1)}}
 	if !ReplaceIstio(spec) || ReplaceIstio(spec) {
-		t.Error("want ReplaceIstio to report a change the first time only")
+		t.Error("want ReplaceIstio to report a change only the first time")
 	}
 	requireEqual(t, "spec with istio and oauthProxy", map[string]any{"oauthProxy": map[string]any{"port": int64(1)}}, spec)
 }
@@ -54,71 +54,71 @@ func TestValuesOfV1alpha1AreKept(t *testing.T) {
 }
 
 // A registry that v1alpha1 cannot describe is converted to its closest v1alpha1 form, with the other fields in an annotation.
-func TestV1alpha1ShowsProxyAndDatabase(t *testing.T) {
+func TestV1alpha1FormOfProxyAndDatabase(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, postgres: {generateDeployment: true, image: 'example.com/p:1', retentionPolicy: Delete, storage: {size: 5Gi}},"+
 		" kubeRBACProxy: {port: 9443, domain: example.com}}")
-	shown := convert(t, stored, alpha)
-	requireEqual(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], shown["spec"])
-	hidden, err := HiddenFieldsIn(shown)
+	served := convert(t, stored, alpha)
+	requireEqual(t, "spec", object(t, alpha, "{rest: {}, grpc: {port: 9090}, postgres: {database: ''}, oauthProxy: {port: 9443, domain: example.com}}")["spec"], served["spec"])
+	hidden, err := HiddenFieldsIn(served)
 	if err != nil || hidden.Proxy != "kubeRBACProxy" || hidden.Postgres["generateDeployment"] != true || !hidden.WithoutGRPC {
-		t.Errorf("fields in the annotation %+v, error %v", hidden, err)
+		t.Errorf("unexpected fields %+v in the annotation, error %v", hidden, err)
 	}
-	requireEqual(t, "after the round trip", stored, convert(t, shown, beta))
+	requireEqual(t, "after the round trip", stored, convert(t, served, beta))
 }
 
-// If a client edits the v1alpha1 form, its values replace those of the annotation, field by field.
+// If a client changes a field of the v1alpha1 form, the new value replaces the one of the annotation.
 func TestEditsThroughV1alpha1Win(t *testing.T) {
 	const stored = "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		stored string
 		edit   func(spec map[string]any)
 		want   string
 	}{
-		"the port of the proxy": {stored, func(spec map[string]any) { block(spec, "oauthProxy")["port"] = int64(1) },
+		"proxy port": {stored, func(spec map[string]any) { nestedMap(spec, "oauthProxy")["port"] = int64(1) },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 1, image: p}}"},
-		"the proxy removed": {stored, func(spec map[string]any) { delete(spec, "oauthProxy") },
+		"proxy removed": {stored, func(spec map[string]any) { delete(spec, "oauthProxy") },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}}"},
 		"Istio instead of the proxy": {stored, func(spec map[string]any) {
 			delete(spec, "oauthProxy")
 			spec["istio"] = map[string]any{}
 		}, "{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 8443, routePort: 443, serviceRoute: disabled}}"},
-		"the database name": {stored, func(spec map[string]any) { block(spec, "postgres")["database"] = "mine" },
+		"database name": {stored, func(spec map[string]any) { nestedMap(spec, "postgres")["database"] = "mine" },
 			"{rest: {}, postgres: {generateDeployment: true, image: i, port: 5432, database: mine}, kubeRBACProxy: {port: 9443, image: p}}"},
 		"MySQL instead of PostgreSQL": {stored, func(spec map[string]any) {
 			delete(spec, "postgres")
 			spec["mysql"] = map[string]any{"host": "h"}
 		}, "{rest: {}, mysql: {host: h}, kubeRBACProxy: {port: 9443, image: p}}"},
-		"a port, with the scheduling fields kept": {"{rest: {port: 1}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}",
-			func(spec map[string]any) { block(spec, "rest")["port"] = int64(2) },
+		"port of an object with scheduling fields": {"{rest: {port: 1}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}",
+			func(spec map[string]any) { nestedMap(spec, "rest")["port"] = int64(2) },
 			"{rest: {port: 2}, grpc: {}, replicas: 2, tolerations: [{key: a}], volumes: [{name: v, emptyDir: {}}]}"},
-		"no edit, with default replicas": {"{rest: {}, grpc: {}, replicas: 1}", func(map[string]any) {}, "{rest: {}, grpc: {}}"},
-		"the gRPC port": {stored, func(spec map[string]any) { block(spec, "grpc")["port"] = int64(1) },
+		"no change, default replicas": {"{rest: {}, grpc: {}, replicas: 1}", func(map[string]any) {}, "{rest: {}, grpc: {}}"},
+		"gRPC port": {stored, func(spec map[string]any) { nestedMap(spec, "grpc")["port"] = int64(1) },
 			"{rest: {}, grpc: {port: 1}, postgres: {generateDeployment: true, image: i, port: 5432}, kubeRBACProxy: {port: 9443, image: p}}"},
-		"the proxy removed from an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
+		"proxy removed from an object with both": {"{rest: {}, grpc: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}",
 			func(spec map[string]any) { delete(spec, "oauthProxy") }, "{rest: {}, grpc: {}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shown := convert(t, object(t, beta, c.stored), alpha)
-			c.edit(shown["spec"].(map[string]any))
-			requireEqual(t, "v1beta1", object(t, beta, c.want), convert(t, shown, beta))
+			served := convert(t, object(t, beta, test.stored), alpha)
+			test.edit(served["spec"].(map[string]any))
+			requireEqual(t, "v1beta1", object(t, beta, test.want), convert(t, served, beta))
 		})
 	}
 }
 
-func block(parent map[string]any, name string) map[string]any {
+func nestedMap(parent map[string]any, name string) map[string]any {
 	child, _ := parent[name].(map[string]any)
 	return child
 }
 
 func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	for name, text := range map[string]string{
-		"both proxies":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
-		"no spec":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
-		"an unknown field":   "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {unknown: 1}, unknown: {a: [1.5]}}, unknown: x}",
-		"empty blocks":       "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, grpc: {}, postgres: {storage: {}}, kubeRBACProxy: {}}}",
-		"an empty database":  "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {database: '', host: h}}}",
-		"false":              "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {generateDeployment: false, host: h}}}",
-		"its own annotation": "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo, annotations: {a: b}}, spec: {rest: {}, kubeRBACProxy: {}}}",
+		"both proxies":             "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, oauthProxy: {port: 1}, kubeRBACProxy: {port: 2}}}",
+		"no spec":                  "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}}",
+		"unknown fields":           "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {unknown: 1}, unknown: {a: [1.5]}}, unknown: x}",
+		"empty objects":            "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, grpc: {}, postgres: {storage: {}}, kubeRBACProxy: {}}}",
+		"empty database":           "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {database: '', host: h}}}",
+		"generateDeployment false": "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo}, spec: {rest: {}, postgres: {generateDeployment: false, host: h}}}",
+		"other annotation":         "{apiVersion: " + beta + ", kind: ModelRegistry, metadata: {name: demo, annotations: {a: b}}, spec: {rest: {}, kubeRBACProxy: {}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := decodeYAML(t, text)
@@ -127,49 +127,49 @@ func TestRoundTripsOfUnusualObjects(t *testing.T) {
 	}
 }
 
-// The annotation is never stored, and one in a v1beta1 object is ignored.
+// The annotation is never stored. An annotation of a v1beta1 object is ignored.
 func TestAnnotationIsNotStored(t *testing.T) {
 	stored := object(t, beta, "{rest: {}, grpc: {}}")
 	stored["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: `{"proxy":"kubeRBACProxy"}`}
-	shown := convert(t, stored, alpha)
-	if _, has := annotationsOf(shown)[Annotation]; has {
-		t.Errorf("metadata %v, want no annotation: v1alpha1 has all fields of this object", shown["metadata"])
+	served := convert(t, stored, alpha)
+	if _, found := annotationsOf(served)[Annotation]; found {
+		t.Errorf("metadata %v, want no annotation: v1alpha1 has all fields of this object", served["metadata"])
 	}
-	shown["spec"].(map[string]any)["oauthProxy"] = map[string]any{}
-	requireEqual(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, shown, beta))
+	served["spec"].(map[string]any)["oauthProxy"] = map[string]any{}
+	requireEqual(t, "v1beta1", object(t, beta, "{rest: {}, grpc: {}, oauthProxy: {}}"), convert(t, served, beta))
 }
 
 // Users can write the annotation. It must not bypass the validation of the CRD, and an invalid one must not fail list requests.
 func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON":                 "{",
-		"no object":               `[]`,
-		"a path":                  `{"fields":[{"path":["rest","port"],"value":1}]}`,
-		"an invalid value":        `{"postgres":{"sslMode":"x&y"}}`,
-		"an unknown block":        `{"rest":{"resources":{"limits":{}}}}`,
-		"a field of v1alpha1":     `{"spec":{"rest":{"port":1}}}`,
-		"a wrong type of a field": `{"spec":{"replicas":"two"}}`,
-		"a wrong type of gRPC":    `{"withoutGRPC":{}}`,
-		"a wrong type":            `{"postgres":{"generateDeployment":"x"}}`,
-		"a wrong type of a proxy": `{"proxy":"kubeRBACProxy","oauthProxy":[]}`,
+		"invalid JSON":                     "{",
+		"list":                             `[]`,
+		"unknown key":                      `{"fields":[{"path":["rest","port"],"value":1}]}`,
+		"v1alpha1 field of postgres":       `{"postgres":{"sslMode":"x&y"}}`,
+		"unknown object":                   `{"rest":{"resources":{"limits":{}}}}`,
+		"v1alpha1 field of spec":           `{"spec":{"rest":{"port":1}}}`,
+		"wrong type of replicas":           `{"spec":{"replicas":"two"}}`,
+		"wrong type of withoutGRPC":        `{"withoutGRPC":{}}`,
+		"wrong type of generateDeployment": `{"postgres":{"generateDeployment":"x"}}`,
+		"wrong type of oauthProxy":         `{"proxy":"kubeRBACProxy","oauthProxy":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			shown := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}")
-			shown["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: text, "a": "b"}
-			if Check(shown) == nil {
-				t.Error("Check returns no error, so admission would accept the annotation")
+			served := object(t, alpha, "{rest: {}, grpc: {}, postgres: {host: h, database: d}, oauthProxy: {}}")
+			served["metadata"].(map[string]any)["annotations"] = map[string]any{Annotation: text, "a": "b"}
+			if Check(served) == nil {
+				t.Error("Check returned no error for an invalid annotation")
 			}
-			stored := convert(t, shown, beta)
-			requireEqual(t, "spec", shown["spec"], stored["spec"])
+			stored := convert(t, served, beta)
+			requireEqual(t, "spec", served["spec"], stored["spec"])
 			requireEqual(t, "annotations", map[string]any{"a": "b"}, annotationsOf(stored))
 		})
 	}
 	valid := convert(t, object(t, beta, "{rest: {}, oauthProxy: {}, kubeRBACProxy: {}, postgres: {storage: {size: 1Gi}}}"), alpha)
 	if err := Check(valid); err != nil {
-		t.Errorf("Check rejects an annotation of the conversion: %v", err)
+		t.Errorf("unexpected error for an annotation of Convert: %v", err)
 	}
 	if err := Check(object(t, beta, "{rest: {}}")); err != nil {
-		t.Errorf("Check rejects an object without the annotation: %v", err)
+		t.Errorf("unexpected error for an object without the annotation: %v", err)
 	}
 }
 
@@ -181,17 +181,17 @@ func TestConvertsModelRegistriesOnly(t *testing.T) {
 		"{apiVersion: modelregistry.opendatahub.io/v2, kind: ModelRegistry}": "is not of type v1beta1.ModelRegistry",
 	} {
 		if _, err := Convert(decodeYAML(t, text), beta); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q", text, err, want)
+			t.Errorf("%s: got error %v, want %q", text, err, want)
 		}
 	}
 	registry := object(t, beta, "{rest: {}}")
 	if _, err := Convert(registry, "modelregistry.opendatahub.io/v2"); err == nil || !strings.Contains(err.Error(), "is not of type v1beta1.ModelRegistry") {
-		t.Errorf("conversion to an unknown version: error %v", err)
+		t.Errorf("unknown version: got error %v", err)
 	}
 	requireEqual(t, "the same version", registry, convert(t, registry, beta))
 }
 
-// Every field that only v1beta1 has is in OnlyInV1beta1 or PostgresOnlyInV1beta1, whose fields the annotation keeps.
+// OnlyInV1beta1 and PostgresOnlyInV1beta1, whose fields the annotation keeps, contain every field that only v1beta1 has.
 func TestFieldsOnlyInV1beta1AreKept(t *testing.T) {
 	text, err := os.ReadFile("../../../config/crd/bases/modelregistry.opendatahub.io_modelregistries.yaml")
 	if err != nil {

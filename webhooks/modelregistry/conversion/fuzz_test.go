@@ -12,81 +12,81 @@ import (
 
 const seeds = 500
 
-// fromBeta checks that a v1beta1 object is unchanged by a round trip through v1alpha1.
-func fromBeta(t *testing.T, seed int64) {
+// checkFromV1beta1 requires that a round trip through v1alpha1 does not change a v1beta1 object.
+func checkFromV1beta1(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1beta1.ModelRegistry{}
 	newFiller(seed).Fill(registry)
-	stored := encoded(t, registry, beta)
-	shown := convert(t, stored, alpha)
-	if err := Check(shown); err != nil {
-		t.Errorf("seed %d: what was written is refused: %v", seed, err)
+	stored := encode(t, registry, beta)
+	served := convert(t, stored, alpha)
+	if err := Check(served); err != nil {
+		t.Errorf("seed %d: Check rejects the annotation: %v", seed, err)
 	}
-	// Older clients decode it into their type and send it back.
-	older := &v1alpha1.ModelRegistry{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(shown, older); err != nil {
+	// Clients of v1alpha1 decode the object into their Go type and send it back.
+	typed := &v1alpha1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(served, typed); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	requireEqual(t, "the type of v1alpha1 knows every field", shown, encoded(t, older, alpha))
-	requireEqual(t, "back in v1beta1", stored, convert(t, encoded(t, older, alpha), beta))
+	requireEqual(t, "v1alpha1 object encoded from its Go type", served, encode(t, typed, alpha))
+	requireEqual(t, "v1beta1 object after the round trip", stored, convert(t, encode(t, typed, alpha), beta))
 	if t.Failed() {
 		t.Fatalf("seed %d", seed)
 	}
 }
 
-// fromAlpha checks that a v1alpha1 object is unchanged by a round trip through v1beta1, except istio, which becomes a proxy.
-func fromAlpha(t *testing.T, seed int64) {
+// checkFromV1alpha1 requires that a round trip through v1beta1 does not change a v1alpha1 object, except that istio is replaced by a proxy.
+func checkFromV1alpha1(t *testing.T, seed int64) {
 	t.Helper()
 	registry := &v1alpha1.ModelRegistry{}
 	newFiller(seed).Fill(registry)
-	shown := encoded(t, registry, alpha)
-	stored := convert(t, shown, beta)
-	newer := &v1beta1.ModelRegistry{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, newer); err != nil {
+	served := encode(t, registry, alpha)
+	stored := convert(t, served, beta)
+	typed := &v1beta1.ModelRegistry{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored, typed); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	want := runtime.DeepCopyJSON(shown)
+	want := runtime.DeepCopyJSON(served)
 	if spec, ok := want["spec"].(map[string]any); ok {
 		ReplaceIstio(spec)
 	}
-	back := convert(t, encodedLike(t, newer, stored), alpha)
-	requireEqual(t, "back in v1alpha1", want, back)
-	requireEqual(t, "and once more", stored, convert(t, back, beta))
+	got := convert(t, encodeV1beta1(t, typed, stored), alpha)
+	requireEqual(t, "v1alpha1 object after the round trip", want, got)
+	requireEqual(t, "v1beta1 object after another conversion", stored, convert(t, got, beta))
 	if t.Failed() {
 		t.Fatalf("seed %d", seed)
 	}
 }
 
-// encodedLike encodes a typed v1beta1 object. The type omits an empty database name, which v1alpha1 sets.
-func encodedLike(t *testing.T, newer *v1beta1.ModelRegistry, stored map[string]any) map[string]any {
+// encodeV1beta1 encodes a typed v1beta1 object with the empty database name of v1alpha1, which the Go type omits.
+func encodeV1beta1(t *testing.T, typed *v1beta1.ModelRegistry, stored map[string]any) map[string]any {
 	t.Helper()
-	out := encoded(t, newer, beta)
-	if postgres := block(block(stored, "spec"), "postgres"); postgres != nil && postgres["database"] == "" {
-		block(block(out, "spec"), "postgres")["database"] = ""
+	out := encode(t, typed, beta)
+	if postgres := nestedMap(nestedMap(stored, "spec"), "postgres"); postgres != nil && postgres["database"] == "" {
+		nestedMap(nestedMap(out, "spec"), "postgres")["database"] = ""
 	}
-	requireEqual(t, "the type of v1beta1 knows every field", stored, out)
+	requireEqual(t, "v1beta1 object encoded from its Go type", stored, out)
 	return out
 }
 
 func TestRoundTripsOfRandomObjects(t *testing.T) {
 	for seed := range int64(seeds) {
-		fromBeta(t, seed)
-		fromAlpha(t, seed)
+		checkFromV1beta1(t, seed)
+		checkFromV1alpha1(t, seed)
 	}
 }
 
 func FuzzRoundTripFromV1beta1(f *testing.F) {
 	f.Add(int64(1))
-	f.Fuzz(fromBeta)
+	f.Fuzz(checkFromV1beta1)
 }
 
 func FuzzRoundTripFromV1alpha1(f *testing.F) {
 	f.Add(int64(1))
-	f.Fuzz(fromAlpha)
+	f.Fuzz(checkFromV1alpha1)
 }
 
-// FuzzConvertAnything checks that no JSON makes the conversion of a ModelRegistry panic or fail, and that the v1beta1 form of a
-// v1alpha1 object is unchanged by a round trip.
+// FuzzConvertAnything requires that the conversion of a ModelRegistry does not panic or fail for any JSON, and that a round trip does not change
+// the v1beta1 form of a v1alpha1 object.
 func FuzzConvertAnything(f *testing.F) {
 	f.Add([]byte(`{"spec":{"rest":{},"istio":{"gateway":{"rest":{"port":1,"tls":{}}}}},"metadata":{"annotations":{"x":"y"}}}`))
 	f.Add([]byte(`{"spec":{"postgres":{"database":null},"oauthProxy":[],"grpc":1},"metadata":[]}`))
@@ -100,10 +100,10 @@ func FuzzConvertAnything(f *testing.F) {
 		in["kind"] = "ModelRegistry"
 		for from, to := range map[string]string{alpha: beta, beta: alpha} {
 			in["apiVersion"] = from
-			once := convert(t, in, to)
-			again := convert(t, convert(t, once, from), to)
+			first := convert(t, in, to)
+			second := convert(t, convert(t, first, from), to)
 			if to == beta {
-				requireEqual(t, "spec, stored twice", once["spec"], again["spec"])
+				requireEqual(t, "spec after the round trip", first["spec"], second["spec"])
 			}
 		}
 	})

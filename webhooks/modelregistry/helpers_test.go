@@ -36,14 +36,14 @@ func source(s Settings) Source {
 	return func(context.Context) (Settings, error) { return s, nil }
 }
 
-func failingSource(context.Context) (Settings, error) { return Settings{}, errors.New("away") }
+func failingSource(context.Context) (Settings, error) { return Settings{}, errors.New("unavailable") }
 
-// registriesByName holds the namespaces of existing registries by name.
+// registriesByName contains the namespaces of existing registries by name.
 type registriesByName map[string][]string
 
 func (r registriesByName) find(_ context.Context, name string) ([]string, error) { return r[name], nil }
 
-func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("away") }
+func failingFinder(context.Context, string) ([]string, error) { return nil, errors.New("unavailable") }
 
 func decodeYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -58,13 +58,13 @@ func decodeYAML(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// object returns a decoded ModelRegistry of a version with a spec in YAML.
+// object returns a decoded ModelRegistry of a version from a spec in YAML.
 func object(t *testing.T, apiVersion, spec string) map[string]any {
 	t.Helper()
 	return decodeYAML(t, "{apiVersion: "+apiVersion+", kind: ModelRegistry, metadata: {name: demo, namespace: ns, finalizers: ["+v1beta1.Finalizer+"]}, spec: "+spec+"}")
 }
 
-// registry returns a typed ModelRegistry with a spec in YAML.
+// registry returns a typed ModelRegistry from a spec in YAML.
 func registry(t *testing.T, spec string) *v1beta1.ModelRegistry {
 	t.Helper()
 	out, err := decodeTyped(object(t, beta, spec))
@@ -94,7 +94,7 @@ func request(t *testing.T, operation admissionv1.Operation, object, old map[stri
 func applyPatch(t *testing.T, r admission.Request, response admission.Response) map[string]any {
 	t.Helper()
 	if !response.Allowed {
-		t.Fatalf("refused: %v", response.Result)
+		t.Fatalf("the request was rejected: %v", response.Result)
 	}
 	raw := r.Object.Raw
 	if len(response.Patches) > 0 {
@@ -124,13 +124,13 @@ func requireEqual(t *testing.T, description string, want, got any) {
 	}
 }
 
-// requireError requires one error that contains the text, or none for "".
+// requireError requires an error that contains the text, or no error for "".
 func requireError(t *testing.T, errs field.ErrorList, text string) {
 	t.Helper()
 	switch {
 	case text == "" && len(errs) > 0:
-		t.Errorf("unexpected: %v", errs)
+		t.Errorf("unexpected errors: %v", errs)
 	case text != "" && (len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), text)):
-		t.Errorf("want %q, got %v", text, errs)
+		t.Errorf("got errors %v, want %q", errs, text)
 	}
 }

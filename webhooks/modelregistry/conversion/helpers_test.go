@@ -49,7 +49,7 @@ func convert(t *testing.T, in map[string]any, version string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requireEqual(t, "the input of Convert is unchanged", original, in)
+	requireEqual(t, "input of Convert", original, in)
 	return out
 }
 
@@ -75,8 +75,8 @@ func randomString(c randfill.Continue) string {
 	return []string{"", "a", "db.example.com", "enabled", "{x: \"y\"}", "ü"}[c.Intn(6)]
 }
 
-// encoded converts a typed object to decoded JSON of a version.
-func encoded(t *testing.T, typed any, apiVersion string) map[string]any {
+// encode converts a typed object to decoded JSON of a version.
+func encode(t *testing.T, typed any, apiVersion string) map[string]any {
 	t.Helper()
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -89,13 +89,13 @@ func encoded(t *testing.T, typed any, apiVersion string) map[string]any {
 	return out
 }
 
-// leaves returns the paths of a schema.
+// leaves adds the paths of the fields of a schema.
 func leaves(schema map[string]any, path string, into map[string]bool) {
 	properties, _ := schema["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		here := strings.TrimPrefix(path+"."+name, ".")
-		into[here] = true
+		childPath := strings.TrimPrefix(path+"."+name, ".")
+		into[childPath] = true
 		child, _ := properties[name].(map[string]any)
-		leaves(child, here, into)
+		leaves(child, childPath, into)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/odh-platform/odh-platform-operator/pkg/servers"
 )
 
-func TestCollectInputs(t *testing.T) {
+func TestBuildInputs(t *testing.T) {
 	p := servers.Platform{ModelRegistry: config.ModelRegistry{Gateway: config.RegistryGateway{Domain: "g"}, SkipCatalogDatabase: true}}
 	p.RouterDomain, p.Served = "found.example.com", capability.NewSet(capability.Route, capability.HTTPRoute)
 	in := buildInputs(&p)
@@ -29,16 +29,16 @@ func TestCollectInputs(t *testing.T) {
 	}
 }
 
-// Metadata of the Secrets is read from their own caches, all other objects from the manager's.
+// Metadata of the Secrets is read from separate caches, all other objects are read from the cache of the manager.
 func TestDelegatingClient(t *testing.T) {
-	b := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
-	routed := b.r.extraCaches.delegatingClient(newTestEnv(t).server) // found objects are from the extra caches
-	for name, c := range map[string]struct {
+	env := newTestEnv(t, &corev1.Secret{ObjectMeta: nameMeta("other")}, &corev1.Secret{ObjectMeta: nameMeta(resources.DatabaseName)})
+	delegating := env.r.extraCaches.delegatingClient(newTestEnv(t).server) // only the extra caches contain objects
+	for name, test := range map[string]struct {
 		object client.Object
 		found  bool
 	}{resources.DatabaseName: {capability.MetadataOf(servers.Secret), true}, "other": {capability.MetadataOf(servers.Secret), false}, resources.CertificateSecret: {&corev1.Secret{}, false}} {
-		err := routed.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, c.object)
-		if (err == nil) != c.found {
+		err := delegating.Get(t.Context(), client.ObjectKey{Namespace: "lab-registries", Name: name}, test.object)
+		if (err == nil) != test.found {
 			t.Errorf("%s: unexpected error: %v", name, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/odh-platform/odh-platform-operator/apis/modelregistry/v1beta1"
@@ -24,10 +25,10 @@ import (
 	"github.com/odh-platform/odh-platform-operator/test/registrytest"
 )
 
-var errCall = errors.New("the server is on fire")
+var errCall = errors.New("injected error")
 
-// failAt fails the n-th request, read or write, and counts requests.
-func (w *testEnv) failAt(n int) (calls *int) {
+// failAt makes the n-th read or write request fail. It returns the counter of requests.
+func (env *testEnv) failAt(n int) (calls *int) {
 	calls = new(int)
 	count := func() error {
 		if *calls++; *calls == n {
@@ -35,23 +36,23 @@ func (w *testEnv) failAt(n int) (calls *int) {
 		}
 		return nil
 	}
-	w.readError, w.fail = count, func(string, string) error { return count() }
+	env.readError, env.fail = count, func(string, string) error { return count() }
 	return calls
 }
 
-func (w *testEnv) clearFaults() { w.readError, w.fail = func() error { return nil }, nil }
+func (env *testEnv) clearFaults() { env.readError, env.fail = func() error { return nil }, nil }
 
-// admit sets Route N-https admitted.
-func (w *testEnv) admit(m *v1beta1.ModelRegistry) {
-	w.Helper()
-	route := wholeObject(capability.Route)
-	if !w.get(route, m.Namespace, resources.SecureRouteName(m)) {
-		w.Fatal("no Route")
+// admit sets condition Admitted of the Route with TLS to True.
+func (env *testEnv) admit(m *v1beta1.ModelRegistry) {
+	env.Helper()
+	route := newUnstructured(capability.Route)
+	if !env.get(route, m.Namespace, resources.SecureRouteName(m)) {
+		env.Fatal("the Route does not exist")
 	}
-	w.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{
+	env.requireNoError(unstructured.SetNestedSlice(route.Object, []any{map[string]any{
 		"conditions": []any{map[string]any{"type": "Admitted", "status": "True"}},
 	}}, "status", "ingress"))
-	w.requireNoError(w.server.Update(w.Context(), route))
+	env.requireNoError(env.server.Update(env.Context(), route))
 }
 
 // distinctWrites returns the sorted distinct writes.
@@ -65,45 +66,45 @@ func distinctWrites(writes string) []string {
 // nothing available. A retry creates the same objects without a second password.
 func TestFaultAtEveryCall(t *testing.T) {
 	fakeapi.Exhaustive(t)
-	for name, c := range map[string]struct {
+	for name, test := range map[string]struct {
 		served []schema.GroupVersionKind
 		change func(*v1beta1.ModelRegistrySpec)
-	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with everything": {nil, withBackups}, "external on OpenShift": {everything, registrytest.Proxied}} {
+	}{"generated on Kubernetes": {nil, withGeneratedDatabase}, "generated with everything": {nil, withBackups}, "external on OpenShift": {optionalKinds, registrytest.Proxied}} {
 		t.Run(name, func(t *testing.T) {
-			begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
-				w = newTestEnv(t, c.served)
-				w.settings.Gateway.Domain = "gate.example.com"
-				m = newRegistry("demo", c.change)
-				calls = w.failAt(n)
-				err = w.reconcile(m)
-				w.clearFaults()
-				return w, m, calls, err
+			reconcileWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
+				env = newTestEnv(t, test.served)
+				env.settings.Gateway.Domain = "gate.example.com"
+				m = newRegistry("demo", test.change)
+				calls = env.failAt(n)
+				err = env.reconcile(m)
+				env.clearFaults()
+				return env, m, calls, err
 			}
-			whole, m, calls, err := begin(0)
-			whole.requireWait(err, "available")
-			want := distinctWrites(whole.takeWrites())
+			healthy, m, calls, err := reconcileWithFault(0)
+			healthy.requireWait(err, "available")
+			want := distinctWrites(healthy.takeWrites())
 			for n := 1; n <= *calls; n++ {
-				w, broken, _, err := begin(n)
-				reported, _ := conditions.Get(broken.Status.Conditions, ConditionAvailable)
-				if !errors.Is(err, errCall) || reported.Status != metav1.ConditionFalse || !strings.Contains(reported.Message, errCall.Error()) {
-					t.Errorf("call %d: ended with %v and reports %q", n, err, reported.Message)
+				env, interrupted, _, err := reconcileWithFault(n)
+				available, _ := conditions.Get(interrupted.Status.Conditions, ConditionAvailable)
+				if !errors.Is(err, errCall) || available.Status != metav1.ConditionFalse || !strings.Contains(available.Message, errCall.Error()) {
+					t.Errorf("call %d: got error %v and message %q, want the injected error in both", n, err, available.Message)
 				}
-				first := w.takeWrites()
-				if diff := cmp.Diff(want, distinctWrites(strings.Trim(first+"\n"+w.reconcileOnce(broken), "\n"))); diff != "" {
+				first := env.takeWrites()
+				if diff := cmp.Diff(want, distinctWrites(strings.Trim(first+"\n"+env.reconcileOnce(interrupted), "\n"))); diff != "" {
 					t.Errorf("call %d: writes (-want +got):\n%s", n, diff)
 				}
-				w.setRunning(broken)
-				if c.served != nil {
-					w.admit(broken)
+				env.setRunning(interrupted)
+				if test.served != nil {
+					env.admit(interrupted)
 				}
-				err = w.reconcile(broken)
+				err = env.reconcile(interrupted)
 				if wait, _ := reconciler.AsWait(err); wait != nil && (strings.Contains(wait.For, "certificate") || strings.Contains(wait.For, "Gateway")) {
-					err = nil // which the one of the database, and the answer of a Gateway, have ahead of them
+					err = nil // the registry is available and waits only for the renewal of a certificate or the status of an HTTPRoute
 				}
-				if err != nil || reasonOf(broken, ConditionAvailable) != serving.ReasonAvailable {
-					t.Errorf("call %d: %v, %v", n, err, broken.Status.Conditions)
+				if err != nil || reasonOf(interrupted, ConditionAvailable) != serving.ReasonAvailable {
+					t.Errorf("call %d: got error %v and conditions %v, want available", n, err, interrupted.Status.Conditions)
 				}
-				if diff := cmp.Diff(m.Status.Hosts, broken.Status.Hosts); diff != "" {
+				if diff := cmp.Diff(m.Status.Hosts, interrupted.Status.Hosts); diff != "" {
 					t.Errorf("call %d: hosts (-want +got):\n%s", n, diff)
 				}
 			}
@@ -113,44 +114,44 @@ func TestFaultAtEveryCall(t *testing.T) {
 
 // [D1] If any request of a deletion fails, the registry remains until its cluster-scoped objects are deleted, and retained data is retained.
 func TestFaultAtEveryCallOfADeletion(t *testing.T) {
-	begin := func(n int) (w *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
-		w = newTestEnv(t, everything)
-		w.settings.Gateway.Domain = "gate.example.com"
+	finalizeWithFault := func(n int) (env *testEnv, m *v1beta1.ModelRegistry, calls *int, err error) {
+		env = newTestEnv(t, optionalKinds)
+		env.settings.Gateway.Domain = "gate.example.com"
 		m = newRegistry("demo", withGeneratedDatabase, registrytest.Proxied)
-		w.reconcileOnce(m)
-		w.requireWait(w.finalize(t.Context(), m), "status")
-		calls = w.failAt(n)
-		err = w.finalize(t.Context(), m)
-		w.clearFaults()
-		return w, m, calls, err
+		env.reconcileOnce(m)
+		env.requireWait(env.finalize(t.Context(), m), "status")
+		calls = env.failAt(n)
+		err = env.finalize(t.Context(), m)
+		env.clearFaults()
+		return env, m, calls, err
 	}
-	w, _, calls, err := begin(0)
-	w.requireWait(err, "status")
+	env, _, calls, err := finalizeWithFault(0)
+	env.requireWait(err, "status")
 	for n := 1; n <= *calls; n++ {
-		w, m, _, err := begin(n)
+		env, m, _, err := finalizeWithFault(n)
 		if !errors.Is(err, errCall) {
-			t.Errorf("call %d: ended with %v", n, err)
+			t.Errorf("call %d: got error %v, want the injected error", n, err)
 		}
 		if c, _ := conditions.Get(m.Status.Conditions, ConditionDegraded); c.Status != metav1.ConditionUnknown {
-			t.Errorf("call %d: it says %q", n, c.Message)
+			t.Errorf("call %d: got condition Degraded=%s with message %q, want Unknown", n, c.Status, c.Message)
 		}
-		w.requireWait(w.finalize(t.Context(), m), "status")
-		w.requireNoError(w.finalize(t.Context(), m))
-		for kind, place := range map[schema.GroupVersionKind][2]string{
-			servers.ClusterRoleBinding: {"", "demo-auth-delegator"}, capability.HTTPRoute: {"routes", "model-registry-demo"}, capability.UserGroup: {"", "demo-users"},
+		env.requireWait(env.finalize(t.Context(), m), "status")
+		env.requireNoError(env.finalize(t.Context(), m))
+		for kind, key := range map[schema.GroupVersionKind]types.NamespacedName{
+			servers.ClusterRoleBinding: {Name: "demo-auth-delegator"}, capability.HTTPRoute: {Namespace: "routes", Name: "model-registry-demo"}, capability.UserGroup: {Name: "demo-users"},
 		} {
-			if w.get(wholeObject(kind), place[0], place[1]) {
-				t.Errorf("call %d: %s %s is left", n, kind.Kind, place[1])
+			if env.get(newUnstructured(kind), key.Namespace, key.Name) {
+				t.Errorf("call %d: %s %s was not deleted", n, kind.Kind, key.Name)
 			}
 		}
-		if !w.get(wholeObject(servers.Claim), "ns", "demo-postgres-storage") || !w.get(wholeObject(servers.Secret), "ns", "demo-postgres-credentials") {
-			t.Errorf("call %d: data is lost", n)
+		if !env.get(newUnstructured(servers.Claim), "ns", "demo-postgres-storage") || !env.get(newUnstructured(servers.Secret), "ns", "demo-postgres-credentials") {
+			t.Errorf("call %d: the claim or the Secret was deleted", n)
 		}
 	}
 }
 
-// drawn is a random registry that the schema accepts, and its cluster.
-type drawn struct {
+// randomRegistry is a random spec that the schema accepts, with the APIs and the gateway domain of its cluster.
+type randomRegistry struct {
 	spec    v1beta1.ModelRegistrySpec
 	served  []schema.GroupVersionKind
 	gateway string
@@ -211,8 +212,8 @@ var drawMySQL = rapid.Custom(func(t *rapid.T) *v1beta1.MySQLConfig {
 	}
 })
 
-var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
-	var d drawn
+var drawRegistry = rapid.Custom(func(t *rapid.T) randomRegistry {
+	var d randomRegistry
 	d.spec.Rest.ServiceRoute = rapid.SampledFrom([]v1beta1.ServiceRoute{v1beta1.RouteDisabled, v1beta1.RouteEnabled}).Draw(t, "rest route")
 	d.spec.Rest.Port = rapid.SampledFrom([]*int32{nil, new(int32(8081))}).Draw(t, "rest port")
 	if rapid.Bool().Draw(t, "MySQL") {
@@ -223,11 +224,11 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "proxy") {
 	case 0:
-		d.spec.OAuthProxy = drawProxy.Draw(t, "older proxy")
+		d.spec.OAuthProxy = drawProxy.Draw(t, "oauthProxy")
 	case 1, 2:
-		d.spec.KubeRBACProxy = drawProxy.Draw(t, "newer proxy")
+		d.spec.KubeRBACProxy = drawProxy.Draw(t, "kubeRBACProxy")
 	}
-	for _, kind := range everything {
+	for _, kind := range optionalKinds {
 		if rapid.Bool().Draw(t, kind.Kind) {
 			d.served = append(d.served, kind)
 		}
@@ -236,26 +237,26 @@ var drawRegistry = rapid.Custom(func(t *rapid.T) drawn {
 	return d
 })
 
-// [modelregistry-101] Any spec in any cluster is applied in one reconcile, or two with a migration of fields; the next reconcile writes
-// nothing, and hosts are valid addresses.
+// [modelregistry-101] Any spec in any cluster is applied in one reconcile, or in two if fields are migrated. The next reconcile writes
+// nothing, and the hosts are valid addresses.
 func TestReconcileConverges(t *testing.T) {
 	for seed := range 40 {
 		d := drawRegistry.Example(seed)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := newRegistry("demo", func(s *v1beta1.ModelRegistrySpec) { *s = *d.spec.DeepCopy() })
-			w := newTestEnv(t, d.served, m.DeepCopy())
-			w.settings.Gateway.Domain = d.gateway
-			w.get(m, "ns", "demo")
-			openShift := w.served().Has(capability.Route)
+			env := newTestEnv(t, d.served, m.DeepCopy())
+			env.settings.Gateway.Domain = d.gateway
+			env.get(m, "ns", "demo")
+			openShift := env.served().Has(capability.Route)
 			if d.spec.OAuthProxy != nil || openShift && d.spec.KubeRBACProxy == nil {
-				w.requireWait(w.reconcile(m), "changed spec")
-				if got := w.takeWrites(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
-					t.Errorf("moving fields wrote\n%s", got)
+				env.requireWait(env.reconcile(m), "changed spec")
+				if got := env.takeWrites(); strings.Count(got, "\n") > 0 || !strings.HasPrefix(got, "patch ") {
+					t.Errorf("the migration of fields wrote\n%s", got)
 				}
 			}
-			w.reconcileOnce(m)
+			env.reconcileOnce(m)
 			if openShift && m.Spec.KubeRBACProxy == nil || m.Spec.OAuthProxy != nil {
-				t.Errorf("proxies %+v, %+v", m.Spec.KubeRBACProxy, m.Spec.OAuthProxy)
+				t.Errorf("got kubeRBACProxy %+v and oauthProxy %+v", m.Spec.KubeRBACProxy, m.Spec.OAuthProxy)
 			}
 			hosts := slices.Clone(m.Status.Hosts)
 			slices.Sort(hosts)
@@ -264,7 +265,7 @@ func TestReconcileConverges(t *testing.T) {
 			}
 			for _, host := range hosts {
 				if strings.HasSuffix(host, ".") || strings.HasPrefix(host, "/") || strings.Contains(host, "rest.:") {
-					t.Errorf("host %q leads nowhere", host)
+					t.Errorf("host %q is not a valid address", host)
 				}
 			}
 		})
