@@ -103,9 +103,9 @@ func elect(t *testing.T, api *fake.Clientset, identity string, le config.LeaderE
 // expectLeading fails the test unless the candidate becomes leader within the bounds.
 func (c *candidate) expectLeading(t *testing.T, atLeast, atMost time.Duration) {
 	t.Helper()
-	result := time.Now()
+	start := time.Now()
 	<-c.leads
-	if took := time.Since(result); took < atLeast || took > atMost {
+	if took := time.Since(start); took < atLeast || took > atMost {
 		t.Errorf("became leader after %s, want %s to %s", took, atLeast, atMost)
 	}
 }
@@ -131,19 +131,19 @@ func TestReleasedLeaseIsAcquiredImmediately(t *testing.T) {
 			t.Fatalf("%s holds the Lease, want first", got)
 		}
 		first.release()
-		result := time.Now()
+		start := time.Now()
 		select {
 		case <-second.leads:
 		case <-third.leads:
 			second, third = third, second
 		}
-		if took := time.Since(result); took != 0 {
+		if took := time.Since(start); took != 0 {
 			t.Errorf("the next replica became leader after %s, want immediately", took)
 		}
 		synctest.Wait()
 		lease := getLease(t, api)
-		if !lease.Spec.AcquireTime.Time.Equal(result) || !lease.Spec.RenewTime.Time.Equal(result) || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 137 {
-			t.Errorf("got Lease %v, want it acquired at %s", lease.Spec, result)
+		if !lease.Spec.AcquireTime.Time.Equal(start) || !lease.Spec.RenewTime.Time.Equal(start) || *lease.Spec.LeaseTransitions != 1 || *lease.Spec.LeaseDurationSeconds != 137 {
+			t.Errorf("got Lease %v, want it acquired at %s", lease.Spec, start)
 		}
 		second.release() // before the retry period of the third ended
 		third.expectLeading(t, 0, 0)
@@ -253,9 +253,9 @@ func TestLeaderStopsWhenLeaseIsAcquiredByAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		acquired.Store(true)
-		result := time.Now()
+		start := time.Now()
 		<-first.lost
-		if took := time.Since(result); took > openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod {
+		if took := time.Since(start); took > openShiftElection.RenewDeadline+2*openShiftElection.RetryPeriod {
 			t.Errorf("stopped leading after %s", took)
 		}
 	})

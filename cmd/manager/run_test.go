@@ -126,7 +126,7 @@ func TestNewManagerWaitsForAPIServer(t *testing.T) {
 		t.Errorf("got error %v, want context.Canceled", err)
 	}
 
-	// One that refuses everything may have just result, which takes no longer than a while.
+	// An API server that rejects everything may be starting, so it is retried for startupGracePeriod.
 	newClock := clocktesting.NewFakeClock(time.Unix(0, 0)) // without the canceled waiter
 	forbiddenErr := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	options.MapperProvider = failingMapper(attempts, forbiddenErr)
