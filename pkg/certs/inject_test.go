@@ -34,9 +34,9 @@ func TestSyncInjectsCA(t *testing.T) {
 	w := newEnvironment(t,
 		webhooks("v", hook("first", map[string]any{"caBundle": "b2xk"}), hook("second", map[string]any{})),
 		mutating,
-		converted("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		crdWithConversion("things.a.b", map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 			"clientConfig": map[string]any{"service": map[string]any{"name": "s"}}, "conversionReviewVersions": []any{"v1"}}}),
-		converted("plain.a.b", map[string]any{"strategy": "None"}),
+		crdWithConversion("plain.a.b", map[string]any{"strategy": "None"}),
 	)
 	targets := []Target{{Kind: Validating, Name: "v"}, {Kind: Mutating, Name: "m"}, {Kind: Conversion, Name: "things.a.b"}, {Kind: Conversion, Name: "plain.a.b"}}
 	w.sync(w.replica(nil, targets...))
