@@ -24,7 +24,6 @@ import (
 	webhook "github.com/odh-platform/odh-platform-operator/webhooks/appwrapper"
 )
 
-// appWrapperSpec returns the component AppWrapper.
 func appWrapperSpec(env *Env) componentSpec {
 	source := &appWrapperConfig{config: env.Config}
 	return componentSpec{

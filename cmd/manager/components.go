@@ -114,7 +114,6 @@ func componentsOf(specs []componentSpec) []component.Component {
 	return out
 }
 
-// enabledSpecs returns the specs of the enabled components.
 func enabledSpecs(specs []componentSpec, enabled func(string) bool) []componentSpec {
 	return slices.DeleteFunc(slices.Clone(specs), func(spec componentSpec) bool { return !enabled(spec.Name) })
 }

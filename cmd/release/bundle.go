@@ -63,7 +63,6 @@ func (r *release) pack(name, folder string, files []file, labels map[string]stri
 	return r.save(name, i)
 }
 
-// decode decodes a YAML file.
 func decode(files []file, name string, target any) error {
 	index := slices.IndexFunc(files, func(f file) bool { return f.name == name })
 	if index < 0 {

@@ -245,7 +245,6 @@ func (g *collector) list(
 	return out
 }
 
-// store stores an object for the archive.
 func (g *collector) store(u *unstructured.Unstructured) {
 	folder := "cluster/"
 	if u.GetNamespace() != "" {

@@ -172,7 +172,6 @@ func findByName(ctx context.Context, reader fetch.Reader, kind, namespace, name 
 	return nil, false
 }
 
-// containerName is the name of the manager's container.
 const containerName = "manager"
 
 // placeholderMLflowVersion replaces the release of MLflow that the manager supports, which the Deployment does not contain.
