@@ -21,7 +21,7 @@ func TestConfigurationPage(t *testing.T) {
 		for source := range strings.SplitSeq(strings.TrimSpace(line), ", ") {
 			name := strings.TrimPrefix(strings.TrimPrefix(source, "file "), "$")
 			if !strings.Contains(string(text), "`"+name+"`") {
-				t.Errorf("docs/configuration.md lacks %s: run make generate", name)
+				t.Errorf("docs/configuration.md does not contain %s: run make generate", name)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func TestWebhookManifestsOfRegistries(t *testing.T) {
 			t.Errorf("%s: unexpected Rules: %+v", key, h.Rules)
 		}
 		if h.annotations[injectedByServiceCA] != "false" {
-			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after a take-over", key)
+			t.Errorf("%s: the service CA of OpenShift would also write the CA bundle after an adoption", key)
 		}
 	}
 	// A terminating registry can be updated while the manager is down, D3.

@@ -62,20 +62,20 @@ func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 			p.check(tc.err, tc.listed)
 			clk.SetTime(clk.Now().Add(time.Minute - time.Second))
 			if p.check(tc.err, tc.listed); reported != nil { // the API server may not have loaded its roles yet
-				t.Errorf("reported %v within the grace period", reported)
+				t.Errorf("got report %v within the grace period", reported)
 			}
 			clk.SetTime(clk.Now().Add(time.Second))
 			p.check(tc.err, tc.listed)
 			if tc.want == "" {
 				if reported != nil {
-					t.Errorf("reported %v", reported)
+					t.Errorf("got report %v, want none", reported)
 				}
 				return
 			}
 			want := `missing permission: widgets.test.io is forbidden: User "system:serviceaccount:a:b" cannot ` + tc.want +
 				` resource "widgets" in API group "test.io" at the cluster scope: apply the roles and bindings that come with the program`
 			if reported == nil || reported.Error() != want {
-				t.Errorf("reported %v, want %q", reported, want)
+				t.Errorf("got report %v, want %q", reported, want)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestMissingPermissionIsReportedAfterGracePeriod(t *testing.T) {
 
 // Forbidden responses within the grace period do not stop the manager.
 func TestPermissionsWithinGracePeriod(t *testing.T) {
-	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
+	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
 	for range 3 {
 		p.check(forbidden("watch", "widgets", "test.io"), true)
 		clk.SetTime(clk.Now().Add(refusalWindow + time.Second))
@@ -92,7 +92,7 @@ func TestPermissionsWithinGracePeriod(t *testing.T) {
 
 // API servers that restart one after another reject requests for some seconds each. This does not stop a manager that has been watching for long.
 func TestForbiddenWatchAfterGracePeriod(t *testing.T) {
-	p, clk := newPermissions(func(err error) { t.Errorf("reported %v", err) }, startupGracePeriod)
+	p, clk := newPermissions(func(err error) { t.Errorf("got report %v, want none", err) }, startupGracePeriod)
 	clk.SetTime(clk.Now().Add(watchGracePeriod))
 	for range 3 {
 		p.check(forbidden("watch", "widgets", "test.io"), true)

@@ -119,7 +119,7 @@ func TestLargeRequestsDoNotBlockSmallOnes(t *testing.T) {
 		fillBudget(t, b.Guard(sizedHandler{end, halfPool, 64 * mebibyte}), halfPool, 20)
 		fillBudget(t, b.Guard(sizedHandler{end, halfPool, 9 * mebibyte}), 60<<10, 40) // small bodies that need much memory for decoding
 		if got := post(t.Context(), b.Guard(http.NotFoundHandler()), jsonString(1000), 1000); got.Code != http.StatusNotFound {
-			t.Errorf("status %d", got.Code)
+			t.Errorf("got status %d", got.Code)
 		}
 		close(end)
 	})
@@ -129,7 +129,7 @@ func TestTooLargeBodyIsRejectedUnread(t *testing.T) {
 	body := &endlessReader{}
 	got := post(t.Context(), NewBudget().Guard(http.NotFoundHandler()), body, maxReviewBody+1)
 	if got.Code != http.StatusRequestEntityTooLarge || body.read > 0 {
-		t.Errorf("status %d, %d bytes read", got.Code, body.read)
+		t.Errorf("got status %d after %d bytes were read", got.Code, body.read)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 	}
 	for name, body := range map[string]io.Reader{"one byte too many": jsonString(maxReviewBody + 1), "endless": &endlessReader{}} {
 		if got := post(t.Context(), guard, body, -1); got.Code != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: status %d", name, got.Code)
+			t.Errorf("%s: got status %d", name, got.Code)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) { // a body of unknown length reserves the maximum size
@@ -175,7 +175,7 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := post(t.Context(), guard, jsonString(10), -1); got.Code != http.StatusTooManyRequests {
-			t.Errorf("status %d", got.Code)
+			t.Errorf("got status %d", got.Code)
 		}
 		close(end)
 	})
@@ -183,7 +183,7 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 
 func TestTruncatedBodies(t *testing.T) {
 	if got := post(t.Context(), NewBudget().Guard(http.NotFoundHandler()), jsonString(10), 20); got.Code != http.StatusBadRequest {
-		t.Errorf("status %d", got.Code)
+		t.Errorf("got status %d", got.Code)
 	}
 }
 

@@ -88,7 +88,7 @@ func TestCheckForeign(t *testing.T) {
 			err := b.Apply(t.Context(), b.owner, Desired{object})
 			if test.want == "" {
 				if err != nil || b.get("a").Data["key"] != "1" {
-					t.Fatalf("not adopted: %v", err)
+					t.Fatalf("the object was not adopted: %v", err)
 				}
 				b.expectApply(noRequests, object)
 				return

@@ -86,7 +86,7 @@ func run(t *testing.T, w *Watcher) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Start: %v", err)
+			t.Errorf("Start returned error %v", err)
 		}
 	})
 	synctest.Wait()

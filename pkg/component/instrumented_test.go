@@ -65,8 +65,8 @@ func TestUnsyncedCacheIsNotRunning(t *testing.T) {
 func TestEventsOfComponentsAreRedacted(t *testing.T) {
 	fakeRecorder := events.NewFakeRecorder(1)
 	mgr := instrument(&cacheManager{recorder: fakeRecorder}, "redacting", true)
-	mgr.GetEventRecorder("x").Eventf(&corev1.Pod{}, nil, "Warning", "Why", "Act", "%s", "postgresql://a:hunter2@pg/x is unreachable")
-	if got, want := <-fakeRecorder.Events, "Warning Why postgresql://[redacted]@pg/x is unreachable"; got != want {
+	mgr.GetEventRecorder("x").Eventf(&corev1.Pod{}, nil, "Warning", "Failed", "Connect", "%s", "postgresql://a:hunter2@pg/x is unreachable")
+	if got, want := <-fakeRecorder.Events, "Warning Failed postgresql://[redacted]@pg/x is unreachable"; got != want {
 		t.Errorf("event %q, want %q", got, want)
 	}
 }

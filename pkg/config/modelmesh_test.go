@@ -81,7 +81,7 @@ func TestModelMeshSwitches(t *testing.T) {
 		}}).ModelMesh
 		if m.NamespaceScope != want.scope || m.IgnoreInferenceServices != want.ignore ||
 			m.IgnoreClusterServingRuntimes != want.ignore || m.IgnoreSecrets != want.ignore {
-			t.Errorf("variables set to %q: got %+v, want %+v", raw, m)
+			t.Errorf("variables set to %q: got %+v, want %+v", raw, m, want)
 		}
 	}
 }

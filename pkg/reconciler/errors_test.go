@@ -219,7 +219,7 @@ func TestClassifyErrors(t *testing.T) {
 		}))
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
 		if (err != nil) != tc.failed || errors.Is(err, reconcile.TerminalError(nil)) != tc.terminal || result.RequeueAfter != tc.after {
-			t.Errorf("%s: result %+v, error %v", name, result, err)
+			t.Errorf("%s: got result %+v, error %v", name, result, err)
 		}
 	}
 }

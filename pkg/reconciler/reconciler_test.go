@@ -295,7 +295,7 @@ func TestFinalizer(t *testing.T) {
 		t.Errorf("got %d writes, want the finalizer and the status: %q", n, f.writes)
 	}
 	if got := f.get().Finalizers; !slices.Equal(got, []string{"other/finalizer", finalizer}) {
-		t.Fatalf("finalizers %q", got)
+		t.Fatalf("got finalizers %q, want the existing one and %q", got, finalizer)
 	}
 	if n := f.mustReconcile(); n != 0 {
 		t.Errorf("repeated reconcile: got %d writes, want 0", n)

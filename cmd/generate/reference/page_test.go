@@ -65,7 +65,7 @@ func TestEveryFieldHasARow(t *testing.T) {
 				for _, path := range properties(part, &schema) {
 					hidden := slices.ContainsFunc(collapsed, func(parent string) bool { return len(path) > len(parent) && strings.HasPrefix(path, parent) })
 					if !listed[path] && !hidden {
-						t.Errorf("%s %s lacks %s", crd.Name, version.Name, path)
+						t.Errorf("%s %s does not contain %s", crd.Name, version.Name, path)
 					}
 				}
 			}

@@ -73,7 +73,7 @@ func TestSummarize(t *testing.T) {
 			Summarize(&list, 7, tc.options)
 			ready := meta.FindStatusCondition(list, Ready)
 			if ready == nil || ready.Status != tc.status || ready.Reason != tc.reason || ready.ObservedGeneration != 7 || ready.Message == "" {
-				t.Errorf("Ready %+v", ready)
+				t.Errorf("got Ready condition %+v, want %s %s", ready, tc.status, tc.reason)
 			}
 			if got := kstatusOf(t, list); got != tc.want {
 				t.Errorf("kstatus %s, want %s: %+v", got, tc.want, list)
